@@ -15,7 +15,7 @@ from pathlib import Path
 from app.commands.ending import command
 from app.database.connection import Database
 from app.errors import InvalidSetting, WhisperfleetError
-from app.files import NO_LINK_ERRNOS, sync, try_lock
+from app.files import NO_LINKS, rename_new, sync, try_lock
 from app.media.data_folder import DataFolder
 from app.settings import Settings, load_settings
 
@@ -144,13 +144,7 @@ def _check(copy: Path, file: Path) -> int:
 def _publish(draft: Path, file: Path) -> None:
     """Give the draft its name. Raises BackupFailed if a file of that name has appeared meanwhile."""
     try:
-        try:
-            os.link(draft, file)  # `rename` would replace the other file
-        except OSError as error:
-            if error.errno not in NO_LINK_ERRNOS:
-                raise
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            draft.replace(file)
+        rename_new(draft, file)
     except FileExistsError:
         raise _exists(file) from None
 
@@ -190,7 +184,7 @@ def _set_aside(database: Path, suffix: str) -> Path | None:
     try:
         os.link(database, kept)
     except OSError as error:
-        if error.errno not in NO_LINK_ERRNOS:
+        if error.errno not in NO_LINKS:
             raise
         shutil.copyfile(database, kept)
     return kept

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.errors import InvalidSetting
-from app.files import NO_LINK_ERRNOS, sync, try_lock, write_whole
+from app.files import NO_LINKS, sync, try_lock, write_whole
 from app.ids import ID
 from app.media.disk import DiskSpace
 from app.media.sound_copies import remove_leftover_copies
@@ -94,7 +94,7 @@ class DataFolder:
             try:
                 os.link(path, folder / path.name)
             except OSError as error:
-                if error.errno not in (*NO_LINK_ERRNOS, errno.EEXIST):
+                if error.errno not in (*NO_LINKS, errno.EEXIST):
                     raise
         with suppress(OSError):  # uploads on a disk of their own: the folder stays there
             folder.rename(aside)

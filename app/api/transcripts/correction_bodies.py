@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, Va
 
 from app.api.http.json_bodies import fault_of_field, invalid_json, no_object
 from app.errors import InvalidInput
+from app.numbers import WHOLE
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
 
 MAX_TEXT_CHARS = 10_000  # of a segment
@@ -27,7 +28,7 @@ def clean_line(text: object) -> object:
     return _CONTROLS.sub("", _BREAKS.sub(" ", text)) if isinstance(text, str) else text
 
 
-RevisionNumber = Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION)]
+RevisionNumber = Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION), WHOLE]
 Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_TIME_S, allow_inf_nan=False)]
 Line = Annotated[str, BeforeValidator(clean_line)]
 
