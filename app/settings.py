@@ -299,7 +299,8 @@ class Settings(BaseSettings):
         1000,
         ge=1,
         description="Maximum number of waiting jobs, and of other requests; further ones get 429 before "
-        "they are uploaded, and can be retried later.",
+        "they are uploaded, and can be retried later. API keys that are in use at the same time share "
+        "them.",
     )
     max_jobs_per_key: int | None = Field(
         None, ge=1, description="Maximum number of unfinished jobs of one API key; further ones get 429."
@@ -308,14 +309,14 @@ class Settings(BaseSettings):
         100,
         ge=1,
         description="Maximum number of uploads that are received at the same time; further ones get 429. "
-        "One API key may have a tenth of it. Ten times as many resumable uploads may be "
+        "API keys that are in use at the same time share it. Ten times as many resumable uploads may be "
         "incomplete or have no job yet.",
     )
     max_event_streams: int = Field(
         1000,
         ge=1,
-        description="Maximum number of open event streams; further ones get 429. One API key may have a "
-        "tenth of it.",
+        description="Maximum number of open event streams; further ones get 429. API keys that are in "
+        "use at the same time share it.",
     )
     max_running_jobs_per_key: int | None = Field(
         None,

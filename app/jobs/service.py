@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 from sqlalchemy.exc import IntegrityError
@@ -33,7 +34,7 @@ from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
-from app.limits import Limits
+from app.limits import Limits, Shares
 from app.media.downloads import clean as clean_downloads
 from app.media.pcm_files import remove_channels
 from app.settings import Settings
@@ -64,7 +65,7 @@ class JobService:
         self.peaks = JobPeaks(service.media, self.store)
         self._service = service
         self._settings = settings
-        self._limit = Limits(settings).jobs
+        self._shares = Shares(Limits(settings).jobs)
         self._database = database
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
@@ -146,9 +147,9 @@ class JobService:
 
     async def _check_capacity(self, owner: str) -> None:
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        waiting = await self.store.count(UNFINISHED) - self._service.fleet.jobs_at_once
-        own = 0 if self._limit.per_key is None else await self.store.count(UNFINISHED, owner)
-        self._limit.check(waiting, own)
+        limit = self._shares.limit
+        limit = replace(limit, total=limit.total + self._service.fleet.jobs_at_once)
+        self._shares.check(owner, await self.store.count_by_owner(UNFINISHED), limit)
 
     async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.

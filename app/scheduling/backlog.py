@@ -1,7 +1,7 @@
 """The waiting tasks, and which of them make a slot's next batch.
 
-Several jobs take turns. The tasks of a single job are chosen as `batching` plans it, also for slots with
-different limits.
+Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
+also for slots with different limits.
 """
 
 import asyncio
@@ -133,9 +133,9 @@ class Backlog(FairQueue[Task[P, R]]):
         A job whose task continues has the next turn: what was begun in its turn is finished first.
         """
         if task.continues:
-            self.put_first(task.job, task, behind=lambda other: other.continues)
+            self.put_first(task.job, task, task.work.owner, behind=lambda other: other.continues)
         else:
-            self.put(task.job, task)
+            self.put(task.job, task, task.work.owner)
 
     def requeue_batch(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
         """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile."""
@@ -144,7 +144,7 @@ class Backlog(FairQueue[Task[P, R]]):
                 task.future.cancel()
                 continue
             task.isolated = task.isolated or isolated
-            self.put_first(task.job, task)
+            self.put_first(task.job, task, task.work.owner)
 
     def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.

@@ -10,6 +10,7 @@ from app.errors import RequeueBatch
 from app.scheduling.backlog import ThroughputEstimator
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
+from app.telemetry.work import Work, working_for
 from bench import virtual_clock
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
@@ -91,6 +92,21 @@ def test_jobs_take_turns_and_contribute_their_most_similar_task() -> None:
     slot = TimedSlot(0, batch_limit=4)
     run_all([slot], ["a:90", "a:10", "a:90", "b:10", "b:10", "b:90", "b:90", "c:1"])
     assert slot.batches[0] == ["a:90", "b:90", "c:1", "a:90"]
+
+
+async def test_a_task_of_another_owner_does_not_wait_behind_many_jobs(new_dispatcher: NewDispatcher) -> None:
+    slot = FakeSlot(0, batch_limit=2)
+    dispatcher = new_dispatcher(slot)
+    tasks = []
+    for number in range(10):
+        with working_for(Work(f"request {number}", owner="a")):
+            tasks.append(asyncio.create_task(dispatcher.submit(f"job {number}", f"a{number}")))
+    with working_for(Work("another", owner="b")):
+        tasks.append(asyncio.create_task(dispatcher.submit("clip", "b")))
+    await let_tasks_run()
+    dispatcher.start()
+    await asyncio.gather(*tasks)
+    assert slot.batches[0] == ["a0", "b"]
 
 
 def test_a_small_task_does_not_starve() -> None:

@@ -99,7 +99,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
                 try:
                     async with uploads.lock(owner, upload.id) as (upload, file):
                         length = declared_length(request)
-                        received = await uploads.append(upload, file, 0, chunks(request), length)
+                        upload, received = await uploads.append(upload, file, 0, chunks(request), length)
                 except BaseException:  # the client does not know where to go on
                     await run_shielded(uploads.delete(owner, upload.id))
                     raise
@@ -140,7 +140,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
             with admission.uploads.hold(request):
                 length = declared_length(request)
                 part = resumable(chunks(request))
-                received = await uploads.append(upload, file, upload_offset, part, length)
+                upload, received = await uploads.append(upload, file, upload_offset, part, length)
         return Response(status_code=204, headers=_state(upload, received))
 
     @router.delete(

@@ -191,7 +191,7 @@ class JobRunner:
     async def _run(self, job: Job) -> None:
         self._progress.begin(job.id)
         submission = job.submission
-        with working_for(Work(submission.request_id, job.id)):
+        with working_for(Work(submission.request_id, job.id, submission.owner)):
             try:
                 with traces.job_run(job.id, submission.traceparent):
                     while not await self._executor.run(job):

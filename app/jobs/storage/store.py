@@ -180,12 +180,18 @@ class Store:
         query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
         return [QueuedRow(*row) for row in await self._database.rows(query.order_by(jobs.c.number))]
 
-    async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:
-        """The number of jobs with one of some statuses, of one owner if `owner` is given."""
-        query = sa.select(sa.func.count()).where(jobs.c.status.in_([status.value for status in statuses]))
-        if owner is not None:
-            query = query.where(jobs.c.owner == owner)
-        return int(await self._database.scalar(query) or 0)
+    async def count(self, statuses: Collection[Status]) -> int:
+        """The number of jobs with one of some statuses."""
+        return sum((await self.count_by_owner(statuses)).values())
+
+    async def count_by_owner(self, statuses: Collection[Status]) -> dict[str, int]:
+        """The numbers of jobs with one of some statuses."""
+        query = (
+            sa.select(jobs.c.owner, sa.func.count())
+            .where(jobs.c.status.in_([status.value for status in statuses]))
+            .group_by(jobs.c.owner)
+        )
+        return dict(tuple(row) for row in await self._database.rows(query))
 
     async def recount(self, settled_after_s: float) -> None:
         """Count all jobs anew, for `counts`. `settled_after_s`: see `JobCounts.replace`."""
