@@ -195,6 +195,10 @@ class ProcessStuck(WhisperfleetError):
     """A child process did not end although it was killed."""
 
 
+class HelperFailed(WhisperfleetError):
+    """The process for long transcripts crashed, used up its memory or did not answer in time, in one call."""
+
+
 class DeviceFailed(ProcessCrashed):
     """The device of a process failed. The process is useless, and its tasks are probably not at fault."""
 

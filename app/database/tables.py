@@ -133,6 +133,8 @@ deliveries = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("next_at", sa.Float, nullable=False),
+    sa.Column("owner", sa.String(64), nullable=False, server_default=""),  # of the job
+    sa.Column("host", sa.Text, nullable=False, server_default=""),  # in the URL
     sa.Index("deliveries_by_time", "next_at"),
 )
 

@@ -59,6 +59,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.QueueFull: Kind(429, "queue_full"),
     errors.ProcessCrashed: Kind(500, "child_died"),
     errors.ClipFailed: Kind(500, "clip_failed"),
+    errors.HelperFailed: Kind(503, "helper_failed"),
     errors.ModelUnavailable: Kind(503, "model_unavailable"),
     errors.DatabaseUnavailable: Kind(503, "database_unavailable"),
     errors.NotReady: Kind(503, "not_ready"),
