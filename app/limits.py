@@ -131,3 +131,16 @@ class Limits:
             "event streams are under way",
             "too_many_event_streams",
         )
+        # They hold memory or temporary files until the client has them.
+        self.sending = limit(
+            settings.max_uploads,
+            "WHISPER_MAX_UPLOADS",
+            "spans, archives and long transcripts are being sent",
+            "too_many_downloads",
+        )
+        self.recordings = limit(
+            settings.max_event_streams,
+            "WHISPER_MAX_EVENT_STREAMS",
+            "recordings are being sent",
+            "too_many_downloads",
+        )

@@ -104,7 +104,7 @@ def create_app(
         archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
         link_routes(running, jobs),
-        segment_routes(running, jobs),
+        segment_routes(running, jobs, admission),
         upload_routes(running, jobs, admission),
         correction_routes(running, jobs, admission),
         speaker_routes(running, jobs, admission),

@@ -330,6 +330,12 @@ class Settings(BaseSettings):
         gt=0,
         description="An upload that stalls for this time fails (s), and so does one that takes over a day.",
     )
+    send_timeout_s: float = Field(
+        60,
+        gt=0,
+        description="A connection is closed if its client takes less than 64 KiB of a response in this time "
+        "(s). Recordings that are kept on disk have 15 times as long, since players pause.",
+    )
     max_duration_s: float = Field(
         86400, gt=0, description="Longer recordings get 413 (s); a large number stands for no limit."
     )

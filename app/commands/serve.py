@@ -7,11 +7,13 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
 
+from app.api.http.steady_protocol import SteadyProtocol
 from app.commands.ending import command, print_error
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
@@ -96,7 +98,8 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         log_config=None,
         server_header=False,
         forwarded_allow_ips=list(settings.trusted_proxies),
-        http="h11",  # no other parser has this limit
+        # No other parser has a limit of the head.
+        http=cast(type[asyncio.Protocol], partial(SteadyProtocol, send_timeout_s=settings.send_timeout_s)),
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=GRACE_S,
     )

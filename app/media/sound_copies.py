@@ -1,6 +1,7 @@
 """Copies of recordings that browsers play: made on demand, and cached in a folder within a budget."""
 
 import asyncio
+import math
 import os
 import re
 import time
@@ -20,13 +21,17 @@ from workers.messages import TrackChoice
 
 _COPY_NAME = re.compile(rf"({ID.pattern})\.(flac|ogg)")
 _PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
+_IDLE_SPANS = 16  # that stay for further requests: players ask for ranges of them
+_ALL = (0.0, math.inf)
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class _Copy:
-    name: str
+    name: str  # `<name of the recording's file>.<format>`, of a span `<that>.<start>-<end>.<format>`
+    path: Path
+    is_span: bool = False
     making: "asyncio.Task[None] | None" = None
     size: int | None = None  # bytes; None until it is made
     used_ns: int = field(default_factory=time.time_ns)
@@ -34,10 +39,11 @@ class _Copy:
 
 
 class SoundCopies:
-    """The copies in a folder: `<name of the recording's file>.<format>`.
+    """The copies in a folder, and spans of recordings, which do not outlast the process.
 
     While they have more than `budget_bytes` together, the least recently used one that nobody holds is
-    removed. A copy that alone exceeds the budget goes after its last response, and the others stay.
+    removed. One that alone exceeds the budget goes after its last response, and the others stay. Of the spans
+    that nobody holds, the `_IDLE_SPANS` that were used last stay.
     """
 
     def __init__(self, uploads: Path, folder: Path, budget_bytes: int, encoder: SoundEncoder) -> None:
@@ -61,42 +67,26 @@ class SoundCopies:
         await _cancel(self._copies.values())
 
     @asynccontextmanager
-    async def hold(self, recording: str, form: str, track: TrackChoice = None) -> AsyncGenerator[Path]:
-        """The copy of a recording in a format. It is made if it is not there, and stays inside the block.
+    async def hold(
+        self, recording: str, form: str, track: TrackChoice = None, span: tuple[float, float] = _ALL
+    ) -> AsyncGenerator[Path]:
+        """The copy of a recording in a format, or a span of it (s). It stays inside the block.
 
-        `recording` is the name of its file, and `track` the same in each call. Concurrent callers share one
-        making, which goes on if they are cancelled: a client that gave up may ask again. Raises as
-        `SoundEncoder.encode` does, AudioNotKept if the recording is removed meanwhile, and NotReady if the
-        service stops.
+        It is made if it is not there. `recording` is the name of its file, and `track` the same in each call.
+        Concurrent callers share one making. That of a copy goes on if they are cancelled: a client that gave
+        up may ask again. Raises as `SoundEncoder.encode` does, AudioNotKept if the recording is removed
+        meanwhile, and NotReady if the service stops.
         """
-        copy = self._find_or_make(recording, form, track)
+        copy = self._find_or_make(recording, form, track, span)
         copy.holders += 1
         try:
             if copy.making is not None:
                 await self._wait(copy.making)
-            yield self._folder / copy.name
+            yield copy.path
         finally:
             copy.holders -= 1
             copy.used_ns = time.time_ns()
             await run_shielded(self._release(copy))
-
-    @asynccontextmanager
-    async def span(
-        self, recording: str, form: str, start_s: float, end_s: float, track: TrackChoice = None
-    ) -> AsyncGenerator[Path]:
-        """A file with a span of a recording, in s, which is there inside the block.
-
-        Cancelling the caller ends its making. Raises as `SoundEncoder.encode` does.
-        """
-        part = self._new_part()
-        try:
-            async with self._source(recording, track) as (source, is_copy):
-                await self._encoder.encode(
-                    source, part, form, is_copy=is_copy, track=track, start_s=start_s, end_s=end_s
-                )
-            yield part
-        finally:
-            await run_shielded(asyncio.to_thread(part.unlink, missing_ok=True))
 
     async def remove(self, recording: str) -> None:
         """Remove the copies of a recording, whose file is gone already, and end their making."""
@@ -104,26 +94,35 @@ class SoundCopies:
         await _cancel(copies)
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
 
-    def _find_or_make(self, recording: str, form: str, track: TrackChoice) -> _Copy:
-        name = f"{recording}.{form}"
+    def _find_or_make(
+        self, recording: str, form: str, track: TrackChoice, span: tuple[float, float]
+    ) -> _Copy:
+        is_span = span != _ALL
+        name = f"{recording}.{span[0]}-{span[1]}.{form}" if is_span else f"{recording}.{form}"
         copy = self._copies.get(name)
-        if copy is None or (copy.size is not None and not (self._folder / name).is_file()):
-            copy = self._copies[name] = _Copy(name)
+        if copy is None or (copy.size is not None and not copy.path.is_file()):
+            path = self._new_part() if is_span else self._folder / name
+            copy = self._copies[name] = _Copy(name, path, is_span)
             copy.making = asyncio.create_task(
-                self._make(copy, recording, form, track), name=f"sound copy {name}"
+                self._make(copy, recording, form, track, span), name=f"sound copy {name}"
             )
             copy.making.add_done_callback(_log_failure)
         return copy
 
-    async def _make(self, copy: _Copy, recording: str, form: str, track: TrackChoice) -> None:
+    async def _make(
+        self, copy: _Copy, recording: str, form: str, track: TrackChoice, span: tuple[float, float]
+    ) -> None:
         part = self._new_part()
         try:
             async with self._source(recording, track) as (source, is_copy):
-                await self._encoder.encode(source, part, form, is_copy=is_copy, track=track)
-            copy.size = _publish(part, self._folder / copy.name)
+                start_s, end_s = span
+                await self._encoder.encode(
+                    source, part, form, is_copy=is_copy, track=track, start_s=start_s, end_s=end_s
+                )
+            copy.size = _publish(part, copy.path)
         finally:
             if copy.size is None:
-                self._copies.pop(copy.name, None)
+                self._forget(copy)
                 await run_shielded(asyncio.to_thread(part.unlink, missing_ok=True))
         copy.making = None
         await self._trim()
@@ -149,21 +148,26 @@ class SoundCopies:
 
     async def _release(self, copy: _Copy) -> None:
         if copy.size is not None:
-            await asyncio.to_thread(_mark_used, self._folder / copy.name, copy.used_ns)
+            await asyncio.to_thread(_mark_used, copy.path, copy.used_ns)
+        elif copy.is_span and not copy.holders and copy.making is not None:
+            self._forget(copy)
+            await _cancel([copy])
         await self._trim()
 
     async def _trim(self) -> None:
         """Remove copies until the others fit into the budget."""
         idle = [copy for copy in self._copies.values() if copy.size is not None and not copy.holders]
-        dropped = [copy for copy in idle if not self._fits(copy)]
-        excess = (
-            sum(copy.size or 0 for copy in self._copies.values() if self._fits(copy)) - self._budget_bytes
-        )
-        for copy in sorted(filter(self._fits, idle), key=lambda copy: copy.used_ns):
+        idle.sort(key=lambda copy: copy.used_ns)
+        spans = [copy for copy in idle if copy.is_span]
+        dropped = {*spans[:-_IDLE_SPANS], *(copy for copy in idle if not self._fits(copy))}
+        kept = (copy for copy in self._copies.values() if self._fits(copy) and copy not in dropped)
+        excess = sum(copy.size or 0 for copy in kept) - self._budget_bytes
+        for copy in idle:
             if excess <= 0:
                 break
-            excess -= copy.size or 0
-            dropped.append(copy)
+            if copy not in dropped:
+                excess -= copy.size or 0
+                dropped.add(copy)
         await self._drop(dropped)
 
     def _fits(self, copy: _Copy) -> bool:
@@ -175,9 +179,13 @@ class SoundCopies:
         for copy in copies:
             del self._copies[copy.name]
             parts.append(self._new_part())
-            _rename(self._folder / copy.name, parts[-1])
+            _rename(copy.path, parts[-1])
         if parts:
             await run_shielded(asyncio.to_thread(_unlink, parts))
+
+    def _forget(self, copy: _Copy) -> None:
+        if self._copies.get(copy.name) is copy:
+            del self._copies[copy.name]
 
     def _new_part(self) -> Path:
         return self._folder / f"{uuid.uuid4().hex}{_PART_SUFFIX}"
@@ -200,7 +208,7 @@ def _complete_copies(folder: Path) -> list[_Copy]:
             path.unlink(missing_ok=True)
         elif _COPY_NAME.fullmatch(path.name):
             stat = path.stat()
-            copies.append(_Copy(path.name, size=stat.st_size, used_ns=stat.st_atime_ns))
+            copies.append(_Copy(path.name, path, size=stat.st_size, used_ns=stat.st_atime_ns))
     return copies
 
 

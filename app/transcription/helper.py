@@ -8,7 +8,8 @@ would take the server with it.
 import asyncio
 import gc
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import structlog
@@ -57,6 +58,7 @@ class Helper:
         self._child: ChildProcess | None = None
         self._changing = asyncio.Lock()
         self._turn = asyncio.Lock()  # of the call that runs
+        self._reading = asyncio.Lock()  # of long transcripts
         self._calls = 0  # of the process, under way
         self._idle_timer: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -96,6 +98,18 @@ class Helper:
                         "works on it. Try again later; if it fails again, try with less text."
                     ) from None
         raise AssertionError
+
+    @asynccontextmanager
+    async def turn(self, recording_s: float | None) -> AsyncGenerator[None]:
+        """For work that reads the transcript of a recording of `recording_s` seconds.
+
+        Long ones are read one after the other: else many would be in memory while they wait for the process.
+        """
+        if (recording_s or 0.0) < LONG_S:
+            yield
+            return
+        async with self._reading:
+            yield
 
     async def stop(self) -> None:
         """End the process."""

@@ -19,6 +19,7 @@ from app.jobs.storage.store import Store
 from app.transcript.formats import FORMATS
 from tests.api.fake_service import TRANSCRIPT, segment
 from tests.api.waiting import wait_for
+from tests.slow_readers import ask
 
 HEADERS = {"content-type": "audio/wav"}
 FILENAMES = [f"{number}.wav" for number in range(12)]
@@ -225,13 +226,7 @@ def test_the_url_has_a_limit(site):
 
 def slow_client(site, ids):
     """A connection that has asked for an archive of `ids`, and reads nothing."""
-    connection = socket.socket()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-    connection.settimeout(5)
-    connection.connect(("127.0.0.1", site.port))
-    target = f"/v1/jobs/archive?format=verbose_json&ids={','.join(ids)}"
-    connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    return connection
+    return ask(site.port, f"/v1/jobs/archive?format=verbose_json&ids={','.join(ids)}")
 
 
 @pytest.fixture
@@ -277,13 +272,14 @@ def wait_for_stillness(rendered):
 
 
 def test_an_archive_holds_a_place(serve, rendered):
-    site = serve(max_queued_jobs=1)  # and four that can run at once
+    site = serve(max_queued_jobs=1, max_uploads=5)
     ids = all_done(site, FILENAMES)
     connections = [slow_client(site, ids) for _ in range(5)]
     assert {connection.recv(12) for connection in connections} == {b"HTTP/1.1 200"}
     refused = download(site, ids[0])
-    assert refusal(refused) == (429, None, "queue_full")
+    assert refusal(refused) == (429, None, "too_many_downloads")
     assert "retry-after" in refused.headers
+    assert site.transcribe().status_code == 200, "they are no transcriptions"
     connections.pop().close()
     wait_for(lambda: download(site, ids[0]).status_code == 200)
     for connection in connections:

@@ -74,8 +74,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-async def use(copies: SoundCopies, recording: str, form: str = "flac") -> str:
-    async with copies.hold(recording, form) as path:
+async def use(copies: SoundCopies, recording: str, form: str = "flac", **options: object) -> str:
+    async with copies.hold(recording, form, **options) as path:
         return path.read_text().rstrip()
 
 
@@ -152,17 +152,48 @@ async def test_ogg_and_spans_are_made_from_the_flac_copy(copies, folder):
     assert await use(copies, TWO, "ogg") == f"{TWO}.flac ogg True 0.0 inf"
     sources = {TWO: f"{TWO}.flac flac True 1.5 2.5", THREE: f"{THREE} flac False 1.5 2.5"}
     for recording, expected in sources.items():
-        before = names(folder)
-        async with copies.span(recording, "flac", 1.5, 2.5) as path:
-            assert path.read_text().rstrip() == expected
-        assert names(folder) == before, "a span does not stay"
+        assert await use(copies, recording, span=(1.5, 2.5)) == expected
+
+
+async def test_readers_of_equal_spans_share_a_file(copies, encoder, folder):
+    encoder.may_end.clear()
+    async with AsyncExitStack() as held:
+
+        def read(span):
+            return asyncio.create_task(held.enter_async_context(copies.hold(ONE, "flac", span=span)))
+
+        reading = [read((1.0, 2.0)) for _ in range(12)] + [read((1.0, 3.0))]
+        await until(lambda: len(encoder.started) == 2)
+        reading.pop(0).cancel()  # the one that began it
+        encoder.may_end.set()
+        paths = await asyncio.gather(*reading)
+        assert len(set(paths)) == len(names(folder)) == 2
+        assert {path.suffix for path in paths} == {".part"}, "a restart removes them"
+    assert encoder.started == [ONE, ONE]
+    await copies.remove(ONE)
+    assert names(folder) == []
+
+
+async def test_spans_stay_within_the_budget_and_a_number(tmp_path, copies, encoder, folder):
+    await use(copies, ONE)
+    await use(copies, ONE, span=(0.0, 1.0))
+    await use(copies, ONE, span=(0.0, 2.0))
+    assert sorted(path.suffix for path in folder.iterdir()) == [".flac", ".part"], "the first span went"
+    large = SoundCopies(tmp_path / "uploads", folder, 10_000, encoder)
+    await large.load()
+    assert names(folder) == [f"{ONE}.flac"], "spans do not outlast the process"
+    for second in range(1, 20):
+        await use(large, ONE, span=(0.0, second))
+    assert len(names(folder)) == 17
+    assert await use(large, ONE, span=(0.0, 19))
+    assert len(encoder.started) == 22, "the last ones are still there"
 
 
 async def test_a_span_ends_with_its_client(copies, encoder, folder):
     encoder.may_end.clear()
 
     async def span() -> None:
-        async with copies.span(ONE, "flac", 1.0, 2.0):
+        async with copies.hold(ONE, "flac", span=(1.0, 2.0)):
             raise AssertionError
 
     request = asyncio.create_task(span())

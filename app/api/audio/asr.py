@@ -17,6 +17,7 @@ from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
 from app.api.http.forms import QueryFields
 from app.api.http.receiving import received
+from app.api.http.sending import sendable
 from app.api.operation.system import VERSION
 from app.engines.model_files import can_translate
 from app.errors import InvalidInput, WhisperfleetError
@@ -110,7 +111,7 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
             transcript = await run_unless_disconnected(request, work)
         with traces.span("render", {"whisperfleet.format": query.output}):
             body = await service.helper.run(transcript.seconds, _body, transcript, query)
-        return PlainTextResponse(body, headers=_headers(upload, query.output))
+        return await sendable(PlainTextResponse(body, headers=_headers(upload, query.output)))
 
     @router.post(
         "/detect-language",

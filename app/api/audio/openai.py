@@ -33,6 +33,7 @@ from app.api.http.forms import (
     request_body,
 )
 from app.api.http.receiving import receive
+from app.api.http.sending import compressed
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
 from app.errors import InvalidInput
 from app.media.uploads import Fields
@@ -185,7 +186,9 @@ async def _respond(
                 await asyncio.to_thread(upload.remove)
         with traces.span("render", {"whisperfleet.format": form.response_format}):
             wanted = (form.response_format, options, granularities)
-            return await service.helper.run(transcript.seconds, transcript_response, transcript, *wanted)
+            return await service.helper.run(
+                transcript.seconds, compressed, transcript_response, transcript, *wanted
+            )
 
 
 async def _last_event(service: "TranscriptionService", transcript: Transcript, text: str) -> str:

@@ -62,6 +62,8 @@ class Admission:
         self.uploads = Limiter(limits.uploads)
         self.corrections = Limiter(limits.corrections)
         self.streams = Limiter(limits.streams)
+        self.sending = Limiter(limits.sending)
+        self.recordings = Limiter(limits.recordings)
 
 
 def owner_of(request: Request) -> str:

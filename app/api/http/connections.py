@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.http.errors import error_response, json_error
+from app.api.http.sending import send_in_parts
 from app.errors import STOPPING, NotReady
 
 DRAIN_S = 10
@@ -49,9 +50,9 @@ class EnsureResponse:
                     MutableHeaders(scope=message)["connection"] = "close"
             last = message["type"] == "http.response.body" and not message.get("more_body", False)
             if body.is_read or body.client_waits or not last:
-                await send(message)
+                await send_in_parts(send, message)
                 return
-            await send({**message, "more_body": True})
+            await send_in_parts(send, {**message, "more_body": True})
             await body.drain()
             await send({"type": "http.response.body", "body": b""})
 

@@ -5,15 +5,15 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, nullcontext
 
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
+from app.api.http.sending import AdmittedResponse
 from app.concurrency import run_shielded
 
 HEARTBEAT_S = 10.0  # proxies close connections that stay silent
 HEARTBEAT = ": heartbeat\n\n"  # a comment, which clients ignore
 
 
-class EventStreamResponse(StreamingResponse):
+class EventStreamResponse(AdmittedResponse, StreamingResponse):
     """Sends encoded events as they come. Holds `admitted` meanwhile."""
 
     media_type = "text/event-stream"
@@ -24,10 +24,6 @@ class EventStreamResponse(StreamingResponse):
         self.admitted = admitted or nullcontext()
         # Without the second header nginx would buffer the events.
         super().__init__(events, headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self.admitted:
-            await super().__call__(scope, receive, send)
 
 
 async def with_heartbeats(events: AsyncGenerator[str]) -> AsyncGenerator[str]:

@@ -6,7 +6,6 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractContextManager
 from io import RawIOBase
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
+from app.api.http.sending import AdmittedResponse, plain_body
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import ResultFormat, result_response
 from app.api.jobs.submissions import BINARY
@@ -107,31 +107,28 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         """
         wanted = distinct_ids(ids, MAX_JOBS)
         await _check_done(jobs, wanted)
-        return ArchiveResponse(
+        response = ArchiveResponse(
             archive(service, jobs, wanted, format),
-            admission.requests.hold(request),
             headers={"content-disposition": f'attachment; filename="transcripts-{format}.zip"'},
         )
+        response.admitted = admission.sending.hold(request)
+        return response
 
     return router
 
 
-class ArchiveResponse(StreamingResponse):
-    """Sends an archive part by part. Holds `admitted` meanwhile."""
+class ArchiveResponse(AdmittedResponse, StreamingResponse):
+    """Sends an archive part by part."""
 
     media_type = "application/zip"
 
-    def __init__(
-        self, parts: AsyncGenerator[bytes], admitted: AbstractContextManager[None], headers: dict[str, str]
-    ) -> None:
+    def __init__(self, parts: AsyncGenerator[bytes], headers: dict[str, str]) -> None:
         self._parts = parts
-        self._admitted = admitted
         super().__init__(parts, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with self._admitted:
-                await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, send)
         finally:
             await run_shielded(self._parts.aclose())
 
@@ -146,7 +143,7 @@ async def archive(
     with ZipFile(written, "w", ZIP_DEFLATED) as file:
         for job_id in ids:
             try:
-                entry, content = await _entry(service, jobs, names, job_id, form)
+                entry, result = await _entry(service, jobs, names, job_id, form)
             except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
                 errors.append(f"{job_id}: {error.message}\n")
             except WhisperfleetError:
@@ -156,22 +153,26 @@ async def archive(
                 errors.append(f"{job_id}: {_UNEXPECTED}\n")
             else:
                 # To the end: a thread cannot be cancelled.
-                await run_shielded(asyncio.to_thread(file.writestr, entry, content))
+                await run_shielded(asyncio.to_thread(_add, file, entry, result))
                 yield written.take()
         if errors:
             file.writestr(_info(ERRORS, time.time()), "".join(errors))
     yield written.take()
 
 
+def _add(file: ZipFile, entry: ZipInfo, result: Response) -> None:
+    file.writestr(entry, plain_body(result))
+
+
 async def _entry(
     service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job_id: str, form: ResultFormat
-) -> tuple[ZipInfo, bytes]:
+) -> tuple[ZipInfo, Response]:
     """The result of one job, with its name and time. Raises as `result_response` does."""
     job = await jobs.store.get(job_id)
     response = await result_response(service, jobs, job, form)
     extension = "json" if form == "verbose_json" else form
     name = names.unique(job.submission.filename, job.id, extension)
-    return _info(name, job.finished_at or job.created_at), bytes(response.body)
+    return _info(name, job.finished_at or job.created_at), response
 
 
 def _info(name: str, moment: float) -> ZipInfo:

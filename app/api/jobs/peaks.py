@@ -12,6 +12,7 @@ from starlette.responses import Response
 from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
+from app.api.http.sending import sendable
 from app.api.jobs.lookup import find_job
 from app.api.schemas import Peaks as PeaksSchema
 from app.api.transcripts.versions import ETAG, IfNoneMatch, is_known, not_modified
@@ -64,7 +65,8 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
         headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": "private, no-cache"}
         if is_known(if_none_match, headers["ETag"]):
             return not_modified(headers)
-        return Response(body, media_type="application/json", headers=headers)
+        response = Response(body, media_type="application/json", headers=headers)
+        return await sendable(response, admission.sending.hold(request))
 
     return router
 

@@ -3,6 +3,7 @@
 import asyncio
 import mimetypes
 import re
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.audio.openai_responses import brief_response, verbose_response
 from app.api.http.errors import error_response, json_error
+from app.api.http.sending import PATIENT, AdmittedResponse, compressed
 from app.api.jobs.lookup import check_done
 from app.api.operation.system import VERSION
 from app.api.transcripts.versions import is_known, not_modified
@@ -53,11 +55,12 @@ async def result_response(
     Raises JobNotDone if there is no transcript, UnknownRevision, and UnsuitableFormat.
     """
     check_done(job)
-    packed = await jobs.store.transcript(job, revision)
-    etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
-    if is_known(if_none_match, etag):
-        return not_modified({"etag": etag})
-    response = await render_result(service, job, packed, form)
+    async with service.helper.turn(job.duration):
+        packed = await jobs.store.transcript(job, revision)
+        etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
+        if is_known(if_none_match, etag):
+            return not_modified({"etag": etag})
+        response = await render_result(service, job, packed, form)
     response.headers["etag"] = etag
     if form not in ("json", "verbose_json"):
         name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
@@ -73,7 +76,8 @@ async def render_result(
     needs_tokens = form == "verbose_json" and packed.revision > 0
     length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
     with traces.span("render", {"whisperfleet.format": form}):
-        return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
+        options = job.submission.options
+        return await service.helper.run(length_s, compressed, _render, packed.content, options, form)
 
 
 def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
@@ -89,8 +93,13 @@ def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
     return Response(file, headers={"content-type": FORMATS[form].content_type})
 
 
-async def audio_response(service: "TranscriptionService", job: Job) -> Response:
-    """The recording, or the requested ranges of it. Raises UnknownJob if it is not kept."""
+async def audio_response(
+    service: "TranscriptionService", job: Job, admitted: AbstractContextManager[object]
+) -> Response:
+    """The recording, or the requested ranges of it. Holds `admitted` until it is sent.
+
+    Raises UnknownJob if it is not kept.
+    """
     submission = job.submission
     path = service.media.folder.uploads / (submission.file or "")
     if not await asyncio.to_thread(path.is_file):
@@ -98,18 +107,21 @@ async def audio_response(service: "TranscriptionService", job: Job) -> Response:
     guessed = mimetypes.guess_type(submission.filename)[0] or ""
     # Never a type that a browser would execute: clients can send any file.
     media_type = guessed if guessed.startswith(("audio/", "video/")) else "application/octet-stream"
-    return AudioFileResponse(
+    response = AudioFileResponse(
         path,
         media_type=media_type,
         filename=submission.filename or job.id,
         content_disposition_type="inline",
         headers={"X-Content-Type-Options": "nosniff"},
     )
+    response.admitted = admitted
+    return response
 
 
-class AudioFileResponse(FileResponse):
+class AudioFileResponse(AdmittedResponse, FileResponse):
     """A file response whose errors have the same format as all others."""
 
+    is_kept = True  # whether the file is there anyway: players may pause for long then
     not_kept: WhisperfleetError = UnknownJob(NOT_KEPT, code="audio_not_kept")  # if the file is gone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,6 +131,8 @@ class AudioFileResponse(FileResponse):
         if not _RANGES.fullmatch(requested):
             await json_error(400, message)(scope, receive, send)
             return
+        if self.is_kept:
+            scope.setdefault("state", {})[PATIENT] = True
 
         async def send_unless_refused(event: Any) -> None:
             nonlocal refused

@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.forms import JobFields
+from app.api.http.sending import sendable
 from app.api.jobs.events import events_response
 from app.api.jobs.lookup import distinct_ids, find_job
 from app.api.jobs.results import ResultFormat, audio_response, result_response
@@ -103,9 +104,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         "",
         summary="List or find jobs, newest first",
         response_model=JobList,
-        responses=documented_errors(400, 401, 404, 503),
+        responses=documented_errors(400, 401, 404, 429, 503),
     )
     async def list_jobs(
+        request: Request,
         status: Status | None = None,
         limit: Annotated[int, Query(ge=1, le=MAX_LISTED), WHOLE] = 20,
         after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
@@ -134,7 +136,8 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             last = await find_job(jobs, after, param="after") if after else None
             page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
         listed = JobList(data=[document(job, now) for job in page], has_more=has_more)
-        return JSONResponse(listed.model_dump(mode="json"))
+        response = JSONResponse(listed.model_dump(mode="json"))
+        return await sendable(response, admission.sending.hold(request))
 
     @router.get(
         "/{job_id:job_id}",
@@ -194,11 +197,12 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 "headers": ETAG,
             },
             304: {"description": "The result has not changed", "headers": ETAG},
-            **documented_errors(400, 401, 403, 404, 409, 503),
+            **documented_errors(400, 401, 403, 404, 409, 429, 503),
         },
         response_class=Response,
     )
     async def retrieve_result(
+        request: Request,
         job_id: str,
         format: ResultFormat = "srt",
         revision: WantedRevision = None,
@@ -206,7 +210,9 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     ) -> Response:
         """With all corrections, unless a `revision` is named."""
         job = await find_job(jobs, job_id)
-        return await result_response(service, jobs, job, format, wanted_number(revision), if_none_match)
+        number = wanted_number(revision)
+        response = await result_response(service, jobs, job, format, number, if_none_match)
+        return await sendable(response, admission.sending.hold(request))
 
     @router.get(
         "/{job_id}/audio",
@@ -237,7 +243,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         job = await find_job(jobs, job_id)
         check_sound_query(job, format, start, end)
         if format is None:
-            return await audio_response(service, job)
-        return await sound_response(service, admission.requests, request, job, format, start, end)
+            return await audio_response(service, job, admission.recordings.hold(request))
+        return await sound_response(service, admission, request, job, format, start, end)
 
     return router

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.http.admission import Limiter
+from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
 from app.api.jobs.results import AudioFileResponse
 from app.concurrency import run_shielded
@@ -33,7 +33,7 @@ SpanTime = Annotated[
 
 async def sound_response(
     service: "TranscriptionService",
-    limiter: Limiter,
+    admission: Admission,
     request: Request,
     job: Job,
     form: SoundFormat,
@@ -42,22 +42,19 @@ async def sound_response(
 ) -> Response:
     """The copy of a recording in a format, or the span from `start_s` to `end_s` of it. Sends ranges.
 
-    Counts for `limiter` until the copy is made. Raises AudioNotKept, JobNotDone while the recording is being
-    downloaded, and as `SoundCopies` does. `check_sound_query` has checked the span.
+    Holds a place until it is sent; a copy also one of the requests until it is made. `check_sound_query` has
+    checked the span. Raises AudioNotKept, JobNotDone while the recording is being downloaded, and as
+    `Limiter.hold` and `SoundCopies.hold` do.
     """
     is_span = bool(start_s) or end_s is not None
-    start_s, end_s = start_s or 0.0, math.inf if end_s is None else end_s
+    span = (start_s or 0.0, math.inf if end_s is None else end_s)
     recording = await _recording(service, job)
-    held = AsyncExitStack()
-    track = job.submission.options.selection.track
-    file = (
-        service.media.copies.span(recording, form, start_s, end_s, track)
-        if is_span
-        else service.media.copies.hold(recording, form, track)
-    )
-    with limiter.hold(request):
-        path = await run_unless_disconnected(request, held.enter_async_context(file))
-    return SoundFileResponse(path, job, form, held)
+    file = service.media.copies.hold(recording, form, job.submission.options.selection.track, span)
+    async with AsyncExitStack() as held:
+        held.enter_context((admission.sending if is_span else admission.recordings).hold(request))
+        with nullcontext() if is_span else admission.requests.hold(request):
+            path = await run_unless_disconnected(request, held.enter_async_context(file))
+        return SoundFileResponse(path, job, form, is_span, held.pop_all())
 
 
 def check_sound_query(job: Job, form: SoundFormat | None, start_s: float | None, end_s: float | None) -> None:
@@ -75,7 +72,8 @@ class SoundFileResponse(AudioFileResponse):
 
     not_kept = AudioNotKept(NOT_KEPT)
 
-    def __init__(self, path: Path, job: Job, form: SoundFormat, held: AsyncExitStack) -> None:
+    def __init__(self, path: Path, job: Job, form: SoundFormat, is_span: bool, held: AsyncExitStack) -> None:
+        self.is_kept = not is_span
         self._held = held
         super().__init__(
             path,

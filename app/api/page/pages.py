@@ -5,6 +5,7 @@ Browsers load all files from this service. The page needs no API key.
 
 import json
 import secrets
+from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -63,7 +64,11 @@ def add_docs(app: FastAPI) -> None:
 
     # Not async, so it runs in a thread: the first request takes a fifth of a second to build the document.
     def schema(_: Request) -> Response:
-        return JSONResponse(app.openapi())
+        return Response(document(), media_type="application/json")
+
+    @cache  # for all clients that read it slowly
+    def document() -> bytes:
+        return bytes(JSONResponse(app.openapi()).body)
 
     page = Template(Path(__file__).with_name("docs.txt").read_text(encoding="utf-8")).substitute(
         title=escape(f"{app.title} – API")

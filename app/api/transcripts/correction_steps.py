@@ -6,6 +6,7 @@ Its process starts anew after a pause, while a client waits: this module imports
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from app.api.http.large_bodies import Compressed, compress
 from app.api.transcripts.correction_bodies import parse_correction
 from app.api.transcripts.segment_documents import segments_document, transcript_document
 from app.jobs.corrections import PackedCorrection, Segments, apply_edits, relabel, restore
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     from app.speakers.relabelling import SpeakerCorrection
 
 # The correction, None if it changes nothing, and the document of the segments after it.
-Outcome = tuple[PackedCorrection | None, bytes]
+Outcome = tuple[PackedCorrection | None, bytes | Compressed]
 
 
-def document(base: PackedTranscript) -> bytes:
+def document(base: PackedTranscript) -> bytes | Compressed:
     """The document of a revision.
 
     It is made here, and not in `segment_documents`, so that the process has loaded what its correction needs.
     """
-    return transcript_document(base)
+    return compress(transcript_document(base))
 
 
 def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | int:
@@ -49,4 +50,4 @@ def relabelled(
 
 def _outcome(base: PackedTranscript, correction: PackedCorrection | None, segments: Segments) -> Outcome:
     revision = correction.transcript.revision if correction else base.revision
-    return correction, segments_document(revision, True, segments)
+    return correction, compress(segments_document(revision, True, segments))

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.receiving import check_json, receive_document
+from app.api.http.sending import json_response
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Revision, RevisionList, Segments
 from app.api.transcripts.correction_bodies import correction_body
@@ -133,7 +134,7 @@ async def revise(
         except PreconditionFailed:
             continue  # another correction came first: the condition may allow it, as `*` does
         headers = {"ETag": revision_etag(job.revision if correction else base.revision)}
-        return Response(document, media_type="application/json", headers=headers)
+        return json_response(document, headers)
 
 
 def _check_current(condition: str, revision: int) -> None:

@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
+from app.api.http.sending import json_response, sendable
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Segments
 from app.api.transcripts.correction_steps import document
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 
-def segment_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
+def segment_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.get(
@@ -38,11 +40,11 @@ def segment_routes(service: "TranscriptionService", jobs: "JobService") -> APIRo
         responses={
             200: {"headers": ETAG},
             304: {"description": "The segments have not changed", "headers": ETAG},
-            **documented_errors(400, 401, 404, 409, 503),
+            **documented_errors(400, 401, 404, 409, 429, 503),
         },
     )
     async def retrieve_segments(
-        job_id: str, revision: WantedRevision = None, if_none_match: IfNoneMatch = ""
+        request: Request, job_id: str, revision: WantedRevision = None, if_none_match: IfNoneMatch = ""
     ) -> Response:
         """Without a gap from the start of the recording, also while the job runs. An empty list before it.
 
@@ -52,7 +54,8 @@ def segment_routes(service: "TranscriptionService", jobs: "JobService") -> APIRo
         number = wanted_number(revision)
         if number is not None:
             check_done(job)
-        return await _segments_response(service, jobs, job, number, if_none_match)
+        response = await _segments_response(service, jobs, job, number, if_none_match)
+        return await sendable(response, admission.sending.hold(request))
 
     return router
 
@@ -70,13 +73,17 @@ async def _segments_response(
         if clips is not None:
             length_s = seconds(clips[-1].span[1]) if clips else 0.0
             options = job.submission.options
-            body = await service.helper.run(length_s, published_document, clips, options)
-            return Response(body, media_type="application/json", headers=headers)
+            plain = await service.helper.run(length_s, published_document, clips, options)
+            return json_response(plain, headers)
         job = await jobs.store.get(job.id)  # it has succeeded meanwhile
-    packed = await jobs.store.transcript(job, revision)
-    headers = {"ETag": revision_etag(packed.revision)}
-    if is_known(if_none_match, headers["ETag"]):
+    headers = {"ETag": revision_etag(job.revision)}
+    if revision is None and is_known(if_none_match, headers["ETag"]):
         return not_modified(headers)
-    length_s = work_s(job.duration, packed.content)
-    body = await service.helper.run(length_s, document, packed)
-    return Response(body, media_type="application/json", headers=headers)
+    async with service.helper.turn(job.duration):
+        packed = await jobs.store.transcript(job, revision)
+        headers = {"ETag": revision_etag(packed.revision)}
+        if is_known(if_none_match, headers["ETag"]):
+            return not_modified(headers)
+        length_s = work_s(job.duration, packed.content)
+        body = await service.helper.run(length_s, document, packed)
+    return json_response(body, headers)
