@@ -58,7 +58,7 @@ class Connections:
         self._idle: dict[Connection, None] = {}  # after a response
         self._held = Counter[bytes]()  # all connections, by address
         self._evicted = RareWarning("connections without a request were closed to make place for others")
-        self._refused = RareWarning("connections were refused: all are in use (WHISPER_MAX_CONNECTIONS)")
+        self._refused = RareWarning("connections were refused: all have requests (WHISPER_MAX_CONNECTIONS)")
 
     def enter(self, connection: "Connection", count: int) -> bool:
         """Whether a new connection, one of `count`, may stay. Another one may be closed for it."""
@@ -192,7 +192,7 @@ def handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
         loop.default_exception_handler(context)
 
 
-_not_accepted = RareWarning("connections wait: no descriptor is free for them")
+_not_accepted = RareWarning("connections wait: there is no descriptor for them")
 
 
 def lengthen_queues(servers: Iterable[asyncio.base_events.Server]) -> None:
@@ -221,7 +221,7 @@ _TIMEOUT = _error(
     "408 Request Timeout",
     "invalid_request_error",
     "header_timeout",
-    "The head of the request was not complete in time (WHISPER_HEADER_TIMEOUT_S). Send it again.",
+    "The headers of the request were not complete in time (WHISPER_HEADER_TIMEOUT_S). Send it again.",
 )
 _FULL = _error(
     "503 Service Unavailable",

@@ -78,10 +78,9 @@ def check_connections(settings: Settings) -> Finding:
     """Whether the service may open as many files as its connections need."""
     title, possible, wanted = "connections", max_connections(settings), wanted_connections(settings)
     if possible < wanted:
-        remedy = (
-            "Raise the hard limit of open files (`ulimit -Hn`, LimitNOFILE of systemd, --ulimit of Docker)."
-        )
-        return warn(title, f"at most {possible} instead of {wanted}: too few open files are allowed", remedy)
+        remedy = "Raise the hard limit of open files (`ulimit -Hn`)."
+        found = f"at most {possible} instead of {wanted}: too few open files are allowed"
+        return warn(title, found, remedy, "connections-in-use")
     return ok(title, f"at most {possible}")
 
 

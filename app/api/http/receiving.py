@@ -155,8 +155,8 @@ async def with_stall_timeout(
         except TimeoutError:
             if loop.time() >= deadline:
                 raise UploadStalled(
-                    f"The upload was not complete after {deadline - began:.0f} s.",
-                    "Send it in parts, or over a faster connection.",
+                    f"The body was not complete after {deadline - began:.0f} s.",
+                    "Send it over a faster connection, a recording perhaps in parts.",
                     code="upload_too_slow",
                 ) from None
             raise UploadStalled(
