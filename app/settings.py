@@ -328,7 +328,7 @@ class Settings(BaseSettings):
     header_timeout_s: float = Field(
         30,
         gt=0,
-        description="A connection is closed if the headers of a request are not complete after this time (s).",
+        description="A connection closes if the headers of a request are not complete after this time (s).",
     )
     max_running_jobs_per_key: int | None = Field(
         None,
