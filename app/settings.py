@@ -318,6 +318,19 @@ class Settings(BaseSettings):
         description="Maximum number of open event streams; further ones get 429. API keys that are in "
         "use at the same time share it.",
     )
+    max_connections: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum number of open connections. Further ones take the place of those that wait for "
+        "a request, or get 503. The hard limit of open files (`ulimit -Hn`) must be twice as high, and 256 "
+        "more.",
+        json_schema_extra=_computed("4096, fewer if the hard limit is lower"),
+    )
+    header_timeout_s: float = Field(
+        30,
+        gt=0,
+        description="A connection closes if the headers of a request are not complete after this time (s).",
+    )
     max_running_jobs_per_key: int | None = Field(
         None,
         ge=1,

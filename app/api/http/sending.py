@@ -10,8 +10,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.http.large_bodies import LARGE_BYTES, PART_BYTES, Compressed, compress
 
-PATIENT = "patient"  # in the state of a request whose response costs nothing but its connection
-
 
 class AdmittedResponse(Response):
     """Holds `admitted` until it is sent. If that raises, the client gets its error."""

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.audio.openai_responses import brief_response, verbose_response
 from app.api.http.errors import error_response, json_error
-from app.api.http.sending import PATIENT, AdmittedResponse, compressed
+from app.api.http.sending import AdmittedResponse, compressed
 from app.api.jobs.lookup import check_done
 from app.api.operation.system import VERSION
 from app.api.transcripts.versions import is_known, not_modified
@@ -22,6 +22,7 @@ from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, unpack_transcript
+from app.listening import PATIENT
 from app.options import Options
 from app.telemetry import traces
 from app.transcript.formats import FORMATS
