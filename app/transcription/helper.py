@@ -66,8 +66,8 @@ class Helper:
     async def run(self, recording_s: float, function: Callable[..., R], *args: object) -> R:
         """Call a function that works on the transcript of a recording of `recording_s` seconds.
 
-        The function, its arguments and its result must be picklable. Raises the exception of the function, and
-        HelperFailed if the process crashes twice, runs out of memory twice, or does not answer in time. A
+        The function, its arguments and its result must be picklable. Raises the exception of the function,
+        and HelperFailed if the process crashes twice, runs out of memory twice, or does not answer in time. A
         call that has begun runs to its end although the caller is cancelled.
         """
         if recording_s < LONG_S:

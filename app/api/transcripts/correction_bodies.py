@@ -25,7 +25,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def clean_line(text: object) -> object:
-    """A text in one line: a space for line breaks, nothing for other control characters and too many marks."""
+    """A text in one line: a space for line breaks, nothing for other control characters and excess marks."""
     return with_few_marks(_CONTROLS.sub("", _BREAKS.sub(" ", text))) if isinstance(text, str) else text
 
 

@@ -96,9 +96,9 @@ class Webhooks:
     async def _send_due(self) -> None:
         """Start the deliveries that are due, up to the limits."""
         while len(self._in_flight) < MAX_IN_FLIGHT:
-            # Without those in flight now: an attempt may end while the outbox is read, and its row be out of date.
+            # Without those in flight now: an attempt that ends meanwhile would be read before its outcome.
             due = await self._outbox.due(self._clock(), list(self._in_flight), *self._places.busy())
-            if not any([self._start(delivery) for delivery in due]):
+            if not sum(map(self._start, due)):
                 return
 
     def _start(self, delivery: Delivery) -> bool:
@@ -128,7 +128,7 @@ class Webhooks:
         self.wake()
 
     async def _deliver(self, delivery: Delivery) -> None:
-        """Send a webhook once, and store the outcome in the outbox. It stays there if its receiver is busy."""
+        """Send a webhook once, and store the outcome in the outbox. Without a place, it stays due."""
         update_outbox = await self._attempt(delivery)
         while update_outbox is not None:
             try:

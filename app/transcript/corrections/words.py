@@ -104,7 +104,7 @@ class _Source:
         self._columns = (
             -1,
             [0],
-        )  # of the word that was divided last: its index, and where its characters end
+        )  # of the word divided last: its index, and its characters' ends
 
     def is_near(self, token: int, text: NewText) -> bool:
         """Whether the token is spoken near the time of a new text."""
