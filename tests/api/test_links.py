@@ -293,4 +293,5 @@ def test_all_links_are_one_owner_and_each_is_known(locked, stranger, job, monkey
     assert locked.client.get(f"/v1/jobs/{job}/audio?format=ogg").status_code == 200
     owner = hashlib.sha256(KEY.encode()).hexdigest()
     signatures = [path.rpartition("signature=")[2] for path in links]
-    assert seen == [*(("link", signature, "link") for signature in signatures), (owner, "", owner)]
+    each_once = list(dict.fromkeys(seen))  # a place to make the answer, and one to send it
+    assert each_once == [*(("link", signature, "link") for signature in signatures), (owner, "", owner)]
