@@ -66,7 +66,7 @@ MOST_MARKS = 30  # on a character: no language has more (UAX #15, 13)
 
 
 def with_few_marks(text: str) -> str:
-    """The text with at most `MOST_MARKS` combining marks in a row: sorting n takes n² steps."""
+    """The text with at most `MOST_MARKS` combining marks in a row: to sort more takes far too long."""
     marks = re.escape("".join(char for char in set(text) if not char.isascii() and _is_mark(char)))
     return re.sub(f"([{marks}]{{{MOST_MARKS}}})[{marks}]+", r"\1", text) if marks else text
 
