@@ -199,9 +199,10 @@ class StubWorker:
             following = asyncio.create_task(self._decode_after(before, windows))
             following.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._ahead = following
-        if before is None:
-            return None
-        return await before
+        try:
+            return None if before is None else await before
+        except Exception as error:
+            return error
 
     async def _decode_after(
         self, before: asyncio.Task[list[WindowResult]] | None, windows: Sequence[Window]

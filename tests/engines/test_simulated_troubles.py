@@ -51,8 +51,8 @@ class StubWindow:
         return self.window.samples
 
     @property
-    def key(self) -> object:
-        return self.window.decoding.batch_key
+    def model(self) -> str:
+        return self.window.decoding.model
 
     def read(self) -> Window:
         if self.errors:
@@ -97,6 +97,7 @@ class Simulation:
             BatchCost() if self.device == "cuda" else BatchCost(fixed_ms=10, task_ms=350, size_ms=2),
             retries_errors=True,
             sleep_after_s=draw.choice((None, None, 900.0)),
+            kind_of=lambda window: window.model,
             on_batch=BatchLedger().add,
         )
         fleet.start()
@@ -171,7 +172,7 @@ class Simulation:
         async def ask() -> str:
             assert self.dispatcher is not None
             answer = await self.dispatcher.submit(
-                job, window, key=window.key, size=expected_tokens(speech), weight=beams, affinity=affinity
+                job, window, key=window.window.decoding.batch_key, size=expected_tokens(speech), weight=beams, affinity=affinity
             )
             return answer.result.language
 
