@@ -469,7 +469,8 @@ class Dispatcher(Generic[P, R]):
                     slot.status.state = "asleep"
                     log.info("no work: ending the process", pool=self._name, slot=slot.index)
                     return
-                sleeps_in_s = None if sleep_after_s is None else max(sleep_after_s - idle_s, 0.01)
+                # Once more after that time if what waits is for other slots.
+                sleeps_in_s = sleep_after_s and max(sleep_after_s - idle_s % sleep_after_s, 0.01)
                 await served.wakeup.wait(sleeps_in_s)
                 continue
             if slot.status.state != "draining":
