@@ -8,7 +8,7 @@ slots that come and go. One seed alone: `.venv/bin/pytest -m '' -k 'seed-123]'` 
 import asyncio
 import random
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -304,3 +304,28 @@ def test_each_window_is_answered_once_whatever_happens(seed: int, logs: list[Any
     except BaseException:
         print(f"seed {seed}:", *map(_line, logs), sep="\n")
         raise
+
+
+def test_a_long_batch_is_not_ended_by_the_unloading_of_another_model() -> None:
+    """It waits for the worker, which is at work for longer than unloading may take."""
+
+    async def run() -> None:
+        simulation = Simulation(0, [])
+        simulation.machine.factors |= {"main": 40.0, "second": 0.1}
+        simulation.limits = Limits(4)
+        slot = simulation.new_slot(0)
+        simulation.catalogue.options |= {
+            name: replace(options, device="cpu") for name, options in simulation.catalogue.options.items()
+        }
+        simulation.dispatcher = fleet = Dispatcher[WindowSource, WindowResult]("worker", [slot])
+        fleet.start()
+        for model in ("second", *["main"] * 4):
+            simulation.submit("job", model)
+        await simulation.until_answered()
+        assert asyncio.get_running_loop().time() > 600 + 900
+        assert not slot.holds("second")
+        assert (slot.status.restarts, simulation.machine.faults) == (0, [])
+        await fleet.stop()
+
+    with asyncio.Runner(loop_factory=ThreadlessLoop) as runner:
+        runner.run(run())
