@@ -155,7 +155,9 @@ def visible_entries(
             reason = f"CUDA_VISIBLE_DEVICES={given}: CUDA finds no GPU {entry}, and ignores what follows it"
             return entries, () if entry in _NO_GPU or entry.startswith("-") else (reason,)
         if name in named:
-            return [], (f"CUDA_VISIBLE_DEVICES={given}: {entry} names a GPU again, so CUDA ignores all entries",)
+            return [], (
+                f"CUDA_VISIBLE_DEVICES={given}: {entry} names a GPU again, so CUDA ignores all entries",
+            )
         named.add(name)
         entries.append(entry)
     return entries, ()

@@ -30,7 +30,8 @@ _ANSWER_DEADLINE_S = 120.0  # for a call that takes no time
 # times as long as it should if all its clips are decoded again.
 _DEADLINE_FACTOR = 50.0
 _LEAST_DEADLINE_S = 60.0
-# So many times what it should take, beyond the deadline of a slot whose speed is not known, is enough for any.
+# No deadline is longer than so many times what the batch should take, and that of a slot whose speed is not
+# known: after a hang, the first one would be hours.
 _LONG_DEADLINE_FACTOR = 2.0
 # The same while the slot's speed is not known: so many seconds for each second of audio. A large model on one
 # slow core needs some 20. On a GPU, the first batch may wait for its kernels to be compiled.

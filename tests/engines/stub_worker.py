@@ -1,4 +1,4 @@
-"""A child process that is none: it answers as a Whisper worker does, in virtual time, and gets into trouble."""
+"""A process that is none: it answers as a Whisper worker does, in virtual time, and gets into trouble."""
 
 import asyncio
 from collections import deque
@@ -101,7 +101,9 @@ class StubProcess(ChildProcess):
     def _kill(self) -> None:
         assert self.worker is not None
         if not self.worker.hangs:
-            self._machine.faults.append(f"process {self.pid} was killed although it worked: {self.worker.doing}")
+            self._machine.faults.append(
+                f"process {self.pid} was killed although it worked: {self.worker.doing}"
+            )
         self.worker.exit("killed: it did not answer")
 
     async def close(self) -> None:

@@ -124,14 +124,17 @@ def test_entries_that_cuda_ignores_are_reported() -> None:
     )
     environ = {"CUDA_VISIBLE_DEVICES": "0,0"}
     assert plan_devices(settings(), environ, gpus(2), 8).device == "cpu"
-    with pytest.raises(InvalidSetting, match="WHISPER_DEVICE=cuda, but .*0,0: 0 names a GPU again"):
+    with pytest.raises(InvalidSetting, match=r"WHISPER_DEVICE=cuda, but .*0,0: 0 names a GPU again"):
         plan_devices(settings(device="cuda"), environ, gpus(2), 8)
 
 
 def test_a_gpu_that_nvml_does_not_know_may_have_any_name() -> None:
     """It has failed, perhaps, and its worker shows the reason."""
     environ = {"CUDA_VISIBLE_DEVICES": "GPU-0,GPU-7"}
-    assert plan_devices(settings(), environ, [PresentGpu("GPU-0"), PresentGpu()], 8).visible == ("GPU-0", "GPU-7")
+    assert plan_devices(settings(), environ, [PresentGpu("GPU-0"), PresentGpu()], 8).visible == (
+        "GPU-0",
+        "GPU-7",
+    )
 
 
 def test_cpu_workers_share_the_cores() -> None:

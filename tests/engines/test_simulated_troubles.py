@@ -1,4 +1,4 @@
-"""Whatever happens to workers, in whatever order: each window is answered once, and all slots serve in the end.
+"""Whatever happens to workers, in whatever order: each window is answered once, and all slots serve again.
 
 The dispatcher, its policy and the slots are the real ones. Their processes are stubs on a virtual clock, with
 crashes, hangs, device errors, windows that cannot be read, too little memory, two models, cancelled jobs and
@@ -92,7 +92,9 @@ class Simulation:
         self.machine = Machine(self.trace, factors, {"main": 1.0, "second": draw.choice((0.5, 2.0))})
         options = {name: LoadOptions(name, "", self.device, "float16", 1) for name in MODELS}
         self.catalogue = ModelCatalogue("main", 600, options, others=("second",))
-        self.limits = Limits(draw.choice((1, 1, 4, 8)), overlap=draw.random() < 0.6, one_model=draw.random() < 0.1)
+        self.limits = Limits(
+            draw.choice((1, 1, 4, 8)), overlap=draw.random() < 0.6, one_model=draw.random() < 0.1
+        )
         self.slots: list[ProcessSlot] = []  # also those that are removed
         self.answers: dict[str, asyncio.Task[str]] = {}
         self.windows: dict[str, StubWindow] = {}
@@ -122,8 +124,12 @@ class Simulation:
             on_batch=BatchLedger().add,
         )
         fleet.start()
-        troubles = [asyncio.create_task(self.trouble(draw.uniform(0, TROUBLED_S))) for _ in range(draw.randint(0, 8))]
-        jobs = [asyncio.create_task(self.job(draw.uniform(0, TROUBLED_S))) for _ in range(draw.randint(4, 14))]
+        troubles = [
+            asyncio.create_task(self.trouble(draw.uniform(0, TROUBLED_S))) for _ in range(draw.randint(0, 8))
+        ]
+        jobs = [
+            asyncio.create_task(self.job(draw.uniform(0, TROUBLED_S))) for _ in range(draw.randint(4, 14))
+        ]
         await asyncio.gather(*troubles, *jobs)
         await self.until_answered()
         self.machine.memory = 20.0
@@ -193,7 +199,12 @@ class Simulation:
         async def ask() -> str:
             assert self.dispatcher is not None
             answer = await self.dispatcher.submit(
-                job, window, key=window.window.decoding.batch_key, size=expected_tokens(speech), weight=beams, affinity=affinity
+                job,
+                window,
+                key=window.window.decoding.batch_key,
+                size=expected_tokens(speech),
+                weight=beams,
+                affinity=affinity,
             )
             return answer.result.language
 

@@ -305,7 +305,9 @@ async def test_a_model_that_is_not_loaded_restarts_no_worker(
     """Although memory was short for it ten minutes ago."""
     monkeypatch.setattr("app.engines.oom_fallback._FIRST_RESTART_S", 0.0)
     slot = await start(LowMemorySlot({}))
-    slot._oom.step_down("a", "float32", "float32", "int8", RuntimeError("CUDA failed with error out of memory"))
+    slot._oom.step_down(
+        "a", "float32", "float32", "int8", RuntimeError("CUDA failed with error out of memory")
+    )
     await slot.transcribe("main")
     assert not slot.needs_restart.is_set()
     assert slot.row()["error"] is None
