@@ -225,7 +225,7 @@ class Settings(BaseSettings):
         None,
         gt=0,
         description="Time after which a batch counts as hung and its worker is replaced (s).",
-        json_schema_extra=_computed("50 times as long as such a batch takes on that worker, at least 60"),
+        json_schema_extra=_computed("50 times as long as the worker takes with that model, at least 60"),
     )
     audio_context: Literal["full", "auto"] = Field(
         "full",

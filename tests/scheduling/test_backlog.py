@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.errors import RequeueBatch
+from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from app.scheduling.backlog import ThroughputEstimator
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
@@ -310,6 +310,69 @@ def test_a_discarded_batch_leaves_the_ratio_as_it_was() -> None:
     throughput.begin(0, cost_s=2, now=0)
     throughput.discard(0, now=1)
     assert (throughput.ratio(0), throughput.free_in(0, now=0)) == (1, 0)
+
+
+def test_each_kind_of_tasks_has_its_own_ratio() -> None:
+    throughput = ThroughputEstimator()
+    for start in (0, 10, 20):
+        assert throughput.begin(0, cost_s=1, now=start, kind="tiny") is None
+        throughput.end(0, now=start + 0.1)
+    assert throughput.begin(0, cost_s=2, now=30, kind="tiny") == pytest.approx(0.2)
+    throughput.begin(0, cost_s=1, now=30, kind="large")
+    assert throughput.free_in(0, now=30) == pytest.approx(1.2), "nothing is known of the large one"
+    throughput.end(0, now=30.2)
+    throughput.end(0, now=80.2)
+    assert throughput.begin(0, cost_s=1, now=90, kind="large") is None
+    assert [throughput.ratio(slot, "large") for slot in (0, 1)] == [50, 50]
+    assert [throughput.ratio(slot, "tiny") for slot in (0, 1)] == pytest.approx([0.1, 0.1])
+
+
+def test_a_batch_that_hung_raises_the_ratio() -> None:
+    throughput = ThroughputEstimator()
+    throughput.begin(0, cost_s=2, now=0, kind="large")
+    throughput.discard(0, now=60, hung=True)
+    assert throughput.begin(0, cost_s=2, now=70, kind="large") == 60
+    assert throughput.begin(0, cost_s=2, now=70, kind="tiny") is None
+
+
+class ImpatientSlot(FakeSlot):
+    """Gives a batch 50 times as long as it should take; 60 s if that is not known."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.deadlines_s: list[float] = []
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        self.deadlines_s.append(60.0 if expected_s is None else 50 * expected_s)
+        try:
+            async with asyncio.timeout(self.deadlines_s[-1]):
+                await asyncio.sleep(tokens(payloads[0]))
+        except TimeoutError:
+            raise DeviceFailed("it hangs") from ProcessHung("it hangs")
+        return list(payloads)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_task_that_takes_too_long_gets_more_time_on_any_slot(count: int) -> None:
+    slots = [ImpatientSlot(index) for index in range(count)]
+    run_all(slots, ["film:100"])
+    deadlines = [deadline_s for slot in slots for deadline_s in slot.deadlines_s]
+    assert sorted(deadlines) == [60, 3000]
+
+
+def test_a_slow_kind_of_tasks_is_given_the_time_that_it_takes() -> None:
+    slot = ImpatientSlot(0)
+
+    async def submit_all() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [slot], kind_of=lambda payload: payload[:4])
+        dispatcher.start()
+        for payload in ["tiny:0.05"] * 4 + ["huge:55"] * 2:
+            await dispatcher.submit("job", payload)
+        await dispatcher.stop()
+
+    virtual_clock.run(submit_all())
+    assert slot.status.restarts == 0
+    assert slot.deadlines_s[3] < 55 <= slot.deadlines_s[4]
 
 
 def test_a_second_batch_begins_when_the_first_ends() -> None:
