@@ -34,8 +34,8 @@ _LEAST_DEADLINE_S = 60.0
 # slow core needs some 20. On a GPU, the first batch may wait for its kernels to be compiled.
 _FIRST_DEADLINE_FACTOR = {"cpu": 60.0, "cuda": 10.0, "simulated": 10.0}
 _LEAST_FIRST_DEADLINE_S = 300.0
-# No batch has longer, unless that is less than so many times what it should take: it is slow, or was taken for
-# a hang. Then it has that time, up to so many times this deadline.
+# No batch has longer, unless that is less than so many times what it should take: it is slow, or was taken
+# for a hang. Then it has that time, up to so many times this deadline.
 _SLOW_FACTOR, _MOST_FACTOR = 2.0, 4.0
 
 log = structlog.get_logger(__name__)
