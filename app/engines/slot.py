@@ -30,13 +30,13 @@ _ANSWER_DEADLINE_S = 120.0  # for a call that takes no time
 # times as long as it should if all its clips are decoded again.
 _DEADLINE_FACTOR = 50.0
 _LEAST_DEADLINE_S = 60.0
-# No deadline is longer than so many times what the batch should take, and that of a slot whose speed is not
-# known: after a hang, the first one would be hours.
-_LONG_DEADLINE_FACTOR = 2.0
 # The same while the slot's speed is not known: so many seconds for each second of audio. A large model on one
 # slow core needs some 20. On a GPU, the first batch may wait for its kernels to be compiled.
 _FIRST_DEADLINE_FACTOR = {"cpu": 60.0, "cuda": 10.0, "simulated": 10.0}
 _LEAST_FIRST_DEADLINE_S = 300.0
+# No batch has longer, unless that is less than so many times what it should take: it is slow, or was taken
+# for a hang. Then it has that time, up to so many times this deadline.
+_SLOW_FACTOR, _MOST_FACTOR = 2.0, 4.0
 
 log = structlog.get_logger(__name__)
 
@@ -329,7 +329,7 @@ class WhisperSlot(ABC):
         if expected_s is None:
             return first_s
         usual_s = max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * expected_s)
-        return min(usual_s, first_s + _LONG_DEADLINE_FACTOR * expected_s)
+        return min(usual_s, max(first_s, _SLOW_FACTOR * expected_s), _MOST_FACTOR * first_s)
 
     async def _load_on_demand(self, model: str) -> None:
         if self._limits.one_model:

@@ -80,16 +80,18 @@ class ThroughputEstimator:
         speed = self._slots[slot].speeds.setdefault(kind, _Speed(latest))
         speed.ratio += _LATEST_WEIGHT * (latest - speed.ratio)
         speed.batches += 1
-        self._update_mean(kind)
+        known = [other.speeds[kind].ratio for other in self._slots.values() if kind in other.speeds]
+        self._means[kind] = sum(known) / len(known)
 
     def discard(self, slot: int, now: float, *, hung: bool = False) -> None:
-        """The slot's first batch failed, so its time does not count; `hung`: it takes longer, if it ends."""
-        kind, latest = self._take_first(slot, now)
-        if hung:
-            speed = self._slots[slot].speeds.setdefault(kind, _Speed(latest))
-            speed.ratio = max(speed.ratio, latest)
-            speed.batches = max(speed.batches, _BATCHES_TO_KNOW)
-            self._update_mean(kind)
+        """The slot's first batch failed, so its time does not count.
+
+        `hung`: it took too long for what it should take, which is not known any more.
+        """
+        kind, _ = self._take_first(slot, now)
+        speed = self._slots[slot].speeds.get(kind)
+        if hung and speed is not None:
+            speed.batches = 0
 
     def _take_first(self, slot: int, now: float) -> tuple[Hashable, float]:
         """The kind of the slot's first batch, and the ratio of its time until now. The next one begins."""
@@ -97,10 +99,6 @@ class ThroughputEstimator:
         kind, cost_s = estimate.in_flight.popleft()
         began, estimate.began = estimate.began, now
         return kind, max(_LEAST_RATIO, (now - began) / cost_s)
-
-    def _update_mean(self, kind: Hashable) -> None:
-        known = [other.speeds[kind].ratio for other in self._slots.values() if kind in other.speeds]
-        self._means[kind] = sum(known) / len(known)
 
     def ratio(self, slot: int, kind: Hashable = None) -> float:
         """The slot's ratio with tasks of a kind; before its first batch of them, the mean of the others'."""

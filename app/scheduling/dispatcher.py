@@ -530,7 +530,7 @@ class Dispatcher(Generic[P, R]):
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
         expected_s = self._throughput.begin(served.index, cost_s, clock, self._kind_of(batch[0].payload))
-        # More than what was too short for a task, whatever slot that was.
+        # At least the time that was too short for a task, whatever slot that was.
         return max(expected_s or 0.0, *(task.hung_s for task in batch)) or None
 
     def _end(

@@ -75,6 +75,7 @@ class Machine:
     memory: float = 20.0  # that each worker can use
     fates: dict[str, Fate] = field(default_factory=dict)  # by the prompt of a window
     hanging_loads: int = 0
+    unsent: int = 0  # batches that cannot be sent
     exhausted: list[tuple[str, str, int, int]] = field(default_factory=list)
     """Model, its compute type, windows (0: it was loaded) and beams of each call without enough memory."""
     faults: list[str] = field(default_factory=list)  # of the service, that workers have noticed
@@ -134,6 +135,11 @@ class StubWorker:
         if self._has_exited:
             raise BrokenProcessPool
         future: Future[Any] = Future()
+        if self._machine.unsent and function is whisper.exchange and args[0]:
+            self._machine.unsent -= 1
+            self._machine.trace(f"process {self.pid} does not get {_described(args)}")
+            asyncio.get_running_loop().call_soon(_settle, future, MemoryError())
+            return future
         self._calls.append((future, function, args))
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())

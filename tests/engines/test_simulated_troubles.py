@@ -220,7 +220,7 @@ class Simulation:
         assert isinstance(slot, ProcessSlot)
         process = slot.process
         assert isinstance(process, StubProcess)
-        match draw.choice(("memory", "memory", "memory", "crash", "load", "drain", "remove")):
+        match draw.choice(("memory", "memory", "memory", "crash", "load", "send", "drain", "remove")):
             case "memory":
                 self.machine.memory = draw.uniform(4.2, 10)
                 self.trace(f"memory is {self.machine.memory:.1f}")
@@ -232,6 +232,8 @@ class Simulation:
             case "load":
                 self.machine.hanging_loads = 1
                 slot.needs_restart.set()
+            case "send":
+                self.machine.unsent += 1
             case "drain" | "remove" as how:
                 leaving = self.dispatcher.drain_slot if how == "drain" else self.dispatcher.remove_slot
                 self.trace(f"{how} slot {slot.index}")

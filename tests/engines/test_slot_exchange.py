@@ -204,7 +204,7 @@ async def test_the_deadline_is_that_of_the_longer_batch() -> None:
     await slot.exchange(batch("a"), 10)
     await slot.exchange(batch("b"), 2)
     await slot.exchange(None)
-    assert slot.deadlines_s == [320, 320, 100]
+    assert slot.deadlines_s == [300, 300, 100]
     fixed = ExchangingSlot(batch_timeout_s=7)
     await fixed.start()
     await fixed.exchange(batch("a"), 10)

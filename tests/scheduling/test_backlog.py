@@ -327,12 +327,16 @@ def test_each_kind_of_tasks_has_its_own_ratio() -> None:
     assert [throughput.ratio(slot, "tiny") for slot in (0, 1)] == pytest.approx([0.1, 0.1])
 
 
-def test_a_batch_that_hung_raises_the_ratio() -> None:
+def test_after_a_hang_the_time_for_its_kind_is_not_known() -> None:
     throughput = ThroughputEstimator()
-    throughput.begin(0, cost_s=2, now=0, kind="large")
-    throughput.discard(0, now=60, hung=True)
-    assert throughput.begin(0, cost_s=2, now=70, kind="large") == 60
-    assert throughput.begin(0, cost_s=2, now=70, kind="tiny") is None
+    for kind in ("tiny", "large"):
+        for _ in range(3):
+            throughput.begin(0, cost_s=2, now=0, kind=kind)
+            throughput.end(0, now=2)
+    throughput.begin(0, cost_s=2, now=10, kind="large")
+    throughput.discard(0, now=70, hung=True)
+    assert throughput.begin(0, cost_s=2, now=80, kind="large") is None
+    assert throughput.begin(0, cost_s=2, now=80, kind="tiny") == 2
 
 
 class ImpatientSlot(FakeSlot):
