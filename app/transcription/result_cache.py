@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from app.concurrency import spawn_shared
 from app.files import pack, unpack
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
@@ -70,7 +71,7 @@ class CachedRecording:
             task: asyncio.Task[R] | None = self._running.get(key)
             is_own = task is None or task.done()
             if task is None or is_own:
-                task = self._running[key] = asyncio.create_task(self._make(key, make))
+                task = self._running[key] = spawn_shared(self._make(key, make))
             try:
                 return await asyncio.shield(task)
             except asyncio.CancelledError:

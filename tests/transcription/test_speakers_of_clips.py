@@ -21,7 +21,7 @@ from app.transcript.timeline import PackedSegments, Transcript
 from app.transcription.helper import Helper
 from app.transcription.result_cache import CachedRecording, ClipResults
 from app.transcription.speakers import SpeakerFinder
-from tests.event_loop import until
+from tests.event_loop import no_error_left, until
 from tests.transcription.test_pipeline import PERIOD_S, FakeFleet, FakeMedia, clip_result, transcribe
 from workers.messages import SAMPLE_RATE, Span
 
@@ -225,3 +225,19 @@ async def test_without_diarize_no_voice_is_embedded(tmp_path: Path, labelled: li
     assert not media.embedded
     assert not labelled
     assert not any(isinstance(segment, EditedSegment) for segment in transcript.segments)
+
+
+async def test_a_cancelled_request_leaves_no_error_to_log(tmp_path: Path, labelled: list[Labelled]) -> None:
+    """The voices that are being embedded fail later, without their audio."""
+    media = Voices(lambda clip: FileNotFoundError("the audio went with the request"))
+    media.may_embed.clear()
+    with no_error_left():
+        request = asyncio.create_task(diarize(tmp_path, media))
+        await until(lambda: media.embedded)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        del request
+        media.may_embed.set()
+        await asyncio.sleep(0.1)
+    assert labelled == []
