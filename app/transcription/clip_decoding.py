@@ -27,6 +27,7 @@ _CUT_OFF_SAMPLES = SAMPLE_RATE // 10
 _MISSED_SAMPLES = SAMPLE_RATE
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
+_CLEARLY = 0.001  # a difference of average log-probabilities; scores are rounded to a tenth of it
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
 # What tells the results of a recording's clips apart: first and last sample, the language asked for, and the
@@ -119,9 +120,8 @@ def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> Win
 def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
     """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
 
-    The first retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest
-    average log-probability, among those without repetition if there are any. `halvings` is how often the
-    window may still be halved.
+    The first retry counts if it is not poor. Otherwise the best attempt counts, see `_is_better`. `halvings`
+    is how often the window may still be halved.
     """
     window, first = yield from _decode_in_context(window)
     if clip.decoding.temperature > 0 or not first.poor:
@@ -141,7 +141,10 @@ def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int
             half = _further_window(window, clip, start, end, first.language)
             halves += yield from _decode_span(half, clip, halvings - 1)
         attempts.append(halves)
-    return max(attempts, key=_quality)
+    best, *others = attempts
+    for attempt in others:
+        best = attempt if _is_better(attempt, best) else best
+    return best
 
 
 def _decode_in_context(
@@ -161,6 +164,15 @@ def _decode_in_context(
         if not is_doubtful(result):
             return named, replace(result, language_probs=full_result.language_probs)
     return full, full_result
+
+
+def _is_better(attempt: DecodedWindows, earlier: DecodedWindows) -> bool:
+    """Whether a later attempt counts: it alone does not repeat itself, or else its log-probability is higher.
+
+    The difference must be clear. Otherwise rounding could choose among attempts that are the same.
+    """
+    (clean, logprob), (was_clean, earlier_logprob) = _quality(attempt), _quality(earlier)
+    return clean > was_clean or (clean == was_clean and logprob > earlier_logprob + _CLEARLY)
 
 
 def _quality(windows: DecodedWindows) -> tuple[bool, float]:
