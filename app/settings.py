@@ -310,13 +310,14 @@ class Settings(BaseSettings):
         ge=1,
         description="Maximum number of uploads that are received at the same time; further ones get 429. "
         "API keys that are in use at the same time share it. Ten times as many resumable uploads may be "
-        "incomplete or have no job yet.",
+        "incomplete or have no job yet. As many spans, archives and transcripts of over 256 KiB "
+        "are sent at the same time.",
     )
     max_event_streams: int = Field(
         1000,
         ge=1,
         description="Maximum number of open event streams; further ones get 429. API keys that are in "
-        "use at the same time share it.",
+        "use at the same time share it. As many recordings are sent at the same time.",
     )
     max_connections: int | None = Field(
         None,
@@ -397,9 +398,9 @@ class Settings(BaseSettings):
     audio_cache_mb: int = Field(
         2048,
         ge=0,
-        description="Size of the FLAC and Ogg copies of recordings that are kept for further requests (MB "
-        "of 10⁶ bytes); the least recently used one goes first. 0: none is kept, and each "
-        "request makes its own.",
+        description="Size of the FLAC and Ogg copies of recordings, and of spans, that are kept for further "
+        "requests (MB of 10⁶ bytes); the least recently used one goes first. 0: none is kept once "
+        "it is sent.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest level that is logged: `debug`, `info`, `warning` or `error`."

@@ -36,18 +36,20 @@ def server(commands):
 
 
 @pytest.fixture
-def long_job(server, talk):
-    """The id of a job whose transcript is that of ten hours, about 18 MB as segments."""
-    job = server.submit(talk.path)["id"]
-    assert server.finished(job)["status"] == "succeeded"
-    database = sqlite3.connect(server.data / "whisperfleet.db", timeout=30)
+def long_job(commands, talk):
+    """A server, and the id of its job, whose transcript is that of ten hours: about 18 MB as segments."""
+    first = commands.ready(**SMALL)
+    job = first.submit(talk.path)["id"]
+    assert first.finished(job)["status"] == "succeeded"
+    first.end()
+    database = sqlite3.connect(first.data / "whisperfleet.db")
     with database:
         (content,) = database.execute("SELECT content FROM transcripts").fetchone()
         transcript = pack_transcript(long_transcript(unpack_transcript(content)))
         database.execute("UPDATE transcripts SET content = ?", [transcript])
         database.execute("UPDATE jobs SET duration = ?", [LONG_S])
     database.close()
-    return job
+    return commands.restart(first, **SMALL).wait_until_ready(), job
 
 
 def long_transcript(short: Transcript) -> Transcript:
@@ -101,8 +103,9 @@ def test_readers_of_a_link_share_one_span(server, talk_pcm, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["segments", "result?format=verbose_json", "result?format=json"])
-def test_readers_of_a_long_transcript_take_little_memory(server, long_job, path):
-    target = f"/v1/jobs/{long_job}/{path}"
+def test_readers_of_a_long_transcript_take_little_memory(long_job, path):
+    server, job = long_job
+    target = f"/v1/jobs/{job}/{path}"
     size = len(server.client.get(target).content)
     print(f"{size / MIB:.1f} MiB each")
     with burden(server, memory_mib=150, disk_mib=8), ExitStack() as stack:
@@ -111,8 +114,9 @@ def test_readers_of_a_long_transcript_take_little_memory(server, long_job, path)
     assert len(server.client.get(target).content) == size
 
 
-def test_readers_of_archives_keep_nobody_from_transcribing(server, long_job):
-    target = f"/v1/jobs/archive?format=verbose_json&ids={long_job}"
+def test_readers_of_archives_keep_nobody_from_transcribing(long_job):
+    server, job = long_job
+    target = f"/v1/jobs/archive?format=verbose_json&ids={job}"
     with burden(server, memory_mib=150, disk_mib=8), ExitStack() as stack:
         readers(stack, server, [target] * READERS)
         assert server.post(flac_of_silence(0.1)).status_code == 200
