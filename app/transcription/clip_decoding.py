@@ -43,9 +43,7 @@ class ClipRequest:
     end: int
     speech: tuple[Span, ...]
     decoding: DecodingOptions
-    late_language: Callable[[], str | None] | None = (
-        None  # called when the audio is read: the elected language
-    )
+    late_language: Callable[[], str | None] | None = None  # the elected one, once the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
     outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
