@@ -209,6 +209,8 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
         async with database.write() as connection:
             for statement in (
                 "ALTER TABLE jobs DROP COLUMN corrected_at",
+                "ALTER TABLE deliveries DROP COLUMN owner",
+                "ALTER TABLE deliveries DROP COLUMN host",
                 "UPDATE alembic_version SET version_num = '0006'",
             ):
                 await connection.exec_driver_sql(statement)
