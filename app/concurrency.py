@@ -1,4 +1,4 @@
-"""What asyncio lacks: tasks that nobody awaits, signals, threads for what may hang, shielded work."""
+"""What asyncio lacks: tasks that nobody or many await, signals, threads for what may hang, shielded work."""
 
 import asyncio
 import threading
@@ -21,6 +21,21 @@ class BackgroundTasks(set[asyncio.Task[None]]):
         self.add(task)
         task.add_done_callback(self.discard)
         return task
+
+
+def spawn_shared(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start a task that goes on when those who wait for it are cancelled, as by `asyncio.shield`.
+
+    They get its error. If all of them have gone, it is nobody's: asyncio would log that nobody retrieved it.
+    """
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(_retrieve)
+    return task
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 class Wakeup:
@@ -75,7 +90,7 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
 
     CancelledError is raised only after that, so the caller's cleanup finds no work in progress.
     """
-    task = asyncio.ensure_future(work)
+    task = spawn_shared(work)
     cancellation: asyncio.CancelledError | None = None
     # A cancelled scope of anyio would cancel the waiting again and again.
     with CancelScope(shield=True):
@@ -84,8 +99,6 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
                 await asyncio.wait([task])
             except asyncio.CancelledError as error:
                 cancellation = error
-    if not task.cancelled():
-        task.exception()  # marks it as retrieved: asyncio would log it otherwise
     await checkpoint_if_cancelled()
     if cancellation is not None:
         raise cancellation

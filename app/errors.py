@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-NOT_KEPT = "The recording of this job is not kept here."
+NOT_KEPT = (
+    "The recording of this job is not here any more. Recordings are deleted after a while, or when the job "
+    "is done (`WHISPER_RESULT_TTL_S`, `WHISPER_KEEP_AUDIO`); submit it again to have it here."
+)
 STOPPING = "The service is stopping; send the request again."
 
 
@@ -190,6 +193,10 @@ class ProcessLost(ProcessCrashed):
 
 class ProcessStuck(WhisperfleetError):
     """A child process did not end although it was killed."""
+
+
+class HelperFailed(WhisperfleetError):
+    """The process for long transcripts crashed, used up its memory or did not answer in time, in one call."""
 
 
 class DeviceFailed(ProcessCrashed):

@@ -1,5 +1,7 @@
 """What programs do with files: names of recordings, locks, whole writes, and compressed objects."""
 
+import ctypes
+import errno
 import fcntl
 import os
 import pickle
@@ -8,6 +10,11 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
+NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})  # without hard links
+# Of `renameat2`, see its manual page.
+_AT_FDCWD = -100
+_NOREPLACE = 1
+_EXCHANGE = 2
 _COMPRESSION = 1  # text and numbers: higher levels save little
 _AUDIO = (
     ".3ga .aac .ac3 .aif .aifc .aiff .amr .ape .au .caf .dts .eac3 .flac .gsm .m4a .m4b .mka .mp2 .mp3 .mpc "
@@ -43,10 +50,24 @@ def try_lock(path: Path) -> BinaryIO | None:
 def write_whole(target: Path, content: bytes, part: Path, model: os.stat_result | None) -> None:
     """Write a file all of it or not at all: as `part` first, which is in the same folder.
 
-    It gets the permissions of `model` and, where this process may set it, its owner. Raises OSError; no other
-    file is left then.
+    It gets the permissions of `model` as in `write_part`. Raises OSError; no other file is left then.
     """
-    part.unlink(missing_ok=True)  # of a killed process
+    write_part(part, content, model)
+    try:
+        part.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+def write_part(part: Path, content: bytes, model: os.stat_result | None) -> None:
+    """Write a file that gets another name later, in place of one that a killed process left.
+
+    It gets the permissions of `model` and, where this process may set it, its owner. Raises OSError; no file
+    is left then.
+    """
+    part.unlink(missing_ok=True)
     try:
         with part.open("xb") as file:
             file.write(content)
@@ -57,11 +78,46 @@ def write_whole(target: Path, content: bytes, part: Path, model: os.stat_result 
                     os.fchmod(file.fileno(), model.st_mode & 0o666 | 0o600)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(target)
     except BaseException:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         raise
+
+
+def rename_new(source: Path, target: Path) -> None:
+    """Rename a file, but never over another one. Raises FileExistsError if there is one, and OSError.
+
+    On a file system that has neither hard links nor such a rename, an empty file holds the name for a moment.
+    """
+    if _renameat2(source, target, _NOREPLACE):
+        return
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        source.replace(target)
+    else:
+        source.unlink()
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap the names of two files in one step. Returns False if the system cannot. Raises OSError."""
+    return _renameat2(one, other, _EXCHANGE)
+
+
+def _renameat2(source: Path, target: Path, flag: int) -> bool:
+    """Rename a file by Linux's call. Returns False if system or file system lack that. Raises OSError."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in NO_LINKS or number == errno.EINVAL:
+        return False
+    raise OSError(number, os.strerror(number), str(source), None, str(target))
 
 
 def sync(path: Path) -> None:

@@ -1,10 +1,16 @@
-"""Whether this process can listen on an address."""
+"""Whether this process can listen on an address, and how many connections it can have there."""
 
 import errno
+import resource
 import socket
 from dataclasses import dataclass
 
 from app.known_errors import GUIDE
+from app.settings import Settings
+
+MAX_CONNECTIONS = 4096  # if the settings name no number
+PATIENT = "patient"  # in the state of a request whose response costs nothing but its connection
+SPARE_DESCRIPTORS = 256  # for the database, the workers and libraries
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +57,28 @@ def _bind_error(
     except OSError as error:
         return error
     return None
+
+
+def max_connections(settings: Settings) -> int:
+    """How many connections there may be: no more than this process can have descriptors for."""
+    return max(1, (_descriptors(settings) - SPARE_DESCRIPTORS) // 2)
+
+
+def wanted_connections(settings: Settings) -> int:
+    """How many connections there may be if the limit of descriptors allows it."""
+    return settings.max_connections or MAX_CONNECTIONS
+
+
+def raise_descriptor_limit(settings: Settings) -> None:
+    """Raise the soft limit of descriptors to what the service needs, if it is lower."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = _descriptors(settings)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _descriptors(settings: Settings) -> int:
+    """Those of all connections with a file for each, and of the rest: at most the hard limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * wanted_connections(settings) + SPARE_DESCRIPTORS
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from app.languages import language_code, names_in_files
+from app.numbers import NUMBER, WHOLE, check_number, check_whole
 from workers.messages import SAMPLE_RATE, Selection
 
 MAX_POSITION_S = 1_000_000  # over eleven days
@@ -46,21 +47,23 @@ def _number_or_auto(value: object, validate: ValidatorFunctionWrapHandler) -> ob
 # that openapi-python-client generates cannot send a constant in a form.
 Auto = Annotated[Literal["auto"], WithJsonSchema({"enum": ["auto"], "type": "string"})]
 _OrAuto = WrapValidator(_number_or_auto)
-LineChars = Annotated[Auto | Annotated[int, Field(ge=10, le=200)], _OrAuto]
-Lines = Annotated[Auto | Annotated[int, Field(ge=1, le=4)], _OrAuto]
-CharsPerSecond = Annotated[Auto | Annotated[float, Field(ge=5, le=100)], _OrAuto]
-ShortestCue = Annotated[Auto | Annotated[float, Field(ge=0.1, le=5)], _OrAuto]
-LongestCue = Annotated[Auto | Annotated[float, Field(ge=1, le=30)], _OrAuto]
-Gap = Annotated[Auto | Annotated[float, Field(ge=0, le=1)], _OrAuto]
-FrameRate = Annotated[Annotated[float, Field(ge=10, le=120)] | None, BeforeValidator(_blank_is_none)]
+LineChars = Annotated[Auto | Annotated[int, Field(ge=10, le=200), WHOLE], _OrAuto]
+Lines = Annotated[Auto | Annotated[int, Field(ge=1, le=4), WHOLE], _OrAuto]
+CharsPerSecond = Annotated[Auto | Annotated[float, Field(ge=5, le=100), NUMBER], _OrAuto]
+ShortestCue = Annotated[Auto | Annotated[float, Field(ge=0.1, le=5), NUMBER], _OrAuto]
+LongestCue = Annotated[Auto | Annotated[float, Field(ge=1, le=30), NUMBER], _OrAuto]
+Gap = Annotated[Auto | Annotated[float, Field(ge=0, le=1), NUMBER], _OrAuto]
+FrameRate = Annotated[Annotated[float, Field(ge=10, le=120), NUMBER] | None, BeforeValidator(_blank_is_none)]
 ProfileName = Literal["netflix", "bbc", "broadcast", "social"]
 Language = Annotated[str | None, AfterValidator(language_code), BeforeValidator(_blank_is_none)]
 Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
 Position = Annotated[
-    Annotated[float, Field(ge=0, le=MAX_POSITION_S, allow_inf_nan=False)] | None,
+    Annotated[float, Field(ge=0, le=MAX_POSITION_S, allow_inf_nan=False), NUMBER] | None,
     BeforeValidator(_blank_is_none),
 ]
-SpeakerCount = Annotated[Annotated[int, Field(ge=1, le=MAX_SPEAKERS)] | None, BeforeValidator(_blank_is_none)]
+SpeakerCount = Annotated[
+    Annotated[int, Field(ge=1, le=MAX_SPEAKERS), WHOLE] | None, BeforeValidator(_blank_is_none)
+]
 
 
 def _joined_names(value: object) -> object:
@@ -207,6 +210,13 @@ class Options(BaseModel):
         "and in `verbose_json`.",
     )
 
+    _are_whole = field_validator(
+        "beam_size", "min_speech_ms", "min_silence_ms", "speech_pad_ms", mode="before"
+    )(check_whole)
+    _are_numbers = field_validator("temperature", "vad_threshold", "start_offset_s", mode="before")(
+        check_number
+    )
+
     @field_validator("end")
     @classmethod
     def _check_order(cls, end: float | None, others: ValidationInfo) -> float | None:
@@ -260,7 +270,7 @@ class Options(BaseModel):
 
 
 def _track(value: str) -> int | tuple[str, ...]:
-    return int(value) if value.isdecimal() else names_in_files(value)
+    return int(value) if value.isascii() and value.isdecimal() else names_in_files(value)
 
 
 # No clip's result depends on the options that follow: they matter once the transcript is there.

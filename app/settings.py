@@ -225,7 +225,7 @@ class Settings(BaseSettings):
         None,
         gt=0,
         description="Time after which a batch counts as hung and its worker is replaced (s).",
-        json_schema_extra=_computed("50 times as long as such a batch takes on that worker, at least 60"),
+        json_schema_extra=_computed("50 times as long as the worker takes with that model, at least 60"),
     )
     audio_context: Literal["full", "auto"] = Field(
         "full",
@@ -299,7 +299,8 @@ class Settings(BaseSettings):
         1000,
         ge=1,
         description="Maximum number of waiting jobs, and of other requests; further ones get 429 before "
-        "they are uploaded, and can be retried later.",
+        "they are uploaded, and can be retried later. API keys that are in use at the same time share "
+        "them.",
     )
     max_jobs_per_key: int | None = Field(
         None, ge=1, description="Maximum number of unfinished jobs of one API key; further ones get 429."
@@ -308,15 +309,28 @@ class Settings(BaseSettings):
         100,
         ge=1,
         description="Maximum number of uploads that are received at the same time; further ones get 429. "
-        "One API key may have a tenth of it. Ten times as many resumable uploads may be "
+        "API keys that are in use at the same time share it. Ten times as many resumable uploads may be "
         "incomplete or have no job yet. As many spans, archives and transcripts of over 256 KiB "
-        "are sent at the same time, a tenth of them to one key or link.",
+        "are sent at the same time.",
     )
     max_event_streams: int = Field(
         1000,
         ge=1,
-        description="Maximum number of open event streams; further ones get 429. One API key may have a "
-        "tenth of it. As many recordings are sent at the same time, a tenth of them to one key or link.",
+        description="Maximum number of open event streams; further ones get 429. API keys that are in "
+        "use at the same time share it. As many recordings are sent at the same time.",
+    )
+    max_connections: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum number of open connections. Further ones take the place of those that wait for "
+        "a request, or get 503. The hard limit of open files (`ulimit -Hn`) must be twice as high, and 256 "
+        "more.",
+        json_schema_extra=_computed("4096, fewer if the hard limit is lower"),
+    )
+    header_timeout_s: float = Field(
+        30,
+        gt=0,
+        description="A connection closes if the headers of a request are not complete after this time (s).",
     )
     max_running_jobs_per_key: int | None = Field(
         None,
@@ -369,10 +383,17 @@ class Settings(BaseSettings):
     result_ttl_s: float = Field(
         7 * 86400,
         gt=0,
-        description="A finished job is deleted after this time, with its result and its recording (s).",
+        description="A finished job is deleted after this time, with its result and its recording (s); one "
+        "that people corrected as `WHISPER_KEEP_CORRECTED` says.",
+    )
+    keep_corrected: bool = Field(
+        True,
+        description="Only people delete a job whose transcript people corrected; `WHISPER_RESULT_TTL_S` "
+        "after the last correction, its recording and the voices in it go. false: all of it goes then.",
     )
     keep_audio: bool = Field(
-        True, description="Keep a job's recording as long as its result; false: only until the job is done."
+        True,
+        description="Keep a job's recording for `WHISPER_RESULT_TTL_S`; false: only until the job is done.",
     )
     audio_cache_mb: int = Field(
         2048,

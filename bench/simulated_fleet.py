@@ -92,6 +92,10 @@ class NumberedWindow:
     def samples(self) -> int:
         return self.request.samples
 
+    @property
+    def model(self) -> str:
+        return self.request.model
+
     def read(self) -> Window:
         request = self.request
         speech = tuple((start - request.start, end - request.start) for start, end in request.speech)

@@ -122,6 +122,10 @@ def check(
 def test_two_gpus() -> None:
     driver, first, second = check(gpus.Machine("570.124.06", (H200, A10)), CUDA_VISIBLE_DEVICES="0,1")
     assert driver == ok("NVIDIA driver", "570.124.06, 2 GPUs, CUDA_VISIBLE_DEVICES=0,1")
+    driver, *_ = check(gpus.Machine("570.124.06", (H200, A10)), CUDA_VISIBLE_DEVICES="0,9,1")
+    assert driver.found.endswith(
+        "CUDA_VISIBLE_DEVICES=0,9,1: CUDA finds no GPU 9, and ignores what follows it"
+    )
     assert first.found.startswith(
         "NVIDIA H200, 139.0 GB of 140.0 GB free, compute capability 9.0; the driver"
     )

@@ -59,7 +59,7 @@ def test_what_is_no_such_number_is_refused_with_what_to_give(name, limits):
 
 @pytest.mark.parametrize("name", ["max_line_chars", "max_lines"])
 def test_a_count_is_whole(name):
-    assert "integer" in refusal(**{name: "2.5"})
+    assert "whole number" in refusal(**{name: "2.5"})
 
 
 def test_frame_rates():

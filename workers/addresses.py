@@ -120,13 +120,19 @@ def resolve(host: str, port: int, resolver: Resolver = socket.getaddrinfo) -> tu
     name = check_host(host)
     if is_public(name):
         return (name,)
-    answers = resolver(name, port, type=socket.SOCK_STREAM)
-    addresses = tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in answers))
-    if not addresses:
-        raise OSError(f"{name} has no address")
+    addresses = look_up(name, port, resolver)
     # The message does not name the address: clients could map the private network with it.
     if not all(map(is_public, addresses)):
         raise AddressRefused(f"{name} leads to an address that is not on the public internet.")
+    return addresses
+
+
+def look_up(host: str, port: int, resolver: Resolver = socket.getaddrinfo) -> tuple[str, ...]:
+    """The IP addresses of a host, public or not. Raises OSError if the name is not found."""
+    answers = resolver(host, port, type=socket.SOCK_STREAM)
+    addresses = tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in answers))
+    if not addresses:
+        raise OSError(f"{host} has no address")
     return addresses
 
 

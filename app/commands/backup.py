@@ -3,32 +3,26 @@
 It has jobs, transcripts and corrections. Recordings are files beside it, which any program can copy.
 """
 
-import errno
 import os
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app.commands.ending import command
 from app.database.connection import Database
 from app.errors import InvalidSetting, WhisperfleetError
-from app.files import sync, try_lock
+from app.files import NO_LINKS, rename_new, sync, try_lock
 from app.media.data_folder import DataFolder
 from app.settings import Settings, load_settings
 
 BUSY_S = 60.0  # how long to wait while a service recovers its database
 SIDE_FILES = ("-wal", "-shm")  # of SQLite: the last transactions, and an index of them
 TABLES = {"alembic_version", "jobs", "transcripts"}
-_NO_LINKS = (
-    errno.EPERM,
-    errno.ENOTSUP,
-    errno.EOPNOTSUPP,
-    errno.ENOSYS,
-)  # of a file system without hard links
+RECORDINGS = "SELECT file FROM jobs WHERE file IS NOT NULL UNION SELECT id FROM uploads WHERE job_id IS NULL"
 
 
 class BackupFailed(WhisperfleetError):
@@ -73,10 +67,11 @@ def back_up(file: Path) -> str:
 
 
 def restore(file: Path) -> str:
-    """Replace the database by a backup. Returns a line about it.
+    """Replace the database by a backup. Returns lines about it.
 
-    The database before stays under another name. A kill leaves that one or the new one. Raises BackupFailed
-    if `file` is no backup, and InvalidSetting if the service runs.
+    The database before stays under another name, with its recordings in a folder. A kill leaves that one or
+    the new one, and the next start or restoration moves the recordings. Raises BackupFailed if `file` is no
+    backup, and InvalidSetting if the service runs.
     """
     settings = load_settings()
     database = _database_path(settings)
@@ -89,14 +84,25 @@ def restore(file: Path) -> str:
             except OSError as error:
                 raise BackupFailed(f"{file} cannot be copied: {error.strerror}") from None
             jobs = _check(draft, file)
+            recordings = _recordings(draft, "immutable=1")
+            with suppress(sqlite3.Error):  # it is damaged, or there is none
+                folder.finish_restoration(_recordings(database, "mode=rw"))  # of one that was killed
             _give_to_owner(draft)
             sync(draft)
-            kept = _set_aside(database)
+            suffix = _new_suffix(database, folder.uploads, folder.uploads / folder.uploads.name)
+            kept = _set_aside(database, suffix)
+            if kept is not None:
+                folder.begin_restoration(f"{folder.uploads.name}{suffix}")
             draft.replace(database)
             sync(database.parent)
+            aside = folder.finish_restoration(recordings)
     finally:
         folder.release()
-    return f"{database}: {jobs} jobs" + (f"; the database before is {kept}" if kept else "")
+    return (
+        f"{database}: {jobs} jobs"
+        + (f"; the database before is {kept}" if kept else "")
+        + (f"\n{aside}: the recordings of the database before" if aside else "")
+    )
 
 
 def _database_path(settings: Settings) -> Path:
@@ -138,18 +144,28 @@ def _check(copy: Path, file: Path) -> int:
 def _publish(draft: Path, file: Path) -> None:
     """Give the draft its name. Raises BackupFailed if a file of that name has appeared meanwhile."""
     try:
-        try:
-            os.link(draft, file)  # `rename` would replace the other file
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            draft.replace(file)
+        rename_new(draft, file)
     except FileExistsError:
         raise _exists(file) from None
 
 
-def _set_aside(database: Path) -> Path | None:
+def _recordings(database: Path, mode: str) -> set[str]:
+    """The names of the recordings that a database needs. `mode`: of opening it. Raises sqlite3.Error."""
+    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?{mode}", uri=True)) as opened:
+        return {name for (name,) in opened.execute(RECORDINGS)}
+
+
+def _new_suffix(*paths: Path) -> str:
+    """The end of the names of what is set aside. None of `paths` has been given it yet."""
+    moment = datetime.now(UTC)
+    while True:
+        suffix = f".until-{moment:%Y%m%dT%H%M%SZ}"
+        if not any(Path(f"{path}{suffix}").exists() for path in paths):
+            return suffix
+        moment += timedelta(seconds=1)
+
+
+def _set_aside(database: Path, suffix: str) -> Path | None:
     """Keep the present database under another name. Returns the name; None if there is no database.
 
     The database itself stays in its place, with all that was in its log: a kill loses nothing. If it is so
@@ -158,17 +174,17 @@ def _set_aside(database: Path) -> Path | None:
     present = f"{database.absolute().as_uri()}?mode=rw"
     with suppress(sqlite3.Error), closing(sqlite3.connect(present, uri=True)) as old:
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    kept = Path(f"{database}.until-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    kept = Path(f"{database}{suffix}")
     # The log of one database would damage another one.
-    for suffix in SIDE_FILES:
+    for end in SIDE_FILES:
         with suppress(FileNotFoundError):
-            Path(f"{database}{suffix}").rename(f"{kept}{suffix}")
+            Path(f"{database}{end}").rename(f"{kept}{end}")
     if not database.exists():
         return None
     try:
         os.link(database, kept)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         shutil.copyfile(database, kept)
     return kept

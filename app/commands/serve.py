@@ -13,11 +13,17 @@ from typing import Any, cast
 import uvicorn
 from fastapi import FastAPI
 
+from app.commands.accepting import (
+    ACCEPTED_AT_ONCE,
+    Connection,
+    Connections,
+    handle_loop_error,
+    lengthen_queues,
+)
 from app.commands.ending import command, print_error
-from app.commands.steady_protocol import SteadyProtocol
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
-from app.listening import address_fault
+from app.listening import address_fault, max_connections, raise_descriptor_limit
 from app.main import create_app
 from app.settings import Settings, load_settings
 from app.telemetry import traces
@@ -30,14 +36,20 @@ GRACE_S = 3  # requests in flight have so long to end once the service stops
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which notifies `app` of a shutdown before it waits for open requests to end.
+    """uvicorn's server, for connections that are limited.
 
-    A stream of events would otherwise stay open for as long as its job runs.
+    It notifies `app` of a shutdown before it waits for open requests to end: a stream of events would
+    otherwise stay open for as long as its job runs.
     """
 
     def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._app = app
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(handle_loop_error)
+        await super().startup(sockets)
+        lengthen_queues(self.servers)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.stopping()
@@ -70,6 +82,7 @@ def run_server(overrides: dict[str, Any]) -> int:
         if (fault := address_fault(settings.host, settings.port)) is not None:
             print_error(f"{fault.message}. {fault.remedy}")
             return 1
+        raise_descriptor_limit(settings)
         service = TranscriptionService(settings, plan)
         service.media.folder.lock()  # before the database, which may lie in it
         database = Database(settings.database_url, settings.data_dir)
@@ -90,6 +103,7 @@ def run_server(overrides: dict[str, Any]) -> int:
 
 def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     """How the server serves `app`."""
+    connections = Connections(settings, max_connections(settings))
     return uvicorn.Config(
         app,
         host=settings.host,
@@ -98,8 +112,11 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         log_config=None,
         server_header=False,
         forwarded_allow_ips=list(settings.trusted_proxies),
-        # No other parser has a limit of the head.
-        http=cast(type[asyncio.Protocol], partial(SteadyProtocol, send_timeout_s=settings.send_timeout_s)),
+        # h11: no other parser has a limit for the head.
+        http=cast(
+            type[asyncio.Protocol], partial(Connection, connections, send_timeout_s=settings.send_timeout_s)
+        ),
+        backlog=ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=GRACE_S,
     )

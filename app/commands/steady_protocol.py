@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from app.limits import PATIENT
+from app.listening import PATIENT
 
 UNSENT_BYTES = 1 << 17  # that the kernel takes for a connection beyond those under way
 PATIENCE = 15  # timeouts that a player may pause for

@@ -53,6 +53,7 @@ jobs = sa.Table(
     sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # not used
     sa.Column("request_id", sa.String(128)),  # of the request that submitted the job
     sa.Column("traceparent", sa.String(55)),
+    sa.Column("corrected_at", sa.Float),  # when people last changed the transcript
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
@@ -75,8 +76,8 @@ clips = sa.Table(
     sa.Column("published", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
-# The voices in the clips of a job that says who speaks, from `pack_voices`. They stay as long as the job: its
-# speakers can be found again.
+# The voices in the clips of a job that says who speaks, from `pack_voices`, to find its speakers again. They
+# expire with its recording.
 voices = sa.Table(
     "voices",
     metadata,
@@ -132,6 +133,8 @@ deliveries = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("next_at", sa.Float, nullable=False),
+    sa.Column("owner", sa.String(64), nullable=False, server_default=""),  # of the job
+    sa.Column("host", sa.Text, nullable=False, server_default=""),  # in the URL
     sa.Index("deliveries_by_time", "next_at"),
 )
 
@@ -151,7 +154,7 @@ uploads = sa.Table(
     sa.Index("uploads_by_time", "expires_at"),
 )
 
-# What the service keeps to itself: the secret that signs links.
+# What the service keeps to itself: the secret that signs links, and tokens that the data folder also has.
 secrets = sa.Table(
     "secrets",
     metadata,

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.doctor.finding import UNKNOWN, Finding, Severity, fail, ok, warn
 from app.doctor.machine import gigabytes
-from app.engines.devices import mig_instances
+from app.engines.devices import PresentGpu, mig_instances, visible_entries
 from app.known_errors import diagnose
 
 # The driver branch that each compute capability and all above it need. Compiled code runs with the first
@@ -93,7 +93,9 @@ def _check_driver(
     count = len(machine.gpus)
     found = f"{machine.driver}, {count} GPU{'' if count == 1 else 's'}"
     if "CUDA_VISIBLE_DEVICES" in environ:
-        found += f", CUDA_VISIBLE_DEVICES={environ['CUDA_VISIBLE_DEVICES']}"
+        present = [PresentGpu(gpu.uuid, gpu.mig) for gpu in machine.gpus]
+        _, ignored = visible_entries(environ, present)
+        found += f", {'; '.join(ignored) or 'CUDA_VISIBLE_DEVICES=' + environ['CUDA_VISIBLE_DEVICES']}"
     needs_cuda = device != "cpu" and visible != ()
     used = [
         gpu

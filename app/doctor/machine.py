@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from app.doctor.finding import Finding, fail, fail_with, ok, warn
-from app.listening import address_fault
+from app.listening import address_fault, max_connections, wanted_connections
 from app.settings import SECRET_SETTINGS, Settings
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
@@ -72,6 +72,16 @@ def check_port(settings: Settings) -> Finding:
     if fault.in_use:
         return warn(title, fault.message, fault.remedy)
     return fail(title, fault.message, fault.remedy)
+
+
+def check_connections(settings: Settings) -> Finding:
+    """Whether the service may open as many files as its connections need."""
+    title, possible, wanted = "connections", max_connections(settings), wanted_connections(settings)
+    if possible < wanted:
+        remedy = "Raise the hard limit of open files (`ulimit -Hn`)."
+        found = f"at most {possible} instead of {wanted}: too few open files are allowed"
+        return warn(title, found, remedy, "connections-in-use")
+    return ok(title, f"at most {possible}")
 
 
 def check_python() -> Finding:

@@ -13,6 +13,7 @@ _CORES_PER_CPU_WORKER = 4
 _THREADS_BESIDE_GPU = 4  # of a worker: they compute features
 # If there are as many cores: two workers of one thread are 1.9 times as fast as one worker of two.
 _FEWEST_CPU_WORKERS = 2
+_NO_GPU = ("", "NoDevFiles")  # of schedulers and of people who mean none, as -1 is
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +91,24 @@ def plan_devices(
 ) -> Devices:
     """One entry for each worker. `gpus` are all that NVML lists, in its order. Pure.
 
-    Honours the `CUDA_VISIBLE_DEVICES` of this process: `all` means its entries, and an index in
+    Honours the `CUDA_VISIBLE_DEVICES` of this process: `all` means the entries that count, and an index in
     `WHISPER_GPUS` counts within them, as in CUDA. An entry that names a GPU with MIG enabled, by index or
     UUID, stands for all of its instances. Other UUIDs and MIG ids stay as they are. Raises InvalidSetting
     for a GPU that is not there, or that was named and cannot compute.
     """
     if settings.engine == "simulated":
         return Devices("simulated", _cpu_entries(settings, cores), 1)
-    given = environ.get("CUDA_VISIBLE_DEVICES")
-    present = _given_entries(given) if given is not None else [str(i) for i in range(len(gpus))]
-    present = present if gpus else []
+    present, ignored = visible_entries(environ, gpus)
     unusable = [entry for entry in present if _found(entry, gpus).is_unusable]
     all_usable = [entry for entry in present if entry not in unusable]
-    warnings = tuple(_no_instances(f"GPU {entry}") for entry in unusable)
+    warnings = (*ignored, *(_no_instances(f"GPU {entry}") for entry in unusable))
     device = ("cuda" if all_usable else "cpu") if settings.device == "auto" else settings.device
     if device == "cpu":
         entries = _cpu_entries(settings, cores)
         warnings = warnings if settings.device == "auto" else ()
         return Devices(device, entries, settings.cpu_threads or max(1, cores // len(entries)), warnings)
     if not present:
-        hidden = " that CUDA_VISIBLE_DEVICES leaves visible" if gpus else ""
+        hidden = f" that {'; '.join(ignored) or 'CUDA_VISIBLE_DEVICES'} leaves visible" if gpus else ""
         raise InvalidSetting(
             f"WHISPER_DEVICE=cuda, but there is no NVIDIA GPU{hidden}: check `nvidia-smi`, and in a "
             "container the NVIDIA container toolkit, or set WHISPER_DEVICE=cpu"
@@ -137,14 +136,46 @@ def plan_cluster_devices(settings: Settings, device: str) -> Devices:
     return Devices(device, (), settings.cpu_threads or (_THREADS_BESIDE_GPU if device == "cuda" else 1))
 
 
-def _given_entries(value: str) -> list[str]:
-    """The entries before the first invalid one: CUDA ignores the rest of its list."""
+def visible_entries(
+    environ: Mapping[str, str], gpus: Sequence[PresentGpu]
+) -> tuple[list[str], tuple[str, ...]]:
+    """The GPUs that CUDA lets this process see, as entries of `CUDA_VISIBLE_DEVICES`; and why others are not.
+
+    CUDA ignores all entries from the first one that names no GPU on, and all of them if two name the same GPU
+    (CUDA C++ Programming Guide, "CUDA Environment Variables"; the second is not documented). Pure.
+    """
+    given = environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        return [str(index) for index in range(len(gpus))], ()
     entries: list[str] = []
-    for entry in value.split(","):
-        if not entry.strip() or entry.strip().startswith("-"):
-            break
-        entries.append(entry.strip())
-    return entries
+    named: set[str] = set()
+    for entry in map(str.strip, given.split(",") if gpus else ()):
+        name = _full_name(entry, gpus)
+        if name is None:
+            reason = f"CUDA_VISIBLE_DEVICES={given}: CUDA finds no GPU {entry}, and ignores what follows it"
+            return entries, () if entry in _NO_GPU or entry.startswith("-") else (reason,)
+        if name in named:
+            return [], (
+                f"CUDA_VISIBLE_DEVICES={given}: {entry} names a GPU again, so CUDA ignores all entries",
+            )
+        named.add(name)
+        entries.append(entry)
+    return entries, ()
+
+
+def _full_name(entry: str, gpus: Sequence[PresentGpu]) -> str | None:
+    """One name for each GPU or MIG instance that an entry may name in several ways; None if it names none."""
+    if entry.isdecimal():
+        return (gpus[int(entry)].uuid or str(int(entry))) if int(entry) < len(gpus) else None
+    if not entry.startswith(("GPU-", "MIG-")):
+        return None
+    uuids = [uuid for gpu in gpus for uuid in (gpu.uuid, *(gpu.instances or ()))]
+    matching = [uuid for uuid in uuids if uuid.startswith(entry)]
+    if entry in matching or len(matching) == 1:
+        return entry if entry in matching else matching[0]
+    # One that NVML does not know may have this name, too.
+    is_older_form = any(entry.startswith(f"MIG-{gpu.uuid}/") for gpu in gpus if gpu.uuid)
+    return entry if is_older_form or ("" in uuids and not matching) else None
 
 
 def _cpu_entries(settings: Settings, cores: int) -> tuple[str, ...]:

@@ -24,13 +24,15 @@ class ProcessSlot(WhisperSlot):
     def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: WorkerProcess) -> None:
         super().__init__(index, catalogue, limits)
         self.process = process
+        self._turn = asyncio.Lock()
         process.on_exit = self._exited
 
     async def _spawn(self) -> None:
         await self.process.start()
 
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        result = await self.process.call(function, *args, deadline_s=deadline_s)
+        async with self._turn:  # the deadline begins when the process is free
+            result = await self.process.call(function, *args, deadline_s=deadline_s)
         self.parts.extend(self.process.parts)
         return result
 

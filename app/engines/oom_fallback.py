@@ -5,8 +5,9 @@ early, the next attempt comes after twice the time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from app.known_errors import explain
 
@@ -66,17 +67,20 @@ class OomFallback:
         lowered = self._compute_types.get(model)
         return configured if lowered is None or self._may_be_restored(lowered) else lowered.used
 
-    def loaded(self, model: str) -> None:
-        """A model was loaded with its `compute_type`."""
+    def loaded(self, model: str, compute_type: str) -> None:
+        """A model was loaded with a type that `compute_type` has said, perhaps a while ago."""
         lowered = self._compute_types.get(model)
         if lowered is not None:
-            lowered.is_restored = self._may_be_restored(lowered)
+            lowered.is_restored = compute_type == lowered.configured
 
-    def wants_restart(self) -> bool:
-        """Whether a model is loaded with a smaller compute type than may fit by now."""
+    def wants_restart(self, held: Mapping[str, str]) -> bool:
+        """Whether a model is held with a smaller compute type than may fit by now.
+
+        `held`: the models in the process's memory, and the types with which they were loaded.
+        """
         return any(
-            self._may_be_restored(lowered) and not lowered.is_restored
-            for lowered in self._compute_types.values()
+            self._may_be_restored(lowered) and held.get(model, lowered.configured) != lowered.configured
+            for model, lowered in self._compute_types.items()
         )
 
     def halve(self, clips: int, beams: int, error: Exception) -> None:
@@ -89,18 +93,18 @@ class OomFallback:
         self._limits[beams] = _Limit(fewest, wait_s, self._clock() + wait_s)
         self._reason = explain(error)
 
-    def step_down(self, model: str, configured: str, smaller: str, error: Exception) -> None:
-        """A model ran out of memory: use a smaller compute type than the settings say."""
+    def step_down(self, model: str, configured: str, used: str, smaller: str, error: Exception) -> None:
+        """A model ran out of memory with the compute type `used`: use a smaller one from now on."""
         before = self._compute_types.get(model)
         wait_s = _FIRST_RESTART_S
         if before is not None:
-            too_early = self._may_be_restored(before)
+            too_early = used == configured  # it was tried again
             wait_s = min(2 * before.wait_s, _MAX_WAIT_S) if too_early else before.wait_s
         self._compute_types[model] = _ComputeType(configured, smaller, wait_s, self._clock() + wait_s)
         self._reason = explain(error)
 
-    def explain(self) -> str | None:
-        """What differs from the settings, and why; None if nothing does."""
+    def explain(self, held: Mapping[str, str] = MappingProxyType({})) -> str | None:
+        """What differs from the settings, and why; None if nothing does. `held`: see `wants_restart`."""
         self._raise_limits()
         changes = []
         for beams in sorted({USUAL_BEAMS, *self._limits}):
@@ -108,7 +112,7 @@ class OomFallback:
                 width = "" if beams == USUAL_BEAMS else f" with {beams} beams"
                 changes.append(f"batches of {limit} instead of {self._most(beams)}{width}")
         for model, lowered in self._compute_types.items():
-            if not lowered.is_restored:
+            if held.get(model, self.compute_type(model, lowered.configured)) != lowered.configured:
                 changes.append(f"{model} in {lowered.used} instead of {lowered.configured}")
         return f"Memory was short, so {', '.join(changes)}: {self._reason}" if changes else None
 

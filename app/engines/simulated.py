@@ -188,13 +188,16 @@ class SimulatedProcess:
             self._ahead = None
         self.pid = None
 
-    async def _exchange(self, windows: Sequence[Window] | None) -> list[WindowResult] | None:
+    async def _exchange(self, windows: Sequence[Window] | None) -> list[WindowResult] | Exception | None:
         before, following = self._ahead, None
         if windows is not None:
             await self._compute_features(windows)
             following = asyncio.create_task(self._decode_after(before, windows))
         self._ahead = following
-        return None if before is None else await before
+        try:
+            return None if before is None else await before
+        except RuntimeError as error:  # of the batch before
+            return error
 
     async def _compute_features(self, windows: Sequence[Window]) -> None:
         await self._elapse(self._simulation.host_ms * len(windows) / 1000)

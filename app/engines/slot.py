@@ -15,7 +15,7 @@ from app.concurrency import BackgroundTasks
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
-from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
+from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
@@ -34,6 +34,9 @@ _LEAST_DEADLINE_S = 60.0
 # slow core needs some 20. On a GPU, the first batch may wait for its kernels to be compiled.
 _FIRST_DEADLINE_FACTOR = {"cpu": 60.0, "cuda": 10.0, "simulated": 10.0}
 _LEAST_FIRST_DEADLINE_S = 300.0
+# No batch has longer, unless that is less than so many times what it should take: it is slow, or was taken
+# for a hang. Then it has that time, up to so many times this deadline.
+_SLOW_FACTOR, _MOST_FACTOR = 2.0, 4.0
 
 log = structlog.get_logger(__name__)
 
@@ -76,6 +79,7 @@ class WhisperSlot(ABC):
         self._oom = OomFallback(limits.batch_size)
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory, and their unload timers
+        self._compute_types: dict[str, str] = {}  # with which the worker has loaded models, or tried to
         self._loads = 0
         # Of batches that succeeded, kept by the ledger.
         self.clips = 0
@@ -141,9 +145,9 @@ class WhisperSlot(ABC):
     ) -> list[WindowResult] | None:
         """Take over a batch, and return the results of the batch before; None if there is none.
 
-        The worker computes the features of the new batch while it decodes the one before. If it does not hold
-        the model of a batch, the batch is run when it is answered. Raises as `run` does, for the batch
-        before.
+        The worker computes the features of the new batch while it decodes the one before. A batch that it
+        cannot get yet is run when it is answered: its model is not loaded, or it cannot be read. Raises as
+        `run` does, for the batch before.
         """
         self.parts = []
         before = self._batch
@@ -159,7 +163,7 @@ class WhisperSlot(ABC):
         return await self._swap(before, following)
 
     async def _swap(self, before: _Batch | None, following: _Batch | None) -> list[WindowResult] | None:
-        """Give the worker a batch if it holds its model, and return the results of the one that it has."""
+        """Give the worker a batch if it can get it, and return the results of the one that it has."""
         began = time.monotonic()
         if following is not None:
             await self._read_ahead(following)
@@ -170,7 +174,7 @@ class WhisperSlot(ABC):
         deadline_s = max(self._deadline_s(batch.windows, batch.expected_s) for batch in at_worker)
         try:
             with _device_failures():
-                results = await self._call(whisper.exchange, windows or None, deadline_s=deadline_s)
+                results = await self._exchange_windows(windows, deadline_s)
         except (RuntimeError, MemoryError) as error:
             if before is not None and is_out_of_memory(error):
                 await self._free_memory_and_requeue(before.windows, error)
@@ -179,13 +183,35 @@ class WhisperSlot(ABC):
             next_model = following.model if following is not None else None
             if before is not None and before.model and before.model != next_model:
                 self._start_unload_timer(before.model)
-        if before is not None and results is not None:
+        if before is None:
+            return None
+        if results is not None:
             self._batch_decoded(before.windows, results, began)
         return results
 
+    async def _exchange_windows(
+        self, windows: Sequence[Window], deadline_s: float
+    ) -> list[WindowResult] | None:
+        """Exchange windows in the worker. Raises the error of the batch before.
+
+        Raises ProcessLost if the call itself fails: it is not known then which batch the worker has.
+        """
+        try:
+            answer = await self._call(whisper.exchange, windows or None, deadline_s=deadline_s)
+        except ProcessCrashed:
+            raise
+        except Exception as error:  # the windows could not be sent, for example
+            raise ProcessLost(f"a batch was not handed over: {last_line(error)}") from error
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
     async def _read_ahead(self, batch: _Batch) -> None:
-        """Read the windows of a batch. It must be run if its model is not loaded or its audio is gone."""
-        with suppress(OSError):
+        """Read the windows of a batch. It must be run if its model is not loaded.
+
+        That goes for a batch that cannot be read, too: an error now would be that of the batch before.
+        """
+        with suppress(Exception):
             windows = await self._read(batch.payloads)
             model = windows[0].decoding.model
             if model in self._held:
@@ -201,7 +227,7 @@ class WhisperSlot(ABC):
             self._note(model, note)
         took_s = round(time.monotonic() - began, 3)
         log.debug("batch decoded", slot=self.index, model=model, windows=len(windows), took_s=took_s)
-        if self._oom.wants_restart():
+        if self._oom.wants_restart(self._held_types) and not self.needs_restart.is_set():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
             self._restart_for_memory()
 
@@ -211,11 +237,17 @@ class WhisperSlot(ABC):
         for model in list(self._held):
             self._stop_unload_timer(model)
         self._held.clear()
+        self._compute_types.clear()
         await self._end()
 
     def holds(self, model: str) -> bool:
         """Whether the worker has a model in memory."""
         return model in self._held
+
+    @property
+    def _held_types(self) -> dict[str, str]:
+        """The models that the worker has in memory, and the compute types that it was to load them with."""
+        return {model: self._compute_types[model] for model in self._held}
 
     @property
     def notes(self) -> list[str]:
@@ -244,7 +276,7 @@ class WhisperSlot(ABC):
             "clips": self.clips,
             "audio_s": round(self.samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
-            "error": self.status.error or self._oom.explain(),
+            "error": self.status.error or self._oom.explain(self._held_types),
             "notes": self.notes,
         }
 
@@ -291,11 +323,13 @@ class WhisperSlot(ABC):
     def _deadline_s(self, windows: Sequence[Window], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
             return self._limits.batch_timeout_s
-        if expected_s is not None:
-            return max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * expected_s)
         device = self._catalogue.options[windows[0].decoding.model].device
         audio_s = sum(window.samples for window in windows) / SAMPLE_RATE
-        return max(_LEAST_FIRST_DEADLINE_S, _FIRST_DEADLINE_FACTOR[device] * audio_s)
+        first_s = max(_LEAST_FIRST_DEADLINE_S, _FIRST_DEADLINE_FACTOR[device] * audio_s)
+        if expected_s is None:
+            return first_s
+        usual_s = max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * expected_s)
+        return min(usual_s, max(first_s, _SLOW_FACTOR * expected_s), _MOST_FACTOR * first_s)
 
     async def _load_on_demand(self, model: str) -> None:
         if self._limits.one_model:
@@ -328,6 +362,7 @@ class WhisperSlot(ABC):
 
     async def _free_memory_and_requeue(self, windows: Sequence[Window], error: Exception) -> NoReturn:
         """Unload the other models or, if there are none, use less memory from now on. Raises RequeueBatch."""
+        self._requeue_before_restart(error)
         decoding = windows[0].decoding
         if await self._unload_others(decoding.model):
             raise RequeueBatch(f"out of memory beside other models: {last_line(error)}") from error
@@ -335,6 +370,7 @@ class WhisperSlot(ABC):
 
     async def _shrink_and_requeue(self, model: str, windows: int, beams: int, error: Exception) -> NoReturn:
         """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""
+        self._requeue_before_restart(error)
         if windows > 1:
             self._oom.halve(windows, beams, error)
             limit = self.batch_limit(beams)
@@ -347,13 +383,19 @@ class WhisperSlot(ABC):
         message = f"not enough memory for one window with the smallest compute type: {reason}"
         raise RuntimeError(message) from error
 
+    def _requeue_before_restart(self, error: Exception) -> None:
+        """Raise RequeueBatch if the worker is about to be replaced: the shortage may end with it."""
+        if self.needs_restart.is_set():
+            raise RequeueBatch(f"out of memory before a restart: {last_line(error)}") from error
+
     async def _use_smaller_type(self, model: str, error: Exception) -> bool:
         """Load a model with a smaller compute type from now on. Returns whether there is one."""
-        options = self._load_options(model)
+        used = self._compute_types[model]
+        options = replace(self._load_options(model), compute_type=used)
         smaller = await self._call(whisper.smaller_compute_type, options, deadline_s=_ANSWER_DEADLINE_S)
         if smaller is None:
             return False
-        self._oom.step_down(model, self._catalogue.options[model].compute_type, smaller, error)
+        self._oom.step_down(model, self._catalogue.options[model].compute_type, used, smaller, error)
         log.warning("memory is short: smaller type", slot=self.index, model=model, compute_type=smaller)
         return True
 
@@ -363,9 +405,11 @@ class WhisperSlot(ABC):
         return replace(options, compute_type=self._oom.compute_type(model, options.compute_type))
 
     async def _load(self, model: str) -> None:
-        info = await self._call(whisper.load, self._load_options(model), deadline_s=_LOAD_DEADLINE_S)
+        options = self._load_options(model)
+        self._compute_types[model] = options.compute_type
+        info = await self._call(whisper.load, options, deadline_s=_LOAD_DEADLINE_S)
         self._loads += 1
-        self._oom.loaded(model)
+        self._oom.loaded(model, options.compute_type)
         self._catalogue.languages[model] = info.languages
         if model == self._catalogue.default or self._info is None:
             self._info = info

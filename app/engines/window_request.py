@@ -28,6 +28,10 @@ class WindowSource(Protocol):
     def samples(self) -> int:
         """The length of its audio."""
 
+    @property
+    def model(self) -> str:
+        """The model that decodes it."""
+
     def read(self) -> Window:
         """The window. May block while it reads from disk."""
 
@@ -42,6 +46,10 @@ class WindowInMemory:
     @property
     def samples(self) -> int:
         return self.window.samples
+
+    @property
+    def model(self) -> str:
+        return self.window.decoding.model
 
     def read(self) -> Window:
         return self.window
@@ -63,6 +71,10 @@ class WindowRequest:
     @property
     def samples(self) -> int:
         return self.end - self.start
+
+    @property
+    def model(self) -> str:
+        return self.decoding.model
 
     @property
     def batch_key(self) -> Hashable:

@@ -24,6 +24,7 @@ class PackedCorrection(NamedTuple):
     transcript: PackedTranscript
     words: str  # by which the job is found, see `text_words`
     changed: int  # segments that differ from those of the base
+    by_people: bool = True  # not a mere comparison of the voices
 
 
 def apply_edits(
@@ -78,7 +79,8 @@ def relabel(
         return None, before
     content, words = pack_with_words(replace(transcript, segments=after), filename)
     packed = PackedTranscript(base.revision + 1, content)
-    return PackedCorrection(packed, words, _differing(before, after)), after
+    by_people = bool(wanted.names or wanted.same or wanted.different)
+    return PackedCorrection(packed, words, _differing(before, after), by_people), after
 
 
 def _differing(before: Segments, after: Segments) -> int:

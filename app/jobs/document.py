@@ -68,6 +68,12 @@ class Job(BaseModel):
     failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
     webhook_url: str | None
     revision: int = Field(description="Number of the newest correction; 0: the transcript is the original.")
+    expires_at: Moment | None = Field(
+        description="When the service deletes the job with all of it. Null: never, or the job has not ended."
+    )
+    audio_expires_at: Moment | None = Field(
+        description="When it deletes the recording. Null: never, there is none, or the job has not ended."
+    )
 
 
 def document(job: StoredJob, now: float) -> Job:
@@ -77,8 +83,8 @@ def document(job: StoredJob, now: float) -> Job:
         id=job.id,
         status=job.status,
         created_at=timestamp(job.created_at),
-        started_at=None if job.started_at is None else timestamp(job.started_at),
-        finished_at=None if job.finished_at is None else timestamp(job.finished_at),
+        started_at=_optional(job.started_at),
+        finished_at=_optional(job.finished_at),
         filename=submission.filename or None,
         url=submission.url,
         duration=job.duration,
@@ -98,6 +104,8 @@ def document(job: StoredJob, now: float) -> Job:
         failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
         webhook_url=submission.webhook_url,
         revision=job.revision,
+        expires_at=_optional(job.expires_at),
+        audio_expires_at=_optional(job.audio_expires_at),
     )
 
 
@@ -109,3 +117,7 @@ def public(job: StoredJob, now: float) -> dict[str, Any]:
 def timestamp(moment: float) -> str:
     """A Unix time in s as a `Moment`."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _optional(moment: float | None) -> str | None:
+    return None if moment is None else timestamp(moment)

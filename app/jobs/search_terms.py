@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import chain
 
-from app.transcript.text.scripts import is_unspaced
+from app.transcript.text.scripts import is_unspaced, with_few_marks
 
 MAX_WORD_CHARS = 64  # of a longer word, only its beginning counts
 # Of all words of a job in UTF-8. PostgreSQL's limit is 1 MiB with the beginnings of words, which may take 1.6
@@ -74,7 +74,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", with_few_marks(text)).casefold()
     plain = _IGNORED.sub("", unicodedata.normalize("NFD", folded))
     # Without the marks, letters of other scripts must be whole again: Hangul, kana.
     return unicodedata.normalize("NFC", plain).translate(_PLAIN)

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 from sqlalchemy.exc import IntegrityError
@@ -12,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from app.database.connection import Database
 from app.errors import (
     STOPPING,
+    DiskFull,
     IllegalTransition,
     InvalidSetting,
     KeyReused,
@@ -20,16 +22,19 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
+from app.jobs.document import timestamp
 from app.jobs.events import Event, Subscriptions
+from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
 from app.jobs.link_secret import LinkSecret
 from app.jobs.peaks import JobPeaks
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
+from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
-from app.limits import Limits
+from app.limits import Limits, Shares
 from app.media.downloads import clean as clean_downloads
 from app.media.pcm_files import remove_channels
 from app.settings import Settings
@@ -38,7 +43,6 @@ from app.transcription.service import TranscriptionService
 from app.uploads.uploads import Uploads
 
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
-FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
 _COMMIT_S = 600.0  # a commit that seemed to fail comes through within that time, or never
@@ -52,13 +56,16 @@ class JobService:
 
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
-        self.store = Store(database, helper=service.helper)
+        retention = Retention(settings.result_ttl_s, settings.keep_corrected)
+        self.store = Store(database, helper=service.helper, retention=retention)
         self.link_secret = LinkSecret(database)
+        older_note = "" if settings.database_url is None else database.name
+        self._token = FolderToken(database, service.media.folder.note, older_note)
         self.uploads = Uploads(database, service.media.folder, settings)
         self.peaks = JobPeaks(service.media, self.store)
         self._service = service
         self._settings = settings
-        self._limit = Limits(settings).jobs
+        self._shares = Shares(Limits(settings).jobs)
         self._database = database
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
@@ -85,7 +92,7 @@ class JobService:
             await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
         queued = await self.store.with_status([Status.QUEUED])
         files = await self.store.files() | await self.uploads.start()
-        await asyncio.to_thread(self._clean, files, {job.id for job in queued})
+        await self._clean(files, {job.id for job in queued})
         await self._service.media.copies.load()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
@@ -95,19 +102,23 @@ class JobService:
         self._runner.start()
         self._sweeper = asyncio.create_task(self._sweep_forever(), name="job-sweeper")
 
-    def _clean(self, uploads: set[str], pcm: set[str]) -> None:
+    async def _clean(self, uploads: set[str], pcm: set[str]) -> None:
         """Remove all files but those named; none if they may belong to the jobs of another database."""
-        note = self._settings.data_dir / "database"  # names the database of these files
-        name = "" if self._settings.database_url is None else self._database.name
-        if note.exists() and note.read_text() != name:
+        folder = self._service.media.folder
+        aside = await asyncio.to_thread(folder.finish_restoration, uploads)
+        if aside is not None:
+            log.warning("the recordings of the database before the restoration are aside", folder=str(aside))
+        if not await self._token.check():
             log.warning(
-                "the data folder's recordings belong to jobs in another database and are kept",
-                remove_to_go_on=str(note),
+                "the data folder's recordings may belong to jobs in another database, or in another state of "
+                "this one, and are kept",
+                remove_to_go_on=str(folder.note),
             )
             return
-        note.write_text(name)
-        self._service.media.folder.clean(uploads, pcm)
-        clean_downloads(self._service.media.folder.uploads)
+        await asyncio.to_thread(folder.clean, uploads, pcm)
+        await asyncio.to_thread(clean_downloads, folder.uploads)
+        with suppress(DiskFull, OSError):  # the sweeper does it later
+            await self._token.renew()
 
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
@@ -136,9 +147,9 @@ class JobService:
 
     async def _check_capacity(self, owner: str) -> None:
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        waiting = await self.store.count(UNFINISHED) - self._service.fleet.jobs_at_once
-        own = 0 if self._limit.per_key is None else await self.store.count(UNFINISHED, owner)
-        self._limit.check(waiting, own)
+        limit = self._shares.limit
+        limit = replace(limit, total=limit.total + self._service.fleet.jobs_at_once)
+        self._shares.check(owner, await self.store.count_by_owner(UNFINISHED), limit)
 
     async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.
@@ -242,6 +253,10 @@ class JobService:
     async def _remove(self, job: Job) -> None:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
+        await self._remove_files(job)
+
+    async def _remove_files(self, job: Job) -> None:
+        """Remove the files of a job whose row no longer names them."""
         await self.peaks.cancel(job)
         await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job.id)
         if job.submission.file:
@@ -256,12 +271,10 @@ class JobService:
                 await self._database.verify_lock()
                 if self.store.counts.is_doubtful:
                     await self.store.recount(_COMMIT_S)
-                expired_before = time.time() - self._settings.result_ttl_s
-                while expired := await self.store.with_status(FINISHED, expired_before, _SWEPT_AT_ONCE):
-                    for job in expired:
-                        await self._remove(job)
+                await self._remove_expired()
                 await self._remove_files_without_job()
                 await self.uploads.sweep()
+                await self._token.renew()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)
                 signal.raise_signal(signal.SIGTERM)
@@ -269,6 +282,23 @@ class JobService:
             except (WhisperfleetError, OSError) as error:
                 log.error("expired jobs cannot be deleted; retrying", error=repr(error))
             await asyncio.sleep(min(_SWEEP_S, self._settings.result_ttl_s / 2))
+
+    async def _remove_expired(self) -> None:
+        """Delete the jobs whose time is over, and the recordings of those that stay."""
+        while expired := await self.store.expired(_SWEPT_AT_ONCE):
+            for job in expired:
+                if await self.store.delete(job, only_expired=True):
+                    await self._remove_files(job)
+                    self._log_expired("job deleted: its time is over", job)
+        while expired := await self.store.with_expired_recordings(_SWEPT_AT_ONCE):
+            for job in expired:
+                if await self.store.drop_recording(job):
+                    await self._remove_files(job)
+                    self._log_expired("recording of a corrected job deleted: its time is over", job)
+
+    def _log_expired(self, event: str, job: Job) -> None:
+        created_at = timestamp(job.created_at)
+        log.info(event, job=job.id, created_at=created_at, result_ttl_s=self._settings.result_ttl_s)
 
     async def _remove_files_without_job(self) -> None:
         """Remove the files of submissions that seemed to fail at the commit, and did."""

@@ -1,14 +1,20 @@
 """The folder in which the service keeps uploads, copies of them for browsers, and decoded audio."""
 
+import errno
+import os
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from app.errors import InvalidSetting
-from app.files import try_lock
+from app.files import NO_LINKS, sync, try_lock, write_whole
+from app.ids import ID
 from app.media.disk import DiskSpace
 from app.media.sound_copies import remove_leftover_copies
 from app.media.uploads import remove_leftovers
+
+_RESTORED = "restored "  # in the note, before the folder for the recordings of the database before
 
 
 class DataFolder:
@@ -19,6 +25,7 @@ class DataFolder:
         self.uploads = path / "uploads"  # recordings as they were received
         self.pcm = path / "pcm"  # decoded audio
         self.copies = path / "copies"  # of recordings, as browsers play them
+        self.note = path / "database"  # says which database has the jobs of the recordings
         self.disk = DiskSpace(path)
         self._lock: BinaryIO | None = None
 
@@ -51,8 +58,60 @@ class DataFolder:
             self._lock.close()
             self._lock = None
 
+    def begin_restoration(self, folder: str) -> None:
+        """Note that the database is about to be replaced. `folder`: for the recordings of the one before.
+
+        Raises OSError.
+        """
+        content = f"{_RESTORED}{folder}".encode()
+        write_whole(self.note, content, self.note.with_suffix(".part"), self.path.stat())
+        sync(self.path)
+
+    def finish_restoration(self, recordings: Collection[str]) -> Path | None:
+        """Move aside the recordings of the database before, if a restoration was begun. Returns their folder.
+
+        `recordings`: those of the restored database. They stay, and the folder has links to them: both
+        databases may need them. A kill leaves all files in one of the two places; call it again then. Raises
+        OSError.
+        """
+        if not self.note.exists() or not (noted := self.note.read_text()).startswith(_RESTORED):
+            return None
+        aside = self.path / noted.removeprefix(_RESTORED)
+        if not aside.exists():
+            aside = self._move_aside(aside, recordings)
+        self.note.unlink()
+        return aside if aside.exists() else None
+
+    def _move_aside(self, aside: Path, stay: Collection[str]) -> Path:
+        files = [path for path in self.uploads.iterdir() if ID.fullmatch(path.name) and path.is_file()]
+        folder = self.uploads / aside.name  # on the same file system
+        if files:
+            _make_private(folder)
+        for path in files:
+            if path.name not in stay:
+                path.rename(folder / path.name)
+                continue
+            try:
+                os.link(path, folder / path.name)
+            except OSError as error:
+                if error.errno not in (*NO_LINKS, errno.EEXIST):
+                    raise
+        with suppress(OSError):  # uploads on a disk of their own: the folder stays there
+            folder.rename(aside)
+            return aside
+        return folder
+
     def clean(self, uploads: Collection[str], pcm: Collection[str]) -> None:
         """Remove files that a killed process left behind. `uploads` and `pcm` name the files to keep."""
         remove_leftovers(self.uploads, uploads)
         remove_leftovers(self.pcm, pcm)
         remove_leftover_copies(self.copies, uploads)
+
+
+def _make_private(folder: Path) -> None:
+    """Create a folder for the owner of the folder above it alone."""
+    if not folder.exists():
+        folder.mkdir(mode=0o700)
+        owner = folder.parent.stat()
+        with suppress(OSError):  # only root may, and root restores for the service's user
+            os.chown(folder, owner.st_uid, owner.st_gid)

@@ -1,23 +1,27 @@
 """The space on the disk of the data folder: who may still write how much.
 
 A margin always stays free, for the database and for other programs. Writers that know the size of their file
-reserve space for it. What the others have reserved is not available to a writer.
+reserve space for it. What the others have reserved is not available to a writer. A client may declare a file
+that never comes, so the files of one owner reserve only a part of the free space.
 """
 
 import shutil
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import DiskFull
+from app.errors import DiskFull, QueueFull
+from app.limits import share
 from app.telemetry.sampler import Sampler
 from workers.messages import NO_SPACE_ERRNOS
 
 MARGIN_BYTES = 256 << 20
 _MARGIN_DIVISOR = 20  # on a small disk, the margin is its size divided by this
+_DECLARED_PART = 0.75  # of the free space, which owners may reserve for what they only declare
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +29,7 @@ class Reservation:
     """The space for one file. Its methods may block: call them in threads."""
 
     _disk: "DiskSpace"
+    owner: str | None = None  # whose file it is, if a client declares its size: see `app.limits`
     _expected: int = 0  # bytes of the file, once complete; 0 if unknown
     written: int = 0  # bytes
 
@@ -39,13 +44,20 @@ class Reservation:
         return self._disk.free() - sum(other.outstanding for other in self._disk.reservations - {self})
 
     def expect(self, size: int) -> None:
-        """Reserve space for all of a file of `size` bytes. Raises DiskFull if there is too little."""
+        """Reserve space for all of a file of `size` bytes.
+
+        Raises DiskFull if there is too little, and QueueFull if other files of its owner have reserved so
+        much that this one would exceed the owner's share.
+        """
         with self._disk.lock:
-            if size - self.written > self.available:
+            missing = size - self.written
+            if missing > self.available:
                 raise DiskFull(
                     "The service's disk is full: it has no space for all of this file. Try again later, or "
                     "send a smaller file."
                 )
+            if self.owner is not None:
+                self._disk.check_share(self.owner, missing, self)
             self._expected = size
 
     def restore(self, size: int, written: int) -> None:
@@ -70,23 +82,44 @@ class DiskSpace:
         self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
     @contextmanager
-    def reservation(self) -> Iterator[Reservation]:
-        """A reservation of nothing yet, while a file is written."""
-        reservation = self.hold()
+    def reservation(self, owner: str | None = None) -> Iterator[Reservation]:
+        """A reservation of nothing yet, while a file is written. `owner`: see `Reservation`."""
+        reservation = self.hold(owner)
         try:
             yield reservation
         finally:
             self.release(reservation)
 
-    def hold(self) -> Reservation:
-        """A reservation of nothing yet, until `release`."""
-        reservation = Reservation(self)
+    def hold(self, owner: str | None = None) -> Reservation:
+        """A reservation of nothing yet, until `release`. `owner`: see `Reservation`."""
+        reservation = Reservation(self, owner)
         self.reservations |= {reservation}
         return reservation
 
     def release(self, reservation: Reservation) -> None:
         """Give up a reservation. It may have been given up already."""
         self.reservations -= {reservation}
+
+    def check_share(self, owner: str, size: int, reservation: Reservation) -> None:
+        """Raise QueueFull if `size` bytes for a reservation exceed its owner's share.
+
+        The first file of an owner may take all that is available.
+        """
+        held = Counter[str]()
+        others = 0
+        for other in self.reservations - {reservation}:
+            if other.owner is None:
+                others += other.outstanding
+            else:
+                held[other.owner] += other.outstanding
+        most = max(0, share(int(_DECLARED_PART * (self.free() - others)), owner, held))
+        if held[owner] and held[owner] + size > most:
+            raise QueueFull(
+                f"{held[owner] / 1e6:,.0f} MB of your uploads are missing, and with this one they would "
+                f"reserve more of the disk than one client may have, {most / 1e6:,.0f} MB. Complete or "
+                "delete some, then retry.",
+                code="too_many_uploads",
+            )
 
     def free(self) -> int:
         """The free bytes above the margin; negative if the margin is in use."""

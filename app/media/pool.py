@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.concurrency import BackgroundTasks, run_shielded
+from app.concurrency import BackgroundTasks, run_shielded, spawn_shared
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.disk import DiskSpace, disk_errors
 from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
@@ -292,7 +292,7 @@ class WorkerSession:
     def start_step(self, function: Callable[..., Any], *args: object) -> None:
         """Queue the next step: a call of `function` with the id of the session and `args`."""
         call = Call(function, (self._id, *args))
-        self._step = asyncio.ensure_future(self.pool.run(self.line, call, self._slot))
+        self._step = spawn_shared(self.pool.run(self.line, call, self._slot))
 
     async def end_step(self) -> Any:
         """What the step returns, once it is done. Raises as `MediaPool.run`."""

@@ -18,6 +18,7 @@ from app.ids import ID
 from app.media.disk import DiskSpace, disk_errors
 from app.media.file_sink import FileSink, too_large
 from app.media.multipart import MAX_FIELD_BYTES, MAX_LARGE_FIELD_BYTES, Parts, base_name
+from app.telemetry.work import current_work
 
 FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
 OVERHEAD_BYTES = 2 * MAX_FIELD_BYTES  # that a body may have beside its file: fields, headers, boundaries
@@ -73,7 +74,8 @@ async def receive_form(
     before the file and may raise: so a client learns that its options are wrong before it uploads the file.
     `durable`: the file survives a power cut. `large_fields`: text fields with a limit of their own.
 
-    Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and the exceptions of `stream` and
+    Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, QueueFull if its client has reserved much
+    of the disk for others, and the exceptions of `stream` and
     `before_file`; no file is left then.
     """
     boundary = _boundary(content_type)
@@ -93,7 +95,7 @@ async def receive_form(
         return sink
 
     parts = Parts(file_field, open_sink, large_fields)
-    with disk.reservation() as space:
+    with disk.reservation(current_work().owner) as space:
         await asyncio.to_thread(space.expect, content_length or 0)
         try:
             with disk_errors():
@@ -134,7 +136,7 @@ async def receive_raw(
         raise too_large(max_bytes, "file")
     name = base_name(filename.encode())
     path = folder / uuid.uuid4().hex
-    with disk.reservation() as space:
+    with disk.reservation(current_work().owner) as space:
         await asyncio.to_thread(space.expect, content_length or 0)
         sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=durable)
         try:

@@ -1,7 +1,7 @@
 """The waiting tasks, and which of them make a slot's next batch.
 
-Several jobs take turns. The tasks of a single job are chosen as `batching` plans it, also for slots with
-different limits.
+Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
+also for slots with different limits.
 """
 
 import asyncio
@@ -32,66 +32,85 @@ _BATCHES_TO_KNOW = 3  # the first one may compile kernels
 
 
 @dataclass(slots=True)
+class _Speed:
+    """Of one slot with tasks of one kind."""
+
+    ratio: float
+    batches: int = 0  # from which it is known
+
+
+@dataclass(slots=True)
 class _Throughput:
     """Of one slot."""
 
-    ratio: float | None = None
-    batches: int = 0
-    in_flight: deque[float] = field(default_factory=deque)  # expected seconds
+    speeds: dict[Hashable, _Speed] = field(default_factory=dict)  # by the kind of tasks
+    in_flight: deque[tuple[Hashable, float]] = field(default_factory=deque)  # kind and expected seconds
     began: float = 0.0  # the first of these batches
 
 
 class ThroughputEstimator:
-    """How long each slot takes for a batch, as a multiple of the time that `BatchCost` expects."""
+    """How long each slot takes for a batch, as a multiple of the time that `BatchCost` expects.
+
+    Each kind of tasks has its own ratios: one model may take fifty times as long as another.
+    """
 
     def __init__(self) -> None:
         self._slots: defaultdict[int, _Throughput] = defaultdict(_Throughput)
-        self._mean = 1.0  # of the ratios that are known
+        self._means: dict[Hashable, float] = {}  # of the ratios that are known, by kind
 
     def forget(self, slot: int) -> None:
         """The slot is removed. Another one with its number starts anew."""
         self._slots.pop(slot, None)
 
-    def begin(self, slot: int, cost_s: float, now: float) -> float | None:
-        """A slot has got a batch of this cost, which it runs after those that it has.
+    def begin(self, slot: int, cost_s: float, now: float, kind: Hashable = None) -> float | None:
+        """A slot has got a batch of this cost and kind, which it runs after those that it has.
 
-        Returns how long that should take (s); None until the slot has run some batches.
+        Returns how long that should take (s); None until the slot has run some batches of the kind.
         """
         estimate = self._slots[slot]
         if not estimate.in_flight:
             estimate.began = now
-        estimate.in_flight.append(cost_s)
-        return cost_s * self.ratio(slot) if estimate.batches >= _BATCHES_TO_KNOW else None
+        estimate.in_flight.append((kind, cost_s))
+        speed = estimate.speeds.get(kind)
+        return cost_s * speed.ratio if speed is not None and speed.batches >= _BATCHES_TO_KNOW else None
 
     def end(self, slot: int, now: float) -> None:
         """The slot has finished its first batch."""
-        estimate = self._slots[slot]
-        latest = max(_LEAST_RATIO, (now - estimate.began) / estimate.in_flight.popleft())
-        estimate.began = now
-        estimate.batches += 1
-        before = estimate.ratio
-        estimate.ratio = latest if before is None else before + _LATEST_WEIGHT * (latest - before)
-        known = [other.ratio for other in self._slots.values() if other.ratio is not None]
-        self._mean = sum(known) / len(known)
+        kind, latest = self._take_first(slot, now)
+        speed = self._slots[slot].speeds.setdefault(kind, _Speed(latest))
+        speed.ratio += _LATEST_WEIGHT * (latest - speed.ratio)
+        speed.batches += 1
+        known = [other.speeds[kind].ratio for other in self._slots.values() if kind in other.speeds]
+        self._means[kind] = sum(known) / len(known)
 
-    def discard(self, slot: int, now: float) -> None:
-        """The slot's first batch failed, so its time does not count."""
-        estimate = self._slots[slot]
-        estimate.in_flight.popleft()
-        estimate.began = now
+    def discard(self, slot: int, now: float, *, hung: bool = False) -> None:
+        """The slot's first batch failed, so its time does not count.
 
-    def ratio(self, slot: int) -> float:
-        """The slot's ratio; before its first batch, the mean of the other slots'."""
-        ratio = self._slots[slot].ratio
-        return self._mean if ratio is None else ratio
+        `hung`: it took too long for what it should take, which is not known any more.
+        """
+        kind, _ = self._take_first(slot, now)
+        speed = self._slots[slot].speeds.get(kind)
+        if hung and speed is not None:
+            speed.batches = 0
+
+    def _take_first(self, slot: int, now: float) -> tuple[Hashable, float]:
+        """The kind of the slot's first batch, and the ratio of its time until now. The next one begins."""
+        estimate = self._slots[slot]
+        kind, cost_s = estimate.in_flight.popleft()
+        began, estimate.began = estimate.began, now
+        return kind, max(_LEAST_RATIO, (now - began) / cost_s)
+
+    def ratio(self, slot: int, kind: Hashable = None) -> float:
+        """The slot's ratio with tasks of a kind; before its first batch of them, the mean of the others'."""
+        speed = self._slots[slot].speeds.get(kind)
+        return self._means.get(kind, 1.0) if speed is None else speed.ratio
 
     def free_in(self, slot: int, now: float) -> float:
         """Seconds until the slot is free, as estimated."""
         estimate = self._slots[slot]
         if not estimate.in_flight:
             return 0.0
-        ratio = self.ratio(slot)
-        first_s, *next_s = (expected_s * ratio for expected_s in estimate.in_flight)
+        first_s, *next_s = (cost_s * self.ratio(slot, kind) for kind, cost_s in estimate.in_flight)
         # If the first is overdue by x seconds, assume x more.
         return abs(estimate.began + first_s - now) + sum(next_s)
 
@@ -104,14 +123,16 @@ class Backlog(FairQueue[Task[P, R]]):
         throughput: ThroughputEstimator,
         cost: BatchCost,
         can_run: Callable[[Slot[P, R], P], bool] = lambda slot, payload: True,
+        kind_of: Callable[[P], Hashable] = lambda payload: None,
     ) -> None:
-        """`can_run`: see `Dispatcher`."""
+        """`can_run`, `kind_of`: see `Dispatcher`."""
         super().__init__()
         self._slots: list[Slot[P, R]] = []  # for which batches are planned: all but those that drain
         self._by_index: dict[int, Slot[P, R]] = {}
         self._throughput = throughput
         self._cost = cost
         self._can_run = can_run
+        self._kind_of = kind_of
 
     def add_slot(self, slot: Slot[P, R]) -> None:
         """Plan batches for a slot, too."""
@@ -133,9 +154,9 @@ class Backlog(FairQueue[Task[P, R]]):
         A job whose task continues has the next turn: what was begun in its turn is finished first.
         """
         if task.continues:
-            self.put_first(task.job, task, behind=lambda other: other.continues)
+            self.put_first(task.job, task, task.work.owner, behind=lambda other: other.continues)
         else:
-            self.put(task.job, task)
+            self.put(task.job, task, task.work.owner)
 
     def requeue_batch(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
         """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile."""
@@ -144,7 +165,7 @@ class Backlog(FairQueue[Task[P, R]]):
                 task.future.cancel()
                 continue
             task.isolated = task.isolated or isolated
-            self.put_first(task.job, task)
+            self.put_first(task.job, task, task.work.owner)
 
     def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
@@ -164,10 +185,10 @@ class Backlog(FairQueue[Task[P, R]]):
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
                 places = self._choose(slot, line, few_left=few_left)
                 return self.take_at(places) if places else []
-        weight = next(iter(self)).weight
-        quota = slot.batch_limit(weight)
+        first = next(iter(self))
+        quota = slot.batch_limit(first.weight)
         if few_left and quota > 1:
-            quota = len(self._plan_last(slot, self, weight))  # 0: the others are to run them
+            quota = len(self._plan_last(slot, self, first))  # 0: the others are to run them
         return self._take_in_turns(slot, quota)
 
     def _take_in_turns(self, slot: Slot[P, R], quota: int) -> list[Task[P, R]]:
@@ -243,7 +264,7 @@ class Backlog(FairQueue[Task[P, R]]):
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
         if few_left and first.passed_over < PLANNED_ROUNDS * len(self._slots):
-            places = self._plan_last(slot, line, first.weight)
+            places = self._plan_last(slot, line, first)
         else:
             urgent = [place for place, task in enumerate(line) if task.continues] if first.continues else []
             sizes = [task.size for task in line]
@@ -252,14 +273,15 @@ class Backlog(FairQueue[Task[P, R]]):
             first.passed_over += 1
         return places
 
-    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], weight: int) -> list[int]:
+    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R]) -> list[int]:
         now = asyncio.get_running_loop().time()
+        kind = self._kind_of(first.payload)
         candidates = [other for other in self._slots if other is slot or other.status.is_serving]
         estimates = [
             SlotEstimate(
                 self._throughput.free_in(other.index, now),
-                self._throughput.ratio(other.index),
-                other.batch_limit(weight),
+                self._throughput.ratio(other.index, kind),
+                other.batch_limit(first.weight),
             )
             for other in candidates
         ]

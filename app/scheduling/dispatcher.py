@@ -76,6 +76,7 @@ class Dispatcher(Generic[P, R]):
         always_awake: int = 0,
         waits_for_slots: bool = False,
         can_run: Callable[[Slot[P, R], P], bool] = lambda slot, payload: True,
+        kind_of: Callable[[P], Hashable] = lambda payload: None,
         on_batch: Callable[[Slot[P, R], Batch[P, R], Outcome], None] = lambda slot, batch, outcome: None,
     ) -> None:
         """`name` says in errors and logs what a slot's process is: "worker", for example.
@@ -84,8 +85,9 @@ class Dispatcher(Generic[P, R]):
         raises counts as its own. `sleep_after_s`: end a slot's process after so long without work, and start
         it again when there is some; not that of the first `always_awake` slots. None: never.
         `waits_for_slots`: slots come and go, so tasks wait while there are none. `can_run`: whether a slot
-        may get a task with a payload; only for slots that take one task at a time. `on_batch` is called when
-        a batch of a slot has ended.
+        may get a task with a payload; only for slots that take one task at a time. `kind_of`: how long a task
+        of some size takes is learned for each slot and kind; tasks with equal keys have one kind. `on_batch`
+        is called when a batch of a slot has ended.
         """
         self._name = name
         self._cost = cost
@@ -94,7 +96,8 @@ class Dispatcher(Generic[P, R]):
         self._waits_for_slots = waits_for_slots
         self._failures = FailurePolicy[P, R](name, retries_errors=retries_errors)
         self._throughput = ThroughputEstimator()
-        self._backlog = Backlog[P, R](self._throughput, cost, can_run)
+        self._backlog = Backlog[P, R](self._throughput, cost, can_run, kind_of)
+        self._kind_of = kind_of
         self._served: dict[int, _ServedSlot[P, R]] = {}  # by number, in order
         self._closing = BackgroundTasks()  # of slots that are removed
         self._on_batch = on_batch
@@ -201,7 +204,7 @@ class Dispatcher(Generic[P, R]):
 
     def _report_aborted(self, served: _ServedSlot[P, R]) -> None:
         """End the batches in flight of a slot whose process is gone. The first one has taken time."""
-        ended = [self._end(served, batch.tasks, succeeded=False) for batch in [*served.in_flight]]
+        ended = [self._end(served, batch.tasks) for batch in [*served.in_flight]]
         if ended and ended[0] is not None:
             self._report(served.slot, ended[0], Outcome.REQUEUED)
 
@@ -367,9 +370,7 @@ class Dispatcher(Generic[P, R]):
             except Exception as error:  # a fault of this service must not end the slot's loop
                 log.exception("slot not served", pool=self._name, slot=slot.index)
                 slot.status.ending = RestartReason.ERROR
-                for batch in reversed(served.in_flight.copy()):
-                    self._end(served, batch.tasks, succeeded=False)
-                    self._requeue(batch.tasks, isolated=False)
+                self._requeue_in_flight(served)
                 self._mark_failed(slot, explain(error))
             finally:
                 watch.cancel()
@@ -386,6 +387,12 @@ class Dispatcher(Generic[P, R]):
             await self._close(slot)
             if slot.status.state == "failed":
                 await asyncio.sleep(self._failures.next_backoff(slot.index))
+
+    def _requeue_in_flight(self, served: _ServedSlot[P, R]) -> None:
+        """End what a fault of this service has left in flight, and requeue it unless it is answered."""
+        for batch in reversed(served.in_flight.copy()):
+            self._end(served, batch.tasks)
+            self._requeue([task for task in batch.tasks if not task.future.done()], isolated=False)
 
     async def _start_process(self, served: _ServedSlot[P, R]) -> bool:
         """Start a slot's process. Returns False, after a pause, if that fails."""
@@ -462,17 +469,18 @@ class Dispatcher(Generic[P, R]):
                     slot.status.state = "asleep"
                     log.info("no work: ending the process", pool=self._name, slot=slot.index)
                     return
-                sleeps_in_s = None if sleep_after_s is None else max(sleep_after_s - idle_s, 0.01)
+                # Once more after that time if what waits is for other slots.
+                sleeps_in_s = sleep_after_s and max(sleep_after_s - idle_s % sleep_after_s, 0.01)
                 await served.wakeup.wait(sleeps_in_s)
                 continue
             if slot.status.state != "draining":
                 slot.status.state = "busy"
                 self._wake_sleepers()
             with structlog.contextvars.bound_contextvars(**log_ids(task.work for task in [*before, *batch])):
-                goes_on = await self._send(served, before, batch)
-            if not goes_on:
+                in_flight = await self._send(served, before, batch)
+            if in_flight is None:
                 return
-            before = batch if served.overlapping else []
+            before = in_flight
             used_at = now()
             if not before and slot.status.state == "busy":  # else it has failed meanwhile
                 slot.status.state = "idle"  # tasks that come now wake no other slot
@@ -493,10 +501,10 @@ class Dispatcher(Generic[P, R]):
 
     async def _send(
         self, served: _ServedSlot[P, R], before: Sequence[Task[P, R]], batch: list[Task[P, R]]
-    ) -> bool:
+    ) -> list[Task[P, R]] | None:
         """Send a batch, and settle the tasks that are answered: its own, or those of the batch before.
 
-        Returns whether the slot's process can run another.
+        Returns the tasks that the slot has got and not answered; None if its process can run no more.
         """
         payloads = [task.payload for task in batch]
         slot = served.slot
@@ -512,7 +520,8 @@ class Dispatcher(Generic[P, R]):
             for task in [*before, *batch]:
                 if not task.future.done():
                     task.future.set_exception(error)
-            return False
+            self._requeue_in_flight(served)
+            return None
 
     def _begin(self, served: _ServedSlot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
         """A batch is sent to a slot. Returns what it should take (s), if that is known."""
@@ -520,12 +529,19 @@ class Dispatcher(Generic[P, R]):
         served.in_flight.append(Batch(served.index, batch, now, sent=now, began=clock))
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
-        return self._throughput.begin(served.index, cost_s, clock)
+        expected_s = self._throughput.begin(served.index, cost_s, clock, self._kind_of(batch[0].payload))
+        # At least the time that was too short for a task, whatever slot that was.
+        return max(expected_s or 0.0, *(task.hung_s for task in batch)) or None
 
     def _end(
-        self, served: _ServedSlot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool
+        self,
+        served: _ServedSlot[P, R],
+        batch: Sequence[Task[P, R]],
+        *,
+        succeeded: bool = False,
+        hung: bool = False,
     ) -> Batch[P, R] | None:
-        """A batch that was sent is answered, or its process is gone.
+        """A batch that was sent is answered, or its process is gone; `hung`: it took too long.
 
         Does nothing for an empty one, and for one of a slot that is removed.
         """
@@ -535,11 +551,14 @@ class Dispatcher(Generic[P, R]):
         if succeeded:
             self._throughput.end(served.index, now)
         else:
-            self._throughput.discard(served.index, now)
+            self._throughput.discard(served.index, now, hung=hung)
         in_flight = served.in_flight
         ended = in_flight.popleft()
         ended.end = max(ended.start, time.time())
         ended.took_s = now - ended.began
+        if hung:
+            for task in batch:
+                task.hung_s = max(task.hung_s, ended.took_s)
         if in_flight:
             in_flight[0].start, in_flight[0].began = ended.end, now
         if not any(other.in_flight for other in self._served.values()):
@@ -552,10 +571,10 @@ class Dispatcher(Generic[P, R]):
         batch: Sequence[Task[P, R]],
         answer: Awaitable[list[R] | None],
         following: Sequence[Task[P, R]] = (),
-    ) -> bool:
-        """Wait for the answer to a batch, and settle its tasks. `following`: the slot has got them since.
+    ) -> list[Task[P, R]] | None:
+        """Wait for the answer to a batch, and settle its tasks. `following`: the slot gets them meanwhile.
 
-        Returns whether the slot's process can run another batch.
+        Returns the tasks that the slot has got and not answered; None if its process can run no more.
         """
         results: list[R] = []
         error: Exception | None = None
@@ -563,19 +582,22 @@ class Dispatcher(Generic[P, R]):
         ended = None
         try:
             results = await answer or []
-            if len(results) != len(batch):
+            if batch and len(results) != len(batch):
                 error = ValueError(f"{len(results)} results for {len(batch)} tasks")
             is_gone = False
         except Exception as raised:
             error = raised
             is_gone = isinstance(error, ProcessCrashed)
+            if not batch and not is_gone:
+                batch, following = following, ()  # none was before it, so the error is its own
         finally:
-            ended = self._end(served, batch, succeeded=error is None and not is_gone)
+            hung = error is not None and restart_reason(error) is RestartReason.HANG
+            ended = self._end(served, batch, succeeded=error is None and not is_gone, hung=hung)
             if is_gone:
-                prepared = self._end(served, following, succeeded=False)
+                prepared = self._end(served, following, hung=hung and not batch)
                 ended = ended or prepared  # a batch that was only prepared has not taken any time
         if served.is_removed:
-            return False  # its tasks are requeued, and perhaps answered by another slot
+            return None  # its tasks are requeued, and perhaps answered by another slot
         outcome = Outcome.OK
         slot = served.slot
         if error is not None:
@@ -588,7 +610,7 @@ class Dispatcher(Generic[P, R]):
                     task.future.set_result(TaskResult(result, slot.index, task.crash_count))
         if ended is not None:
             self._report(slot, ended, outcome)
-        return not is_gone
+        return None if is_gone else list(following)
 
     def _fail(
         self,

@@ -1,4 +1,7 @@
-"""The fair queue: jobs take turns, item by item, so that a short one never waits behind a long one. Pure."""
+"""The fair queue: owners take turns, and so do the jobs of each, item by item. Pure.
+
+So a short job never waits behind a long one, nor behind the many jobs of somebody else.
+"""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -9,10 +12,11 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """One line of items for each job. The order within a job is kept; jobs are served in turn."""
+    """One line of items for each job. The order within a job is kept."""
 
     def __init__(self) -> None:
-        self._lines: OrderedDict[str, deque[T]] = OrderedDict()  # the next job to be served is first
+        # The owner to be served next is first, and so is each owner's next job.
+        self._owners: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:
@@ -20,25 +24,29 @@ class FairQueue(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         """All items, job by job."""
-        return chain.from_iterable(self._lines.values())
+        return chain.from_iterable(self.lines())
 
     def lines(self) -> Iterator[Sequence[T]]:
-        """The items of each job, in the order of the line."""
-        return iter(self._lines.values())
+        """The items of each job, owner by owner."""
+        return chain.from_iterable(jobs.values() for jobs in self._owners.values())
 
-    def put(self, job: str, item: T) -> None:
-        """Add an item at the end of its job's line. A new job gets the last turn."""
-        self._lines.setdefault(job, deque()).append(item)
+    def put(self, job: str, item: T, owner: str = "") -> None:
+        """Add an item at the end of its job's line. A new job gets its owner's last turn."""
+        self._owners.setdefault(owner, OrderedDict()).setdefault(job, deque()).append(item)
         self._size += 1
 
-    def put_first(self, job: str, item: T, behind: Callable[[T], bool] = lambda other: False) -> None:
+    def put_first(
+        self, job: str, item: T, owner: str = "", behind: Callable[[T], bool] = lambda other: False
+    ) -> None:
         """Add an item at the head of its job's line, and give that job the next turn.
 
         The items at the head for which `behind` holds stay before it.
         """
-        line = self._lines.setdefault(job, deque())
+        jobs = self._owners.setdefault(owner, OrderedDict())
+        line = jobs.setdefault(job, deque())
         line.insert(sum(1 for _ in takewhile(behind, line)), item)
-        self._lines.move_to_end(job, last=False)
+        jobs.move_to_end(job, last=False)
+        self._owners.move_to_end(owner, last=False)
         self._size += 1
 
     def take(
@@ -53,41 +61,58 @@ class FairQueue(Generic[T]):
         `choose` gets the first `most` items of that job's line, and returns the place of the one to take. If
         the first item does not fit, one of the next `passing` is taken that does.
         """
-        for job, line in self._lines.items():
-            place = next((at for at, item in enumerate(islice(line, 1 + passing)) if fits(item)), None)
-            if place is not None:
-                place = place or choose(list(islice(line, most)))
-                item = line[place]
-                del line[place]
-                del self._lines[job]
-                if line:
-                    self._lines[job] = line
-                self._size -= 1
-                return item
+        for owner, jobs in self._owners.items():
+            for job, line in jobs.items():
+                place = next((at for at, item in enumerate(islice(line, 1 + passing)) if fits(item)), None)
+                if place is not None:
+                    place = place or choose(list(islice(line, most)))
+                    item = line[place]
+                    del line[place]
+                    self._end_turn(owner, job, taken=1)
+                    return item
         return None
 
     def only_line(self, most: int) -> Sequence[T]:
         """The first `most` items of the only job that has any; empty if several jobs have items."""
-        return list(islice(self, most)) if len(self._lines) == 1 else ()
+        if len(self._owners) != 1 or len(next(iter(self._owners.values()))) != 1:
+            return ()
+        return list(islice(self, most))
 
     def take_at(self, places: Collection[int]) -> list[T]:
         """Take the items at these places in the line of the job whose turn it is, in order."""
-        job, line = next(iter(self._lines.items()))
+        owner, jobs = next(iter(self._owners.items()))
+        job, line = next(iter(jobs.items()))
         first = [line.popleft() for _ in range(max(places) + 1)]
         line.extendleft(item for place, item in reversed([*enumerate(first)]) if place not in places)
-        if line:
-            self._lines.move_to_end(job)
-        else:
-            del self._lines[job]
-        self._size -= len(places)
+        self._end_turn(owner, job, taken=len(places))
         return [first[place] for place in sorted(places)]
 
     def remove(self, job: str) -> list[T]:
         """Take all items of a job."""
-        line = self._lines.pop(job, deque())
-        self._size -= len(line)
-        return list(line)
+        removed: list[T] = []
+        for owner, jobs in list(self._owners.items()):
+            removed += jobs.pop(job, ())
+            if not jobs:
+                del self._owners[owner]
+        self._size -= len(removed)
+        return removed
 
     def clear(self) -> list[T]:
         """Take all items of all jobs."""
-        return [item for job in list(self._lines) for item in self.remove(job)]
+        items = list(self)
+        self._owners.clear()
+        self._size = 0
+        return items
+
+    def _end_turn(self, owner: str, job: str, taken: int) -> None:
+        """Give a job and its owner the last turns, if they have items left."""
+        jobs = self._owners[owner]
+        if jobs[job]:
+            jobs.move_to_end(job)
+        else:
+            del jobs[job]
+        if jobs:
+            self._owners.move_to_end(owner)
+        else:
+            del self._owners[owner]
+        self._size -= taken

@@ -97,7 +97,8 @@ class OverlappingSlot(Slot[Payload, R], Protocol[Payload, R]):
         """Take over a batch, and return the results of the batch before; None if there is none.
 
         `payloads`: None if no batch follows. Raises as `run` does, for the batch before. The new one is
-        taken over all the same, unless the process has crashed or its device has failed.
+        taken over all the same, unless the process has crashed or its device has failed. Without a batch
+        before, an error is that of the new one, which is not taken over.
         """
 
 
@@ -133,6 +134,7 @@ class Task(Generic[P, R]):
     span: Span = field(default_factory=get_current_span)  # of its caller, for the spans of its batches
     losses: int = 0  # processes that were lost with this task in flight
     open_suspicions: int = 0  # device failures with only this task in flight, whose cause is not known yet
+    hung_s: float = 0.0  # the longest time after which a process with this task was given up
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ _DOUBT = 0.2 * SAMPLE_RATE  # divided by the samples of the smaller cluster
 # less than this: whole sentences of a speaker may be in one cluster and others in the other, and then nothing
 # alternates.
 _MOST_EXCESS = 0.045
-# Few transitions say little: so many of an alternation of so much are added.
+# Few transitions say little: as if so many more had been seen, with so much alternation (smoothing).
 _PRIOR_COUNT = 2.0
 _PRIOR = 0.5
 
@@ -54,8 +54,9 @@ def joined_speakers(
     `sums`: of the vectors in each cluster, weighted by their speech; `squares`: of the weights, likewise;
     `follows`: from `transitions`;
     `together`: clusters of one speaker each; `apart`: pairs of clusters of different speakers, which stay so;
-    `scale`: of the distances. The two clusters that are most likely one speaker become one: while they are
-    likely enough, down to `least`, or else to `most`.
+    `scale`: of the distances, relative to those of the bundled model. The two clusters that are most likely
+    one speaker are joined again and again: while that is likely enough and more than `least` speakers are
+    left, and in any case while there are more than `most`.
     """
     products = (sums @ sums.T).astype(np.float64)  # of two clusters' vectors, all pairs
     follows, speech, squares = follows.copy(), speech.copy(), squares.copy()

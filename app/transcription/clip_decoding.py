@@ -21,12 +21,12 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segme
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
 _LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # a further window starts this long before the remaining speech
-# Least remaining speech for which a further window is decoded: after an open tail, and after the decoder
-# ended by itself.
-_CUT_OFF_SAMPLES = SAMPLE_RATE // 10
-_MISSED_SAMPLES = SAMPLE_RATE
+# A further window is decoded if at least so much speech remains:
+_CUT_OFF_SAMPLES = SAMPLE_RATE // 10  # behind text without a closing timestamp
+_MISSED_SAMPLES = SAMPLE_RATE  # behind a window that the decoder ended by itself
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
+_CLEARLY = 0.001  # a difference of average log-probabilities; scores are rounded to a tenth of it
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
 # What tells the results of a recording's clips apart: first and last sample, the language asked for, and the
@@ -43,7 +43,7 @@ class ClipRequest:
     end: int
     speech: tuple[Span, ...]
     decoding: DecodingOptions
-    late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
+    late_language: Callable[[], str | None] | None = None  # the elected one, once the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
     outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
@@ -104,7 +104,7 @@ def _again(window: WindowRequest, **changes: Any) -> WindowRequest:
 
 
 def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
-    """Decode the span of `window`, which is the first in it. Returns its windows and their results."""
+    """Decode the span of `window`, the first window of it. Returns all windows and their results."""
     windows: DecodedWindows = []
     end = window.end
     while True:
@@ -119,9 +119,8 @@ def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> Win
 def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
     """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
 
-    The first retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest
-    average log-probability, among those without repetition if there are any. `halvings` is how often the
-    window may still be halved.
+    The first retry counts if it is not poor. Otherwise the best attempt counts, see `_is_better`. `halvings`
+    is how often the window may still be halved.
     """
     window, first = yield from _decode_in_context(window)
     if clip.decoding.temperature > 0 or not first.poor:
@@ -141,7 +140,10 @@ def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int
             half = _further_window(window, clip, start, end, first.language)
             halves += yield from _decode_span(half, clip, halvings - 1)
         attempts.append(halves)
-    return max(attempts, key=_quality)
+    best, *others = attempts
+    for attempt in others:
+        best = attempt if _is_better(attempt, best) else best
+    return best
 
 
 def _decode_in_context(
@@ -161,6 +163,15 @@ def _decode_in_context(
         if not is_doubtful(result):
             return named, replace(result, language_probs=full_result.language_probs)
     return full, full_result
+
+
+def _is_better(attempt: DecodedWindows, earlier: DecodedWindows) -> bool:
+    """Whether a later attempt counts: it alone does not repeat itself, or else its log-probability is higher.
+
+    The difference must be clear. Otherwise rounding could choose among attempts that are the same.
+    """
+    (clean, logprob), (was_clean, earlier_logprob) = _quality(attempt), _quality(earlier)
+    return clean > was_clean or (clean == was_clean and logprob > earlier_logprob + _CLEARLY)
 
 
 def _quality(windows: DecodedWindows) -> tuple[bool, float]:

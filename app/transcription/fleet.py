@@ -210,6 +210,7 @@ class WhisperFleet:
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
             waits_for_slots=self.cluster is not None,
+            kind_of=lambda window: window.model,
             on_batch=self.ledger.add,
         )
         self.catalogue.is_loaded = lambda model: any(slot.holds(model) for slot in self._slots)

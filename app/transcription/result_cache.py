@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from app.concurrency import spawn_shared
 from app.files import pack, unpack
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
@@ -36,7 +37,7 @@ class ClipResults(Protocol):
 
 
 @dataclass(slots=True)
-class CachedRecording:
+class CachedClipResults:
     """The results of a recording whose request runs, or may be sent again."""
 
     users: int = 0
@@ -70,7 +71,7 @@ class CachedRecording:
             task: asyncio.Task[R] | None = self._running.get(key)
             is_own = task is None or task.done()
             if task is None or is_own:
-                task = self._running[key] = asyncio.create_task(self._make(key, make))
+                task = self._running[key] = spawn_shared(self._make(key, make))
             try:
                 return await asyncio.shield(task)
             except asyncio.CancelledError:
@@ -99,18 +100,18 @@ class ResultCache:
 
     def __init__(self, keep_s: float = KEEP_S) -> None:
         self._keep_s = keep_s
-        self._recordings: dict[Hashable, CachedRecording] = {}
+        self._recordings: dict[Hashable, CachedClipResults] = {}
 
     def __len__(self) -> int:
         return len(self._recordings)
 
     @contextmanager
-    def recording(self, key: Hashable) -> Iterator[CachedRecording]:
+    def recording(self, key: Hashable) -> Iterator[CachedClipResults]:
         """The cached results of one recording; dropped when the block succeeds.
 
         `key`: everything that the results depend on.
         """
-        recording = self._recordings.setdefault(key, CachedRecording())
+        recording = self._recordings.setdefault(key, CachedClipResults())
         if recording.expiry is not None:
             recording.expiry.cancel()
         recording.users += 1

@@ -21,7 +21,7 @@ from app.transcription.helper import Helper
 from app.transcription.ledger import bare_id, new_request
 from app.transcription.media_service import MediaService
 from app.transcription.pipeline import Observer, Pipeline, WindowDispatcher
-from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
+from app.transcription.result_cache import CachedClipResults, ClipResults, ResultCache
 from app.transcription.speakers import SpeakerFinder
 
 
@@ -91,7 +91,7 @@ class TranscriptionService:
         """
         options = Options()
         dispatcher, model = await self.fleet.ready(self.fleet.catalogue.default, options)
-        pipeline = self.pipeline(new_request(), upload, options, model, dispatcher, CachedRecording())
+        pipeline = self.pipeline(new_request(), upload, options, model, dispatcher, CachedClipResults())
         assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
             with traces.span("transcribe"):

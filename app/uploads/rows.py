@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.database.connection import Database, Then
 from app.database.tables import jobs, uploads
 from app.errors import UploadConflict
-from app.limits import Limit
+from app.limits import Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,17 @@ class UploadRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, upload: ResumableUpload, limit: Limit) -> None:
+    async def add(self, upload: ResumableUpload, shares: Shares) -> None:
         """Raises QueueFull."""
-        live = sa.select(sa.func.count()).where(
-            uploads.c.job_id.is_(None), uploads.c.expires_at > upload.created_at
+        live = (
+            sa.select(uploads.c.owner, sa.func.count())
+            .where(uploads.c.job_id.is_(None), uploads.c.expires_at > upload.created_at)
+            .group_by(uploads.c.owner)
         )
 
         async def insert(connection: AsyncConnection, then: Then) -> None:
-            total = await connection.scalar(live)
-            own = await connection.scalar(live.where(uploads.c.owner == upload.owner))
-            limit.check(total or 0, own if own and upload.owner else 0)
+            held = dict(tuple(row) for row in await connection.execute(live))
+            shares.check(upload.owner, held)
             await connection.execute(sa.insert(uploads).values(asdict(upload)))
 
         await self._database.transact(insert)  # writes take turns: nobody adds one in between
@@ -62,6 +63,11 @@ class UploadRows:
         """All uploads that can still be continued or used."""
         query = sa.select(*_COLUMNS).where(uploads.c.job_id.is_(None), uploads.c.expires_at > now)
         return [ResumableUpload(*row) for row in await self._database.rows(query)]
+
+    async def prolong(self, upload: ResumableUpload) -> None:
+        """Store a later end of an upload."""
+        change = sa.update(uploads).where(uploads.c.id == upload.id).values(expires_at=upload.expires_at)
+        await self._database.execute(change)
 
     async def delete(self, upload_id: str) -> bool:
         """Delete a row. Returns whether no job has used the upload, so its file can go."""

@@ -1,7 +1,7 @@
 """Resumable uploads: their rows, their files, and the space that their missing bytes will need.
 
-An upload lives for a day. A job that uses it takes over its file, which keeps its name. A row stays another
-day after its end, so that the client learns why its upload is gone.
+An upload lives for a day, and one without bytes for minutes. A job that uses it takes over its file, which
+keeps its name. A row stays another day after its end, so that the client learns why its upload is gone.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -17,7 +18,7 @@ from app.concurrency import run_shielded
 from app.database.connection import Database
 from app.errors import UnknownUpload, UploadConflict, UploadExpired
 from app.ids import ID
-from app.limits import Limits
+from app.limits import Limits, Shares
 from app.media.data_folder import DataFolder
 from app.media.disk import Reservation
 from app.media.uploads import Upload
@@ -26,6 +27,7 @@ from app.uploads.partial_file import PartialFile, beyond_length, size_of
 from app.uploads.rows import ResumableUpload, UploadRows, upload_used
 
 LIFETIME_S = 86400.0
+EMPTY_LIFETIME_S = 600.0  # until the first bytes come: such an upload costs its client nothing
 REMEMBERED_S = 86400.0  # after its end
 
 log = structlog.get_logger(__name__)
@@ -45,7 +47,7 @@ class Uploads:
         self._folder = folder
         self._clock = clock
         self._files: dict[str, PartialFile] = {}  # of live uploads
-        self._limit = Limits(settings).partial_uploads
+        self._shares = Shares(Limits(settings).partial_uploads)
 
     async def start(self) -> set[str]:
         """Reserve the space of live uploads again. Returns the names of their files."""
@@ -57,11 +59,12 @@ class Uploads:
     async def create(self, owner: str, size: int, filename: str, metadata: str) -> ResumableUpload:
         """A new upload, with its space reserved. Raises DiskFull and QueueFull."""
         now = self._clock()
-        upload = ResumableUpload(uuid.uuid4().hex, owner, filename, metadata, size, now, now + LIFETIME_S)
-        space = self._folder.disk.hold()
+        expires_at = now + EMPTY_LIFETIME_S
+        upload = ResumableUpload(uuid.uuid4().hex, owner, filename, metadata, size, now, expires_at)
+        space = self._folder.disk.hold(owner)
         try:
             await asyncio.to_thread(space.expect, size)
-            await self._rows.add(upload, self._limit)
+            await self._rows.add(upload, self._shares)
         except BaseException:
             self._folder.disk.release(space)
             raise
@@ -82,7 +85,8 @@ class Uploads:
             )
         if upload.job_id is None and not upload.is_live(self._clock()):
             raise UploadExpired(
-                f"This upload has expired: uploads are kept for {LIFETIME_S / 3600:g} h. Create a new one.",
+                f"This upload has expired: uploads are kept for {LIFETIME_S / 3600:g} h, and for "
+                f"{EMPTY_LIFETIME_S / 60:g} minutes while they have no bytes. Create a new one.",
                 param=param,
             )
         return upload
@@ -109,8 +113,10 @@ class Uploads:
         offset: int,
         chunks: AsyncIterator[bytes],
         length: int | None = None,
-    ) -> int:
-        """Append a body to an upload that is locked. Returns how many bytes have arrived.
+    ) -> tuple[ResumableUpload, int]:
+        """Append a body to an upload that is locked. Returns it, and how many of its bytes have arrived.
+
+        Its first bytes make it live longer.
 
         `offset`: where the client says that the body begins. `length`: of the body, if it is known.
 
@@ -128,7 +134,18 @@ class Uploads:
             )
         if length is not None and offset + length > upload.size:
             raise beyond_length(upload.size)
-        return await file.append(chunks)
+        whole_life = replace(upload, expires_at=upload.created_at + LIFETIME_S)
+        received = await file.append(chunks if received else self._prolong(whole_life, chunks))
+        return (whole_life if received else upload), received
+
+    async def _prolong(self, upload: ResumableUpload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The chunks of the first part of an upload. Stores its new end as soon as bytes come."""
+        is_stored = False
+        async for chunk in chunks:
+            if chunk and not is_stored:
+                await self._rows.prolong(upload)
+                is_stored = True
+            yield chunk
 
     @asynccontextmanager
     async def complete(self, owner: str, upload_id: str) -> AsyncIterator[Upload]:
@@ -205,7 +222,7 @@ class Uploads:
         return self._files[upload.id]
 
     def _hold(self, upload: ResumableUpload, written: int) -> None:
-        space = self._folder.disk.hold()
+        space = self._folder.disk.hold(upload.owner)
         space.restore(upload.size, written)
         self._files[upload.id] = PartialFile(self._path(upload), upload.size, space)
 

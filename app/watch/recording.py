@@ -129,7 +129,9 @@ class Recording:
             await self.tools.client.delete(entry.job)  # of the contents that were there before
         known = entry or Entry(self.path, self.version, "", "")
         # A subtitle of the earlier contents may be replaced.
-        return Entry(self.path, self.version, "", "", sidecar=known.sidecar, sidecar_mark=known.sidecar_mark)
+        return Entry(
+            self.path, self.version, "", "", sidecar=known.sidecar, sidecar_digests=known.sidecar_digests
+        )
 
     async def _renamed(self, entry: Entry) -> Entry:
         """Store that the recording of `entry` has this path now, and let its subtitle follow."""
@@ -148,6 +150,8 @@ class Recording:
         """Raises Changed, Deleted, Unavailable, Refused, NotRead, OSError and DatabaseUnavailable."""
         rules, client = self.tools.rules, self.tools.client
         await asyncio.to_thread(_check_writable, self.path.parent)
+        if entry.sidecar is not None:
+            await asyncio.to_thread(sidecar.recover, entry.sidecar, entry.sidecar_digests)
         if entry.status != SUBMITTED or entry.digest != rules.digest:
             if entry.job:
                 await client.delete(entry.job)
@@ -369,19 +373,22 @@ class Recording:
     async def _write(self, entry: Entry, language: str, content: bytes) -> bool:
         """Write the subtitle. Returns False if there is one of somebody else. Raises OSError."""
         target = self._target(language)
-        if not await asyncio.to_thread(_may_write, entry, target):
+        before = await asyncio.to_thread(sidecar.claim, target, entry.sidecar_digests)
+        if before is None:
             return False
-        # First: after a kill, the subtitle counts as one of this program.
-        entry = replace(entry, status=SUBMITTED, sidecar=target, sidecar_mark="")
+        digest = sidecar.digest_of(content)
+        # First: after a kill, both contents count as those of this program.
+        entry = replace(entry, status=SUBMITTED, sidecar=target, sidecar_digests=(before, digest))
         await self._store(entry)
         temporary = sidecar.temporary_path(target)
         self.tools.writing.add(temporary)
         try:
-            mark = await asyncio.to_thread(sidecar.write, target, content, self.path)
+            written = await asyncio.to_thread(sidecar.write, target, content, self.path, before)
         finally:
             self.tools.writing.discard(temporary)
-        await self._store(replace(entry, status=DONE, sidecar_mark=mark, language=language))
-        return True
+        if written:
+            await self._store(replace(entry, status=DONE, sidecar_digests=(digest,), language=language))
+        return written
 
     async def _not_written(self, error: OSError) -> Outcome:
         """After an error of the folder. The job stays, so only the writing is repeated."""
@@ -428,13 +435,7 @@ def _check_writable(folder: Path) -> None:
 
 def _is_own(entry: Entry, path: Path) -> bool:
     """Whether a subtitle is as this program wrote it, or was about to when it was killed."""
-    if entry.sidecar != path:
-        return False
-    return entry.sidecar_mark in ("", sidecar.mark(path))
-
-
-def _may_write(entry: Entry, target: Path) -> bool:
-    return not os.path.lexists(target) or _is_own(entry, target)
+    return sidecar.digest(path) in entry.sidecar_digests
 
 
 def _follow(entry: Entry, target: Path) -> bool:

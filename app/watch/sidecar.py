@@ -1,18 +1,20 @@
 """The subtitle beside a recording: its name as Jellyfin, Plex and Kodi read it, and its file.
 
-It is written all of it or not at all, under a temporary name first.
+It is written all of it or not at all, under a temporary name first. What this program has written is known by
+its content: a subtitle of somebody else is never replaced.
 """
 
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import langcodes
 
-from app.files import write_whole
+from app.files import exchange, rename_new, write_part
 from app.languages import LANGUAGES, language_code, language_name
 from app.transcript.formats import FORMATS
 
@@ -107,33 +109,103 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def mark(path: Path) -> str:
-    """What tells a file from a later version of it; blank if it is not there. Raises OSError."""
+def digest_of(content: bytes) -> str:
+    """What tells the content of a subtitle from any other."""
+    return hashlib.sha256(content).hexdigest()
+
+
+NOTHING = digest_of(b"")
+
+
+def digest(path: Path) -> str | None:
+    """The `digest_of` a file's content. None if no file is there that can be read. Raises OSError."""
     try:
-        status = path.stat()
-    except FileNotFoundError:
-        return ""
-    return f"{status.st_size}:{status.st_mtime_ns}"
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, PermissionError):
+        return None
 
 
-def write(target: Path, content: bytes, recording: Path) -> str:
-    """Write a subtitle, or replace it. Returns its `mark`. Raises OSError; no other file is left then.
+def claim(target: Path, own: Collection[str]) -> str | None:
+    """The digest of the subtitle that may be replaced; that of NOTHING if none is there.
+
+    None if there is one of somebody else: its digest is not among `own`. Raises OSError.
+    """
+    if not os.path.lexists(target):
+        return NOTHING
+    found = digest(target)
+    if found not in own:
+        return None
+    if found == NOTHING:
+        target.unlink()  # of a process that was killed while it held the name
+    return found
+
+
+def write(target: Path, content: bytes, recording: Path, before: str) -> bool:
+    """Write a subtitle: a new one, or in place of that with the digest `before`.
+
+    Returns False if somebody else has written one meanwhile, which stays. Raises OSError; no other file is
+    left then.
 
     Who may read the recording may read the subtitle: it gets the recording's permissions and, where this
     process may set them, its owner. A file that is replaced keeps its own.
     """
-    write_whole(target, content, temporary_path(target), _status(target) or _status(recording))
-    return mark(target)
+    part = temporary_path(target)
+    write_part(part, content, _status(target) or _status(recording))
+    own = {before, digest_of(content)} - {NOTHING}
+    try:
+        if not os.path.lexists(target):
+            rename_new(part, target)
+            return True
+        return digest(target) in own and _replace(target, part, own)
+    except FileExistsError:
+        return False
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def move(source: Path, target: Path) -> bool:
-    """Move a subtitle along with its recording. Returns False if there is none, or one at the target.
+def recover(target: Path, own: Collection[str]) -> None:
+    """End a replacement, also one of a killed process: put back what came out if it is somebody else's.
 
     Raises OSError.
     """
-    if os.path.lexists(target) or not source.is_file():
+    aside = _aside(target)
+    if not os.path.lexists(aside):
+        return
+    if digest(aside) not in own and digest(target) in own:
+        exchange(aside, target)
+    if digest(aside) in own:
+        aside.unlink()
+
+
+def _replace(target: Path, part: Path, own: Collection[str]) -> bool:
+    """Put `part` in the place of a subtitle of this program. Returns False if it is somebody else's now."""
+    # Under another name first: a search removes temporary files that it finds.
+    aside = part.rename(_aside(target))
+    try:
+        if not exchange(aside, target):
+            aside.replace(target)
+    finally:
+        recover(target, own)
+    return digest(target) in own
+
+
+def _aside(target: Path) -> Path:
+    """Where a subtitle is while another one takes its place."""
+    return temporary_path(target).with_suffix(".old")
+
+
+def move(source: Path, target: Path) -> bool:
+    """Move a subtitle along with its recording. Returns False if there is one at the target.
+
+    Raises OSError.
+    """
+    try:
+        rename_new(source, target)
+    except FileExistsError:
         return False
-    source.rename(target)
     return True
 
 

@@ -54,7 +54,8 @@ class Entry:
     filename: str = ""  # under which it was submitted: a repetition must be equal
     language: str = ""  # if it was detected
     sidecar: Path | None = None  # written, or while the status is `submitted`, about to be written
-    sidecar_mark: str = ""  # its size and time as they were written: others may change the file
+    # Of its contents that this program has written, or is about to write: others may change the file.
+    sidecar_digests: tuple[str, ...] = ()
 
     def is_final(self, version: Version, digest: str) -> bool:
         """Whether there is nothing to do for a file at this path with this version, under these rules."""
@@ -126,7 +127,8 @@ class State:
         """Store what is known of a recording, instead of what was known of its path."""
         values = (
             self._kind, os.fsencode(entry.path), *entry.version, entry.status, entry.digest, entry.key,
-            entry.job, entry.filename, entry.language, os.fsencode(entry.sidecar or b""), entry.sidecar_mark,
+            entry.job, entry.filename, entry.language, os.fsencode(entry.sidecar or b""),
+            " ".join(entry.sidecar_digests),
         )  # fmt: skip
         marks = ", ".join("?" * len(values))
         with self._cursor() as cursor:
@@ -172,7 +174,7 @@ def _is_final(known: Version, status: str, known_digest: str, version: Version, 
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    _, path, inode, size, mtime_ns, status, digest, key, job, filename, language, sidecar, mark = row
+    _, path, inode, size, mtime_ns, status, digest, key, job, filename, language, sidecar, digests = row
     return Entry(
         Path(os.fsdecode(path)),
         Version(inode, size, mtime_ns),
@@ -183,5 +185,5 @@ def _entry(row: tuple[Any, ...]) -> Entry:
         filename,
         language,
         Path(os.fsdecode(sidecar)) if sidecar else None,
-        mark,
+        tuple(digests.split()),
     )

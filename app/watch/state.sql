@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS recordings (
     filename TEXT NOT NULL,
     language TEXT NOT NULL,
     sidecar BLOB NOT NULL,
-    sidecar_mark TEXT NOT NULL,
+    sidecar_mark TEXT NOT NULL, -- digests, separated by blanks
     PRIMARY KEY (kind, path)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS recordings_by_content ON recordings (inode, size, mtime_ns);

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import multiprocessing
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -459,6 +461,37 @@ def test_long_transcripts_and_large_bodies_are_corrected_in_another_process(site
     monkeypatch.setattr("app.transcription.helper.LONG_S", 1e9)
     put(site, long, {"segments": []})
     assert "corrected" in threads
+
+
+def test_many_words_in_a_small_body_are_found_in_another_process(site, job, monkeypatch):
+    monkeypatch.setattr(asyncio, "to_thread", None)
+    answer = put(site, job, {"segments": [{"start": 0, "end": 1, "text": "a " * 4900}] * 2})
+    assert error(answer) == (400, None, "segments[1]")  # it overlaps the first one
+
+
+def _crash(*_):
+    assert multiprocessing.parent_process(), "in the server"
+    os._exit(1)
+
+
+def test_a_correction_that_crashes_its_process_does_not_crash_the_server(site, job, monkeypatch):
+    monkeypatch.setattr(corrections, "corrected", _crash)
+    answer = put(site, job, {"segments": [], "padding": "x" * (1 << 18)})
+    assert error(answer) == (503, "helper_failed", None)
+    monkeypatch.undo()
+    assert put(site, job, {"segments": [], "padding": "x" * (1 << 18)}).status_code == 200
+
+
+def test_a_correction_fits_the_length_of_its_recording(site, job):
+    crowd = [{"start": 0, "end": 4, "text": "a " * 4900, "speaker": f"S{number}"} for number in range(500)]
+    began = time.monotonic()
+    answer = put(site, job, {"segments": crowd})
+    assert error(answer) == (413, "too_large", "segments")
+    assert "may have 100,420 for 4.2 s of sound" in answer.json()["error"]["message"]
+    with begin(site, job, (8 << 20) + 5000) as connection:
+        assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+    assert time.monotonic() - began < 20
+    assert site.job(job)["revision"] == 0
 
 
 def test_three_thousand_segments(site):

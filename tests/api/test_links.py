@@ -1,7 +1,9 @@
 """`POST /v1/jobs/{id}/links`: what a link gives without a key, and what it does not."""
 
+import hashlib
 import re
 import time
+from contextlib import ExitStack
 from datetime import datetime
 from types import SimpleNamespace
 from urllib.parse import parse_qsl
@@ -11,7 +13,10 @@ import pytest
 
 from app.api.http import admission
 from app.api.http import keys as auth
+from app.errors import QueueFull
+from app.limits import Limit
 from app.settings import Settings
+from app.telemetry.work import current_work
 from tests.api.conftest import serve_site
 from tests.cases import read_cases
 
@@ -258,18 +263,35 @@ def test_links_without_keys(site):
     assert site.client.get("/v1/models?signature=x").status_code == 200
 
 
-def test_a_link_counts_as_an_owner_of_its_own(locked, stranger, job, monkeypatch):
-    owners = []
+def test_one_link_does_not_take_the_places_of_the_others():
+    limiter = admission.Limiter(Limit(20, "A_SETTING", "requests are under way", guaranteed=2))
+    first, second = (
+        SimpleNamespace(state=SimpleNamespace(owner="link", link=name)) for name in ("first", "second")
+    )
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(limiter.hold(first))
+        with pytest.raises(QueueFull, match="one link may have 2"):
+            limiter.check(first)
+        stack.enter_context(limiter.hold(second))
+        assert limiter.held == 3
+    limiter.check(first)
 
-    def owner(request):
-        owners.append(request.state.owner)
-        return request.state.owner
 
-    monkeypatch.setattr(admission, "owner_of", owner)
-    audio = link(locked, job, path="audio", format="flac")
-    assert stranger.get(audio).status_code == 200
-    of_link = set(owners)
+def test_all_links_are_one_owner_and_each_is_known(locked, stranger, job, monkeypatch):
+    seen = []
+    hold = admission.Limiter.hold
+
+    def held(limiter, request):
+        seen.append((admission.owner_of(request), admission.link_of(request), current_work().owner))
+        return hold(limiter, request)
+
+    monkeypatch.setattr(admission.Limiter, "hold", held)
+    links = [link(locked, job, path="audio", format=form) for form in ("flac", "ogg")]
+    for path in links:
+        assert stranger.get(path).status_code == 200
     assert locked.client.get(f"/v1/jobs/{job}/audio?format=ogg").status_code == 200
-    assert len(of_link) == 1
-    assert all(of_link)
-    assert len(set(owners)) == 2
+    owner = hashlib.sha256(KEY.encode()).hexdigest()
+    signatures = [path.rpartition("signature=")[2] for path in links]
+    each_once = list(dict.fromkeys(seen))  # a place to make the answer, and one to send it
+    assert each_once == [*(("link", signature, "link") for signature in signatures), (owner, "", owner)]

@@ -168,8 +168,8 @@ def test_a_player_may_pause(impatient, capsys, monkeypatch):
     assert len(stalls(capsys)) == 1
 
 
-def test_a_link_has_places_of_its_own(serve):
-    """Of 20 there are 2 for each link and each key, whatever the others have."""
+def test_links_and_keys_have_places(serve):
+    """Of 20, one link may have 2, and a key shares them with all links."""
     site = serve(api_keys=KEYS, max_uploads=20)
     job = long_job(site, KEYS[0])
     links = [
@@ -180,15 +180,15 @@ def test_a_link_has_places_of_its_own(serve):
     ]
     span = TARGETS["span"].format(job=job)
     with ExitStack() as stack:
-        for target, key in ((links[0], None), (links[1], None), (span, KEYS[0]), (span, KEYS[1])):
-            for _ in range(2):
-                stack.enter_context(ask(site.port, target, key=key)).recv(1)
+        for target, key, most in ((links[0], None, 2), (links[1], None, 2), (span, KEYS[0], 10)):
+            for _ in range(most):
+                assert stack.enter_context(ask(site.port, target, key=key)).recv(13) == b"HTTP/1.1 200 "
             with ask(site.port, target, key=key, connection="close") as refused:
                 answer = read_all(refused)
             assert answer.startswith(b"HTTP/1.1 429 ")
             assert b"too_many_downloads" in answer
             assert b"retry-after" in answer
-        assert site.admission.sending.held == 8
+        assert site.admission.sending.held == 14
         assert len(list(site.service.media.folder.copies.iterdir())) == 3, "equal spans share a file"
         statuses = {
             name: site.client.get(TARGETS[name].format(job=job)).status_code
@@ -196,6 +196,8 @@ def test_a_link_has_places_of_its_own(serve):
         }
         assert statuses == dict.fromkeys(statuses, 429) | {"copy": 200, "recording": 200}
         assert site.client.get(f"/v1/jobs/{job}/peaks").status_code == 200, "it is small"
+        with ask(site.port, span, key=KEYS[1]) as other:
+            assert other.recv(13) == b"HTTP/1.1 200 "
     wait_for(lambda: not site.admission.sending.held)
     assert site.client.get(TARGETS["segments"].format(job=job)).status_code == 200
 

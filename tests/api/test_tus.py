@@ -105,6 +105,8 @@ def test_an_upload_in_three_parts(site):
     path = answer.headers["location"]
     assert path.startswith("/v1/uploads/")
     assert answer.headers["upload-offset"] == "0"
+    left_s = parsedate_to_datetime(answer.headers["upload-expires"]).timestamp() - time.time()
+    assert left_s <= 600, "no bytes have come"
     for start, end in ((0, 1), (1, 5000), (5000, len(CONTENT))):
         answer = site.client.head(path, headers=TUS)
         assert (answer.status_code, answer.content) == (200, b"")

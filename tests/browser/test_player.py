@@ -340,7 +340,9 @@ def test_without_the_recording_it_says_why(page: Page, job_id: str) -> None:
     page.route("**/audio", lambda route: route.fulfill(status=404, json={"error": error}))
     page.faults.expect("status of 404")  # type: ignore[attr-defined]
     page.goto(f"/#/jobs/{job_id}")
-    expect(page.get_by_text(NOT_KEPT)).to_be_visible()
+    expect(
+        page.get_by_text("The service no longer has the recording. Text and waveform stay.")
+    ).to_be_visible()
     expect(page.get_by_role("button", name="Retry")).to_have_count(0)
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()
     expect(page.locator(".waveform")).to_have_attribute("data-state", "ready")

@@ -154,8 +154,11 @@ def test_a_correction_is_in_the_page_and_in_the_files(
     assert session.state() == "unsaved"
     assert session.save()
     assert session.state() == "saved"
+    wait_for(lambda: session.run("session.job.value.revision") == revision(site, job))
+    assert session.run("session.job.value.expires_at") is None
     page.goto(f"/#/jobs/{job}")
     expect(page.get_by_text("The marvellous correction.").first).to_be_visible()
+    expect(page.locator(".job-facts")).to_contain_text("recording kept until")
     for form in ("srt", "vtt"):
         assert "marvellous" in site.result(job, form)
     assert [one["text"] for one in stored(site, job)[1:]] == [one["text"] for one in before[1:]]

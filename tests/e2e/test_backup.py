@@ -1,6 +1,7 @@
 """Backups of the database of a service that runs, and their restoration."""
 
 import asyncio
+import errno
 import os
 import shutil
 import sqlite3
@@ -15,6 +16,8 @@ from app.database.connection import Database
 from app.errors import InvalidSetting
 from tests.e2e.fixtures import Commands, SharedServers, without_jobs
 from tests.e2e.running import DATA, ONE_SIMULATED, SIMULATED, Server
+from tests.jobs.samples import submission
+from tests.jobs.sites import started_jobs
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -47,7 +50,11 @@ async def make_database(folder: Path) -> None:
     await database.close()
 
 
-def add_job(database: Path, name: str) -> None:
+def add_job(database: Path, name: str, file: str | None = None) -> None:
+    """Add a job. `file`: its recording, which is written."""
+    if file is not None:
+        (database.parent / "uploads").mkdir(exist_ok=True)
+        (database.parent / "uploads" / file).write_bytes(name.encode())
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
         columns = [row[1:4] for row in connection.execute("PRAGMA table_info(jobs)")]
@@ -55,7 +62,7 @@ def add_job(database: Path, name: str) -> None:
             column: name if column in ("id", "filename") else 0 if "INT" in kind or kind == "FLOAT" else "{}"
             for column, kind, needed in columns
             if needed and column != "number"
-        }
+        } | {"file": file}
         marks = ",".join("?" * len(values))
         connection.execute(f"INSERT INTO jobs ({','.join(values)}) VALUES ({marks})", tuple(values.values()))
         connection.commit()
@@ -117,7 +124,109 @@ def test_a_restored_database_has_nothing_of_the_one_before(folder: Path, tmp_pat
     assert names(database) == {"first"}
     kept = Path(line.partition("the database before is ")[2])
     assert names(kept) == {"first", "second"}
+    assert not list(folder.glob("uploads.until-*")), "there are no recordings"
     assert not [path for path in folder.iterdir() if path.name.startswith(f".{NAME}")], "drafts"
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+
+
+async def serve(folder: Path, *files: str, delete: str | None = None) -> list[str]:
+    """Start a service, submit jobs with these recordings, delete one, and stop it. Returns ids of jobs."""
+    async with started_jobs(f"sqlite:///{folder / NAME}", folder) as jobs:
+        for file in files:
+            (folder / "uploads" / file).write_text(file)
+        ids = [(await jobs.submit(submission(file=file)))[0].id for file in files]
+        if delete is not None:
+            await jobs.delete(delete)
+        return ids
+
+
+def test_recordings_are_set_aside_with_their_database_and_can_come_back(folder: Path, tmp_path: Path) -> None:
+    first, second = "a" * 32, "b" * 32
+    both = {first: first, second: second}
+    [job] = asyncio.run(serve(folder, first))
+    backup.back_up(tmp_path / "saved.db")
+    asyncio.run(serve(folder, second))
+    line, of_recordings = backup.restore(tmp_path / "saved.db").splitlines()
+    kept = Path(line.partition("the database before is ")[2])
+    aside = Path(str(kept).replace(NAME, "uploads"))
+    assert of_recordings == f"{aside}: the recordings of the database before"
+    assert stat.S_IMODE(aside.stat().st_mode) == 0o700
+    assert content(folder / "uploads") == {first: first}
+    asyncio.run(serve(folder, delete=job))
+    assert (content(folder / "uploads"), content(aside)) == ({}, both)
+
+    for path in aside.iterdir():  # as the documentation says
+        path.rename(folder / "uploads" / path.name)
+    backup.restore(kept)
+    asyncio.run(serve(folder))
+    assert content(folder / "uploads") == both
+
+
+def test_databases_that_are_restored_one_after_the_other_keep_their_recordings(
+    folder: Path, tmp_path: Path
+) -> None:
+    for place, name in enumerate(("first", "second", "third")):
+        add_job(folder / NAME, name, str(place) * 32)
+        backup.back_up(tmp_path / f"{name}.db")
+    asides = []
+    for name in ("second", "first"):  # within a second
+        kept = Path(backup.restore(tmp_path / f"{name}.db").splitlines()[0].partition("before is ")[2])
+        asides.append((len(names(kept)), set(content(Path(str(kept).replace(NAME, "uploads"))).values())))
+    assert asides == [(3, {"first", "second", "third"}), (2, {"first", "second"})]
+    assert set(content(folder / "uploads").values()) == {"first"}
+
+
+@pytest.mark.parametrize("killed_at", ["replace", "rename", "unlink"])
+def test_a_restoration_that_is_killed_is_finished_by_the_next(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    add_job(folder / NAME, "first", "a" * 32)
+    backup.back_up(tmp_path / "saved.db")
+    for name in "bc":
+        add_job(folder / NAME, name, name * 32)
+    real = getattr(Path, killed_at)
+
+    def kill(path: Path, *arguments: object, **options: object) -> object:
+        is_database = path.name.startswith(f".{NAME}") and killed_at == "replace"
+        if is_database or path.name == "database" or path.name in ("b" * 32, "c" * 32):
+            raise KilledError
+        return real(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, killed_at, kill)
+        with pytest.raises(KilledError):
+            backup.restore(tmp_path / "saved.db")
+    backup.restore(tmp_path / "saved.db")
+    assert content(folder / "uploads") == {"a" * 32: "first"}
+    asides = [content(path) for path in folder.glob("uploads.until-*")]
+    assert {"a" * 32: "first", "b" * 32: "b", "c" * 32: "c"} in asides
+    assert not (folder / "database").exists(), "the next start has nothing to finish"
+
+
+def test_recordings_on_a_disk_of_their_own_stay_there(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_job(folder / NAME, "first", "a" * 32)
+    backup.back_up(tmp_path / "saved.db")
+    add_job(folder / NAME, "second", "b" * 32)
+    rename = Path.rename
+
+    def refuse_to_leave(path: Path, target: Path) -> Path:
+        if folder / "uploads" in path.parents and folder / "uploads" not in Path(target).parents:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_to_leave)
+    aside = Path(backup.restore(tmp_path / "saved.db").splitlines()[1].partition(": ")[0])
+    assert aside.parent == folder / "uploads"
+    assert content(aside) == {"a" * 32: "first", "b" * 32: "second"}
+    assert content(folder / "uploads") == {"a" * 32: "first"}
 
 
 def test_a_damaged_database_can_be_replaced(folder: Path, tmp_path: Path) -> None:
@@ -152,12 +261,16 @@ def test_a_file_system_without_hard_links(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    add_job(folder / NAME, "first")
+    add_job(folder / NAME, "first", "a" * 32)
     backup.back_up(tmp_path / "saved.db")
     with pytest.raises(backup.BackupFailed, match="exists"):
         backup._publish(folder / NAME, tmp_path / "saved.db")
+    add_job(folder / NAME, "second", "b" * 32)
     backup.restore(tmp_path / "saved.db")
     assert names(folder / NAME) == {"first"}
+    assert content(folder / "uploads") == {"a" * 32: "first"}
+    [aside] = folder.glob("uploads.until-*")
+    assert content(aside) == {"b" * 32: "second"}
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """OpenAI's client for Python, with and without keys."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
 
 from tests.e2e.fixtures import without_jobs
 from tests.e2e.reading import read_srt, word_error_rate
-from tests.e2e.running import KEYED, OTHER_KEY, Server
+from tests.e2e.running import KEYED, ONE_SIMULATED, OTHER_KEY, Server
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -29,6 +30,18 @@ def test_openai_client_gets_subtitles(client, server, talk):
         srt = client.audio.transcriptions.create(model="whisper-1", file=file, response_format="srt")
     assert srt == server.srt(talk.path)
     assert read_srt(srt)
+
+
+@pytest.mark.parametrize("settings", [KEYED, ONE_SIMULATED])
+def test_many_requests_at_once_of_one_client_are_all_answered(shared, shorts, settings):
+    """More than `WHISPER_MAX_UPLOADS` guarantees to one key: it has all while nobody else wants some."""
+    server = shared(**settings)
+    with connect(server, OTHER_KEY) as client, ThreadPoolExecutor(32) as threads:
+
+        def text(path):
+            return client.audio.transcriptions.create(model="whisper-1", file=path, response_format="text")
+
+        assert all(threads.map(text, shorts[:1] * 32))
 
 
 def test_openai_client_gets_words(client, talk):

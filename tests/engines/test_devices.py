@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.engines.devices import Devices, PresentGpu, list_gpus, plan_devices
+from app.engines.devices import Devices, PresentGpu, list_gpus, plan_devices, visible_entries
 from app.errors import InvalidSetting
 from app.settings import Settings, load_settings
 from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
@@ -74,18 +74,67 @@ def test_the_inline_engine_uses_the_first_instance_of_a_divided_gpu() -> None:
     [
         ("2,3", "all", ("2", "3")),
         ("2,3", "1", ("3",)),
-        ("GPU-5f3a,MIG-77", "all", ("GPU-5f3a", "MIG-77")),
+        ("1, GPU-3", "all", ("1", "GPU-3")),
         ("1,-1,2", "all", ("1",)),
+        ("0,,1", "all", ("0",)),
     ],
 )
 def test_cuda_visible_devices_is_honoured(given: str, wanted: str, expected: tuple[str, ...]) -> None:
     assert visible(4, {"CUDA_VISIBLE_DEVICES": given}, gpus=wanted) == expected
 
 
-@pytest.mark.parametrize("given", ["", "-1", "NoDevFiles"])
+@pytest.mark.parametrize("given", ["", "-1", "NoDevFiles", "-1,0"])
 def test_without_a_visible_gpu_workers_use_the_cpu(given: str) -> None:
-    present = gpus(0 if given == "NoDevFiles" else 4)
-    assert plan_devices(settings(), {"CUDA_VISIBLE_DEVICES": given}, present, 8).device == "cpu"
+    devices = plan_devices(settings(), {"CUDA_VISIBLE_DEVICES": given}, gpus(4), 8)
+    assert (devices.device, devices.warnings) == ("cpu", ()), "as it was meant"
+    assert plan_devices(settings(), {"CUDA_VISIBLE_DEVICES": given}, (), 8).device == "cpu"
+
+
+TWINS = [PresentGpu("GPU-5f3a-1"), PresentGpu("GPU-5f3b-2"), DIVIDED]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("0,9,1", ["0"]),
+        ("0,GPU-9,1", ["0"]),
+        ("0,abc", ["0"]),
+        ("GPU-5f3a,1", ["GPU-5f3a", "1"]),
+        ("0,GPU-5f3,1", ["0"]),  # two GPUs begin so
+        ("1,0,1", []),
+        ("0,GPU-5f3a", []),
+        ("MIG-2,MIG-1", ["MIG-2", "MIG-1"]),
+        ("MIG-GPU-a/1/0,MIG-GPU-a/2/0", ["MIG-GPU-a/1/0", "MIG-GPU-a/2/0"]),
+        ("MIG-GPU-b/1/0", []),
+        ("MIG-1,MIG-1", []),
+    ],
+)
+def test_cuda_ends_its_list_at_the_first_invalid_entry(given: str, expected: list[str]) -> None:
+    entries, ignored = visible_entries({"CUDA_VISIBLE_DEVICES": given}, TWINS)
+    assert entries == expected
+    assert len(ignored) == (len(entries) < given.count(",") + 1)
+
+
+def test_entries_that_cuda_ignores_are_reported() -> None:
+    environ = {"CUDA_VISIBLE_DEVICES": "0,9,1"}
+    devices = plan_devices(settings(), environ, gpus(2), 8)
+    assert devices.visible == ("0",)
+    assert devices.warnings == (
+        "CUDA_VISIBLE_DEVICES=0,9,1: CUDA finds no GPU 9, and ignores what follows it",
+    )
+    environ = {"CUDA_VISIBLE_DEVICES": "0,0"}
+    assert plan_devices(settings(), environ, gpus(2), 8).device == "cpu"
+    with pytest.raises(InvalidSetting, match=r"WHISPER_DEVICE=cuda, but .*0,0: 0 names a GPU again"):
+        plan_devices(settings(device="cuda"), environ, gpus(2), 8)
+
+
+def test_a_gpu_that_nvml_does_not_know_may_have_any_name() -> None:
+    """It has failed, perhaps, and its worker shows the reason."""
+    environ = {"CUDA_VISIBLE_DEVICES": "GPU-0,GPU-7"}
+    assert plan_devices(settings(), environ, [PresentGpu("GPU-0"), PresentGpu()], 8).visible == (
+        "GPU-0",
+        "GPU-7",
+    )
 
 
 def test_cpu_workers_share_the_cores() -> None:

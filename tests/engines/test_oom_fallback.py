@@ -128,8 +128,8 @@ def test_the_explanation_has_all_changes_in_one_line(clock: Clock) -> None:
         "Memory was short, so batches of 4 instead of 8: CUDA failed with error out of memory"
     )
     assert "docs/trouble.md#gpu-out-of-memory" in explanation
-    fallback.step_down("turbo", "float16", "int8_float16", ERROR)
-    fallback.step_down("turbo", "float16", "int8", ERROR)
+    fallback.step_down("turbo", "float16", "float16", "int8_float16", ERROR)
+    fallback.step_down("turbo", "float16", "int8_float16", "int8", ERROR)
     fallback.halve(2, 20, ERROR)
     explanation = fallback.explain()
     assert explanation is not None
@@ -144,19 +144,42 @@ def test_the_explanation_has_all_changes_in_one_line(clock: Clock) -> None:
 
 def test_the_compute_type_of_the_settings_is_tried_again_after_a_while(clock: Clock) -> None:
     fallback = OomFallback(8, clock)
+    held: dict[str, str] = {}
 
     def restart() -> str:
-        compute_type = fallback.compute_type("turbo", "float16")
-        fallback.loaded("turbo")
-        return compute_type
+        held["turbo"] = fallback.compute_type("turbo", "float16")
+        fallback.loaded("turbo", held["turbo"])
+        return held["turbo"]
 
-    fallback.step_down("turbo", "float16", "int8", ERROR)
-    assert (restart(), fallback.wants_restart()) == ("int8", False)
+    fallback.step_down("turbo", "float16", "float16", "int8", ERROR)
+    assert (restart(), fallback.wants_restart(held)) == ("int8", False)
     clock.now = 600
-    assert fallback.wants_restart()
-    assert (restart(), fallback.wants_restart(), fallback.explain()) == ("float16", False, None)
-    fallback.step_down("turbo", "float16", "int8", ERROR)  # it was too early
+    assert fallback.wants_restart(held)
+    assert (restart(), fallback.wants_restart(held), fallback.explain(held)) == ("float16", False, None)
+    fallback.step_down("turbo", "float16", "float16", "int8", ERROR)  # it was too early
     clock.now = 600 + 1199
-    assert (restart(), fallback.wants_restart()) == ("int8", False)
+    assert (restart(), fallback.wants_restart(held)) == ("int8", False)
     clock.now = 600 + 1200
-    assert (fallback.wants_restart(), restart()) == (True, "float16")
+    assert (fallback.wants_restart(held), restart()) == (True, "float16")
+
+
+def test_a_model_that_is_not_in_memory_wants_no_restart(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
+    fallback.step_down("large", "float16", "float16", "int8", ERROR)
+    assert "large in int8" in str(fallback.explain({"turbo": "float16"}))
+    clock.now = 600
+    assert not fallback.wants_restart({"turbo": "float16"})
+    assert fallback.explain({"turbo": "float16"}) is None
+    assert fallback.compute_type("large", "float16") == "float16"
+    assert fallback.wants_restart({"turbo": "float16", "large": "int8"})
+
+
+def test_a_load_that_ends_when_a_larger_type_may_fit_again_had_the_smaller_one(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
+    fallback.step_down("turbo", "float16", "float16", "int8", ERROR)
+    clock.now = 599
+    compute_type = fallback.compute_type("turbo", "float16")
+    clock.now = 601
+    fallback.loaded("turbo", compute_type)
+    assert fallback.wants_restart({"turbo": compute_type})
+    assert "turbo in int8" in str(fallback.explain({"turbo": compute_type}))

@@ -238,6 +238,14 @@ async def test_the_deadline_of_a_batch_follows_from_what_it_should_take(start: S
     assert slot.deadlines_s == [300, 1800, 60, 200]
 
 
+async def test_a_batch_that_takes_very_long_gets_a_multiple_of_that_time(start: Start[FakeSlot]) -> None:
+    """As after a hang: 50 times the time for which a process hung would be hours."""
+    slot = await start(FakeSlot())
+    for expected_s in (60, 1800, 3600, 99_000):
+        await slot.transcribe("main", seconds=30, expected_s=expected_s)
+    assert slot.deadlines_s == [1800, 3600, 7200, 7200]
+
+
 async def test_the_setting_replaces_that_deadline(start: Start[FakeSlot]) -> None:
     slot = await start(FakeSlot(batch_timeout_s=7.0))
     for expected_s in (None, 4.0):
@@ -289,6 +297,20 @@ async def test_a_larger_compute_type_is_tried_again_later(
     await slot.transcribe("main")
     assert (shown(slot)[1], slot.row()["error"]) == ("float32", None)
     assert not slot.needs_restart.is_set()
+
+
+async def test_a_model_that_is_not_loaded_restarts_no_worker(
+    start: Start[LowMemorySlot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although memory was short for it ten minutes ago."""
+    monkeypatch.setattr("app.engines.oom_fallback._FIRST_RESTART_S", 0.0)
+    slot = await start(LowMemorySlot({}))
+    slot._oom.step_down(
+        "a", "float32", "float32", "int8", RuntimeError("CUDA failed with error out of memory")
+    )
+    await slot.transcribe("main")
+    assert not slot.needs_restart.is_set()
+    assert slot.row()["error"] is None
 
 
 async def test_a_wide_search_does_not_halve_the_batches_of_others(start: Start[FakeSlot]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.engines.window_request import WindowInMemory, WindowRequest
-from app.errors import DeviceFailed, ProcessHung, RequeueBatch
+from app.errors import DeviceFailed, ProcessHung, ProcessLost, RequeueBatch
 from tests.engines.fake_slot import FakeSlot
 from workers.messages import DecodingOptions, Window, WindowResult
 from workers.whisper import worker as whisper
@@ -25,7 +25,7 @@ class ExchangingSlot(FakeSlot):
     def __init__(self, **limits: Any) -> None:
         super().__init__(overlap=True, **limits)
         self.errors: dict[str, Exception] = {}  # by language of a batch
-        self.failing_exchanges = 0
+        self.failing_exchanges: list[Exception] = []
         self._worker: Sequence[Window] | None = None
 
     async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
@@ -33,10 +33,12 @@ class ExchangingSlot(FakeSlot):
             return await super()._call(function, *args, deadline_s=deadline_s)
         self.deadlines_s.append(deadline_s)
         if self.failing_exchanges:
-            self.failing_exchanges -= 1
-            raise ProcessHung("no answer")
+            raise self.failing_exchanges.pop()
         before, self._worker = self._worker, args[0]
-        return None if before is None else self.decode_batch(before, "exchange")
+        try:
+            return None if before is None else self.decode_batch(before, "exchange")
+        except RuntimeError as error:
+            return error
 
     def decode_batch(self, windows: Sequence[Window], call: str = "decode") -> list[WindowResult]:
         name = str(windows[0].decoding.language)
@@ -92,7 +94,7 @@ async def test_a_batch_of_a_model_that_is_not_loaded_runs_when_it_is_answered(sl
 
 async def test_a_failed_handing_over_costs_no_results(slot: ExchangingSlot) -> None:
     await slot.exchange(batch("a", "a"))  # its model is not loaded: it runs when it is answered
-    slot.failing_exchanges = 1
+    slot.failing_exchanges = [ProcessHung("no answer")]
     assert names(await slot.exchange(batch("b", "a"))) == ["a"]
     assert names(await slot.exchange(None)) == ["b"]
     assert slot.calls[-1] == "decode b"
@@ -143,6 +145,47 @@ async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: ExchangingS
     assert names(await slot.exchange(None)) == ["c"]
 
 
+async def test_a_batch_that_cannot_be_read_costs_no_other(slot: ExchangingSlot) -> None:
+    """Whatever the reason is, as in a server without memory: it is run when it is answered."""
+
+    class Unreadable(WindowInMemory):
+        def read(self) -> Window:
+            raise errors.pop()
+
+    errors = [MemoryError("run"), RuntimeError("can't start new thread")]
+    unreadable = [Unreadable(batch("u")[0].window)]
+    assert await slot.exchange(unreadable) is None, "to an idle worker"
+    with pytest.raises(MemoryError, match="run"):
+        await slot.exchange(batch("a"))
+    errors.append(MemoryError("ahead"))
+    assert names(await slot.exchange(unreadable)) == ["a"]
+    errors.append(MemoryError("run"))
+    with pytest.raises(MemoryError, match="run"):
+        await slot.exchange(batch("b"))
+    assert names(await slot.exchange(None)) == ["b"]
+
+
+async def test_a_batch_that_cannot_be_sent_ends_the_process(slot: ExchangingSlot) -> None:
+    """It is not known then which batch the worker has, and results must not be those of another one."""
+    await slot.exchange(batch("a"))
+    slot.failing_exchanges = [MemoryError()]
+    with pytest.raises(ProcessLost, match="a batch was not handed over"):
+        await slot.exchange(batch("b"))
+
+
+async def test_one_shortage_is_one_step_to_a_smaller_compute_type() -> None:
+    slot = ExchangingSlot(compute_type="float32")
+    await slot.start()
+    slot.errors |= {"a": OUT_OF_MEMORY, "b": OUT_OF_MEMORY}
+    await slot.exchange(batch("a"))
+    for following in (batch("b"), None):
+        with pytest.raises(RequeueBatch):
+            await slot.exchange(following)
+    await slot.close()
+    await slot.start()
+    assert slot.row()["compute_type"] == "int8_float32"
+
+
 async def test_a_model_with_a_batch_in_flight_is_not_idle() -> None:
     slot = ExchangingSlot(idle_s=0.05)
     await slot.start()
@@ -161,7 +204,7 @@ async def test_the_deadline_is_that_of_the_longer_batch() -> None:
     await slot.exchange(batch("a"), 10)
     await slot.exchange(batch("b"), 2)
     await slot.exchange(None)
-    assert slot.deadlines_s == [500, 500, 100]
+    assert slot.deadlines_s == [300, 300, 100]
     fixed = ExchangingSlot(batch_timeout_s=7)
     await fixed.start()
     await fixed.exchange(batch("a"), 10)

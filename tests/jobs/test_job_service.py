@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.database.connection import Database
+from app.database.connection import FILE_NAME, Database
 from app.errors import NotReady
+from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status
-from app.jobs.service import FINISHED, JobService
+from app.jobs.service import JobService
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_paths
 from app.media.uploads import Upload
 from app.settings import Settings
 from tests.event_loop import until
+from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import TRANSCRIPT, submission
 from tests.jobs.sites import FakeService
 from workers.messages import Selection
@@ -78,10 +80,88 @@ async def test_recordings_of_jobs_in_another_database_are_kept(tmp_path: Path) -
         assert list(uploads.iterdir()) == []
 
 
-async def test_the_note_of_the_database_contains_no_password(tmp_path: Path) -> None:
-    url = "postgresql://somebody:secret@host/database"
-    new_service(Settings(data_dir=tmp_path, _env_file=None, database_url=url))._clean(set(), set())
-    assert "secret" not in (tmp_path / "database").read_text()
+@pytest.mark.parametrize("how", ["new", "older copy"])
+async def test_recordings_of_jobs_that_the_database_has_lost_are_kept(tmp_path: Path, how: str) -> None:
+    """The path is the same: the file was removed, or replaced by a copy of some days ago."""
+    database = tmp_path / FILE_NAME
+    async with started(tmp_path):
+        pass
+    copy = database.read_bytes()
+    async with started(tmp_path) as jobs:
+        recording = tmp_path / "uploads" / ("a" * 32)
+        recording.write_bytes(b"RIFF")
+        job, _ = await jobs.submit(submission(file=recording.name))
+    present = database.read_bytes()
+    for _ in range(2):
+        database.write_bytes(copy) if how == "older copy" else database.unlink()
+        with capture_logs() as logs:
+            async with started(tmp_path):
+                assert recording.exists()
+        [warning] = [line for line in logs if line["log_level"] == "warning"]
+        assert warning["remove_to_go_on"] == str(tmp_path / "database")
+    database.write_bytes(present)
+    with capture_logs() as logs:
+        async with started(tmp_path) as jobs:
+            assert (await jobs.store.get(job.id)).submission.file == recording.name
+    assert not [line for line in logs if line["log_level"] == "warning"]
+
+
+async def test_a_copy_of_the_database_is_an_older_one_as_soon_as_jobs_were_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.jobs.service._SWEEP_S", 0.02)
+    async with started(tmp_path) as jobs:
+        note = (tmp_path / "database").read_text()
+        await asyncio.sleep(0.1)
+        assert (tmp_path / "database").read_text() == note
+        await jobs.submit(submission())
+        await until(lambda: (tmp_path / "database").read_text() != note)
+
+
+@ON_BOTH
+@pytest.mark.parametrize("written", ["none", "both"])
+async def test_a_kill_while_the_token_is_renewed(tmp_path: Path, url: str, written: str) -> None:
+    async with opened(url) as database:
+        token = FolderToken(database, tmp_path / "note", "")
+        assert await token.check()
+        await token.renew()
+        note = (tmp_path / "note").read_text()
+        again = FolderToken(database, tmp_path / "note", "")
+        assert await again.check()
+        await again.renew()
+        if written == "none":  # the database alone was written
+            (tmp_path / "note").write_text(note)
+        last = FolderToken(database, tmp_path / "note", "")
+        assert await last.check()
+        await last.renew()
+        (tmp_path / "note").write_text(note)
+        assert await FolderToken(database, tmp_path / "note", "").check() is (written == "none")
+
+
+async def test_the_note_of_a_version_without_tokens_is_that_of_its_database(tmp_path: Path) -> None:
+    (tmp_path / "database").write_text("")
+    (tmp_path / "uploads").mkdir()
+    (tmp_path / "uploads" / ORPHAN).write_bytes(b"RIFF")
+    async with started(tmp_path):
+        assert list((tmp_path / "uploads").iterdir()) == []
+        assert (tmp_path / "database").read_text()
+
+
+async def test_a_restoration_that_was_killed_is_finished_by_the_next_start(tmp_path: Path) -> None:
+    recording = "a" * 32
+    async with started(tmp_path) as jobs:
+        await jobs.submit(submission(file=recording))
+        for name in (recording, ORPHAN):
+            (tmp_path / "uploads" / name).write_bytes(b"RIFF")
+        jobs._service.media.folder.begin_restoration("uploads.until-now")
+    with capture_logs() as logs:
+        async with started(tmp_path):
+            pass
+    aside = tmp_path / "uploads.until-now"
+    assert {path.name for path in aside.iterdir()} == {recording, ORPHAN}
+    assert [path.name for path in (tmp_path / "uploads").iterdir()] == [recording]
+    [warning] = [line for line in logs if line["log_level"] == "warning"]
+    assert warning["folder"] == str(aside)
 
 
 async def end(jobs: JobService, job: Job) -> None:
@@ -144,15 +224,14 @@ async def test_expired_jobs_are_read_in_parts_and_all_deleted(
     await database.close()
     jobs = new_service(settings)
     sizes: list[int] = []
-    read = jobs.store.with_status
+    read = jobs.store.expired
 
-    async def with_status(*arguments: Any, **named: Any) -> list[Job]:
-        found = await read(*arguments, **named)
-        if arguments[0] == FINISHED:
-            sizes.append(len(found))
+    async def expired(limit: int) -> list[Job]:
+        found = await read(limit)
+        sizes.append(len(found))
         return found
 
-    monkeypatch.setattr(jobs.store, "with_status", with_status)
+    monkeypatch.setattr(jobs.store, "expired", expired)
     await jobs.start()
     try:
         await until(lambda: len(sizes) >= 4)

@@ -18,6 +18,7 @@ from app.jobs import service as module
 from app.jobs.job import Failure, Job, Status
 from app.jobs.service import JobService
 from app.jobs.storage.cache import JobCounts
+from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
 from app.settings import Settings
 from tests.event_loop import until
@@ -155,7 +156,7 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
         while counts.by_status() != await stored(running._database):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         # Jobs whose time is over.
-        settings.__dict__["result_ttl_s"] = 0.001
+        running.store._retention = Retention(0.001)
         async with running._database.write() as connection:
             await connection.execute(sa.update(jobs).values(finished_at=time.time() - 60))
         await until(lambda: not counts.by_status()[Status.SUCCEEDED])

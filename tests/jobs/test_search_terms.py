@@ -1,12 +1,15 @@
 """The words of texts and queries."""
 
 import unicodedata
+from itertools import groupby
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.jobs.search_terms import MAX_BYTES, MAX_WORD_CHARS, query_words, text_words
+from app.transcript.text.scripts import MOST_MARKS
 from tests.cases import read_cases
 
 TABLES = read_cases("search")
@@ -47,6 +50,25 @@ def test_every_text_is_found_by_its_own_words_and_these_are_no_syntax(
 @given(st.text(st.sampled_from("今天気がภาษไ"), min_size=1), st.text(st.sampled_from("今天気がภาษไ")))
 def test_any_part_of_a_text_without_spaces_finds_it(part: str, other: str) -> None:
     assert matches(part, other + part + other)
+
+
+def test_marks_in_a_row_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorting them takes the square of the time: a megabyte of them would take hours."""
+    longest = 0
+    normalize = unicodedata.normalize
+
+    def spy(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+        nonlocal longest
+        is_mark = [unicodedata.combining(char) > 0 for char in text]
+        longest = max(longest, *(len([*run]) for has_marks, run in groupby(is_mark) if has_marks), 0)
+        return normalize(form, text)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(unicodedata, "normalize", spy)
+        for marks in ("\u0327\u0301", "ุ่", "\u0f73", "\u0344\u0327"):
+            assert text_words("talk", "a" + marks * 5000, "ก" + marks * 5000).startswith("talk ")
+    assert 2 <= longest <= 3 * MOST_MARKS
+    assert text_words("Việt Nam") == "viet nam"
 
 
 def test_limits() -> None:

@@ -158,7 +158,7 @@ async def test_jobs_are_queued_in_order(store: Store) -> None:
     assert [row.id for row in await store.queued()] == [first.id, second.id]
     assert await store.with_status([Status.QUEUED]) == [first, second]
     assert await store.count([Status.QUEUED]) == 2
-    assert await store.count([Status.QUEUED], owner="nobody") == 0
+    assert await store.count_by_owner([Status.QUEUED]) == {SUBMISSION.owner: 2}
 
 
 async def test_queued_jobs_have_what_their_order_depends_on(store: Store) -> None:
@@ -238,6 +238,12 @@ async def test_the_outbox(database: Database) -> None:
     await new_job(store, Status.FAILED, webhook_url="https://example.org/2")
     assert await outbox.due(999.0) == []
     first, second = await outbox.due(1000.0)
+    assert (first.owner, first.host) == (SUBMISSION.owner, "example.org")
+    assert await outbox.due(1000.0, [first.id]) == [second]
+    assert await outbox.due(1000.0, owners=["", SUBMISSION.owner]) == []
+    assert await outbox.due(1000.0, hosts=[("", ""), (SUBMISSION.owner, "example.org")]) == []
+    others = [(SUBMISSION.owner, "example.com"), ("another", "example.org")]
+    assert await outbox.due(1000.0, [], ["another"], others) == [first, second]
     await outbox.postpone(first.id, 1, 1005.0)
     assert [delivery.id for delivery in await outbox.due(1000.0)] == [second.id]
     assert await outbox.next_due() == 1000.0

@@ -24,7 +24,7 @@ from app.jobs import service as service_module
 from app.jobs.job import Job, Submission
 from app.jobs.service import JobService
 from app.media.disk import MARGIN_BYTES
-from app.uploads.uploads import LIFETIME_S, REMEMBERED_S
+from app.uploads.uploads import EMPTY_LIFETIME_S, LIFETIME_S, REMEMBERED_S
 from tests.event_loop import Clock, until
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
@@ -63,7 +63,8 @@ async def append(jobs: JobService, upload_id: str, content: bytes, **options: ob
     """Append what is missing of `content`."""
     async with jobs.uploads.lock(OWNER, upload_id) as (upload, file):
         at = await file.received()
-        return await jobs.uploads.append(upload, file, at, chunks(content[at:]), **options)
+        _, received = await jobs.uploads.append(upload, file, at, chunks(content[at:]), **options)
+        return received
 
 
 async def uploaded(jobs: JobService, content: bytes = CONTENT) -> str:
@@ -167,7 +168,8 @@ async def test_an_incomplete_upload_is_refused_without_ending_its_request(jobs: 
 
     async def send() -> int:
         async with jobs.uploads.lock(OWNER, upload.id) as (found, file):
-            return await jobs.uploads.append(found, file, 0, slowly())
+            _, received = await jobs.uploads.append(found, file, 0, slowly())
+            return received
 
     request = asyncio.create_task(send())
     await begun.wait()
@@ -320,18 +322,16 @@ async def test_an_upload_that_has_ended_is_not_used(jobs: JobService, clock: Clo
 
 
 async def test_live_uploads_are_limited(start, clock: Clock) -> None:
-    async with start(max_uploads=2) as jobs:  # 20 in all, 2 for each key
-        own = [await uploaded(jobs) for _ in range(2)]
-        with pytest.raises(QueueFull, match="2 of your"):
-            await jobs.uploads.create(OWNER, 1, "", "")
-        for number in range(9):
-            for _ in range(2):
-                await jobs.uploads.create(f"key {number}", 1, "", "")
+    async with start(max_uploads=2, api_keys="one,two") as jobs:  # 20 in all, 2 guaranteed to each key
+        own = [await uploaded(jobs) for _ in range(20)]
         with pytest.raises(QueueFull, match="20 resumable"):
-            await jobs.uploads.create("yet another", 1, "", "")
-        assert reserved(jobs) == 18
+            await jobs.uploads.create(OWNER, 1, "", "")
+        for _ in range(2):
+            await jobs.uploads.create("another", 1, "", "")
+        assert reserved(jobs) == 2
         await submitted(jobs, own[0])
-        await uploaded(jobs)
+        with pytest.raises(QueueFull, match=r"19 of your .* may have 10 while others"):
+            await jobs.uploads.create(OWNER, 1, "", "")
         clock.now += LIFETIME_S
         await jobs.uploads.create(OWNER, 1, "", "")
 
@@ -359,11 +359,51 @@ async def test_missing_bytes_stay_reserved(start, monkeypatch: pytest.MonkeyPatc
     async with start() as jobs:
         with pytest.raises(DiskFull):
             await jobs.uploads.create(OWNER, 4_001, "", "")
-        await jobs.uploads.create(OWNER, 4_000, "", "")
+        await jobs.uploads.create("another", 4_000, "", "")
         await append(jobs, first.id, bytes(6_000))
         assert reserved(jobs) == 4_000
         await jobs.uploads.delete(OWNER, first.id)
         await jobs.uploads.create(OWNER, 6_000, "", "")
+
+
+async def test_an_owner_reserves_a_part_of_the_disk(
+    start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async with start() as jobs:
+        SmallDisk(monkeypatch, tmp_path / "data" / "uploads", MARGIN_BYTES + 100_000)
+        made = await asyncio.gather(
+            *(jobs.uploads.create(OWNER, 20_000, "", "") for _ in range(9)), return_exceptions=True
+        )
+        refused = [upload for upload in made if isinstance(upload, QueueFull)]
+        assert (len(refused), reserved(jobs)) == (6, 60_000)
+        assert "one client may have" in refused[0].message
+        await jobs.uploads.create("another", 25_000, "", "")
+        with pytest.raises(QueueFull):
+            await jobs.uploads.create("another", 15_000, "", "")
+
+
+async def test_an_upload_without_bytes_lives_for_minutes(jobs: JobService, clock: Clock) -> None:
+    empty, begun = [await jobs.uploads.create(OWNER, 1_000, "", "") for _ in range(2)]
+    assert empty.expires_at == clock.now + EMPTY_LIFETIME_S
+    clock.now += EMPTY_LIFETIME_S - 1
+    async with jobs.uploads.lock(OWNER, begun.id) as (upload, file):
+        upload, received = await jobs.uploads.append(upload, file, 0, chunks(b"", b"x"))
+    assert (received, upload.expires_at) == (1, upload.created_at + LIFETIME_S)
+    clock.now += 1
+    await jobs.uploads.sweep()
+    assert reserved(jobs) == 999
+    assert await jobs.uploads.offset(OWNER, begun.id) == (upload, 1)
+    with pytest.raises(UploadExpired, match="10 minutes"):
+        await jobs.uploads.find(OWNER, empty.id)
+
+
+async def test_a_part_without_bytes_does_not_prolong_an_upload(jobs: JobService, clock: Clock) -> None:
+    upload = await jobs.uploads.create(OWNER, 1_000, "", "")
+    async with jobs.uploads.lock(OWNER, upload.id) as (found, file):
+        assert await jobs.uploads.append(found, file, 0, chunks()) == (upload, 0)
+    clock.now += EMPTY_LIFETIME_S
+    with pytest.raises(UploadExpired):
+        await jobs.uploads.find(OWNER, upload.id)
 
 
 async def test_a_creation_that_fails_reserves_nothing(jobs: JobService) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import DiskFull
+from app.errors import DiskFull, QueueFull
 from app.media.disk import MARGIN_BYTES, DiskSpace
 from tests.media.disks import SmallDisk, Usage
 
@@ -44,6 +44,24 @@ def test_reserved_space_is_not_available_to_others(disk: DiskSpace) -> None:
                     refused(31 * MB)
             space.check(70 * MB)
         other.expect(100 * MB)
+
+
+def test_declared_files_of_one_owner_reserve_a_part_of_the_disk(disk: DiskSpace) -> None:
+    with disk.reservation("a") as first, disk.reservation("a") as second, disk.reservation("b") as other:
+        first.expect(60 * MB)
+        with pytest.raises(QueueFull, match=r"60 MB of your uploads .* one client may have, 75 MB"):
+            second.expect(16 * MB)
+        second.expect(15 * MB)
+        with disk.reservation("b") as third:
+            third.expect(5 * MB)
+            with pytest.raises(DiskFull):
+                other.expect(21 * MB)
+            other.expect(20 * MB)
+
+
+def test_the_first_declared_file_of_an_owner_may_take_all(disk: DiskSpace) -> None:
+    with disk.reservation("") as space:
+        space.expect(100 * MB)
 
 
 def test_written_bytes_are_no_longer_reserved(disk: DiskSpace, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
+from app.errors import DiskFull, InvalidInput, QueueFull, TooLarge, UnsupportedContentType
 from app.media import file_sink as sinks
 from app.media.disk import MARGIN_BYTES, DiskSpace
 from app.media.uploads import receive_form, receive_raw, remove_leftovers
+from app.telemetry.work import Work, working_for
 from tests.media.disks import SmallDisk
 
 pytestmark = pytest.mark.anyio
@@ -262,13 +263,16 @@ async def test_an_upload_keeps_the_space_that_it_still_needs(tmp_path, monkeypat
         await resumed.wait()
         yield bytes(4_000_000)
 
-    async def other(size):
-        return await receive_raw(stream([bytes(size)]), "a", tmp_path, space, LIMIT, content_length=size)
+    async def other(size, owner="other"):
+        with working_for(Work(owner=owner)):
+            return await receive_raw(stream([bytes(size)]), "a", tmp_path, space, LIMIT, content_length=size)
 
     first = asyncio.create_task(receive_raw(slowly(), "a", tmp_path, space, LIMIT, content_length=6_000_000))
     await begun.wait()
     with pytest.raises(DiskFull):
         await other(4_000_000)
+    with pytest.raises(QueueFull):
+        await other(2_000_000, owner="")
     (await other(2_000_000)).remove()
     resumed.set()
     assert (await first).size == 6_000_000

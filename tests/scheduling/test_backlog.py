@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.errors import RequeueBatch
+from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from app.scheduling.backlog import ThroughputEstimator
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
+from app.telemetry.work import Work, working_for
 from bench import virtual_clock
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
@@ -91,6 +92,21 @@ def test_jobs_take_turns_and_contribute_their_most_similar_task() -> None:
     slot = TimedSlot(0, batch_limit=4)
     run_all([slot], ["a:90", "a:10", "a:90", "b:10", "b:10", "b:90", "b:90", "c:1"])
     assert slot.batches[0] == ["a:90", "b:90", "c:1", "a:90"]
+
+
+async def test_a_task_of_another_owner_does_not_wait_behind_many_jobs(new_dispatcher: NewDispatcher) -> None:
+    slot = FakeSlot(0, batch_limit=2)
+    dispatcher = new_dispatcher(slot)
+    tasks = []
+    for number in range(10):
+        with working_for(Work(f"request {number}", owner="a")):
+            tasks.append(asyncio.create_task(dispatcher.submit(f"job {number}", f"a{number}")))
+    with working_for(Work("another", owner="b")):
+        tasks.append(asyncio.create_task(dispatcher.submit("clip", "b")))
+    await let_tasks_run()
+    dispatcher.start()
+    await asyncio.gather(*tasks)
+    assert slot.batches[0] == ["a0", "b"]
 
 
 def test_a_small_task_does_not_starve() -> None:
@@ -294,6 +310,73 @@ def test_a_discarded_batch_leaves_the_ratio_as_it_was() -> None:
     throughput.begin(0, cost_s=2, now=0)
     throughput.discard(0, now=1)
     assert (throughput.ratio(0), throughput.free_in(0, now=0)) == (1, 0)
+
+
+def test_each_kind_of_tasks_has_its_own_ratio() -> None:
+    throughput = ThroughputEstimator()
+    for start in (0, 10, 20):
+        assert throughput.begin(0, cost_s=1, now=start, kind="tiny") is None
+        throughput.end(0, now=start + 0.1)
+    assert throughput.begin(0, cost_s=2, now=30, kind="tiny") == pytest.approx(0.2)
+    throughput.begin(0, cost_s=1, now=30, kind="large")
+    assert throughput.free_in(0, now=30) == pytest.approx(1.2), "nothing is known of the large one"
+    throughput.end(0, now=30.2)
+    throughput.end(0, now=80.2)
+    assert throughput.begin(0, cost_s=1, now=90, kind="large") is None
+    assert [throughput.ratio(slot, "large") for slot in (0, 1)] == [50, 50]
+    assert [throughput.ratio(slot, "tiny") for slot in (0, 1)] == pytest.approx([0.1, 0.1])
+
+
+def test_after_a_hang_the_time_for_its_kind_is_not_known() -> None:
+    throughput = ThroughputEstimator()
+    for kind in ("tiny", "large"):
+        for _ in range(3):
+            throughput.begin(0, cost_s=2, now=0, kind=kind)
+            throughput.end(0, now=2)
+    throughput.begin(0, cost_s=2, now=10, kind="large")
+    throughput.discard(0, now=70, hung=True)
+    assert throughput.begin(0, cost_s=2, now=80, kind="large") is None
+    assert throughput.begin(0, cost_s=2, now=80, kind="tiny") == 2
+
+
+class ImpatientSlot(FakeSlot):
+    """Gives a batch 50 times as long as it should take; 60 s if that is not known."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.deadlines_s: list[float] = []
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        self.deadlines_s.append(60.0 if expected_s is None else 50 * expected_s)
+        try:
+            async with asyncio.timeout(self.deadlines_s[-1]):
+                await asyncio.sleep(tokens(payloads[0]))
+        except TimeoutError:
+            raise DeviceFailed("it hangs") from ProcessHung("it hangs")
+        return list(payloads)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_task_that_takes_too_long_gets_more_time_on_any_slot(count: int) -> None:
+    slots = [ImpatientSlot(index) for index in range(count)]
+    run_all(slots, ["film:100"])
+    deadlines = [deadline_s for slot in slots for deadline_s in slot.deadlines_s]
+    assert sorted(deadlines) == [60, 3000]
+
+
+def test_a_slow_kind_of_tasks_is_given_the_time_that_it_takes() -> None:
+    slot = ImpatientSlot(0)
+
+    async def submit_all() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [slot], kind_of=lambda payload: payload[:4])
+        dispatcher.start()
+        for payload in ["tiny:0.05"] * 4 + ["huge:55"] * 2:
+            await dispatcher.submit("job", payload)
+        await dispatcher.stop()
+
+    virtual_clock.run(submit_all())
+    assert slot.status.restarts == 0
+    assert slot.deadlines_s[3] < 55 <= slot.deadlines_s[4]
 
 
 def test_a_second_batch_begins_when_the_first_ends() -> None:

@@ -1,4 +1,4 @@
-"""Turns of jobs, item by item."""
+"""Turns of owners and of their jobs, item by item."""
 
 from collections.abc import Sequence
 
@@ -20,6 +20,32 @@ def test_jobs_take_turns() -> None:
     for item in ("film1", "film2", "film3", "talk1", "talk2", "clip1"):
         queue.put(item[:4], item)
     assert take_all(queue) == ["film1", "talk1", "clip1", "film2", "talk2", "film3"]
+
+
+def test_owners_take_turns_and_then_the_jobs_of_each() -> None:
+    queue = FairQueue[str]()
+    for number in range(100):
+        queue.put(f"request {number}", f"a{number}", "a")
+    for item in ("b1", "b2"):
+        queue.put("film", item, "b")
+    queue.put("clip", "c1", "c")
+    assert [queue.take(lambda item: True) for _ in range(6)] == ["a0", "b1", "c1", "a1", "b2", "a2"]
+    assert not queue.only_line(9)
+    queue.put_first("request 99", "again", "a")
+    assert queue.take(lambda item: True) == "again"
+    assert queue.take(lambda item: item == "a99") == "a99"
+    assert len(queue) == len(list(queue)) == 96
+    assert queue.remove("request 50") == ["a50"]
+    assert len(queue.clear()) == 95
+
+
+def test_a_job_of_two_owners_is_one_job() -> None:
+    queue = FairQueue[str]()
+    queue.put("shared", "a", "a")
+    queue.put("shared", "b", "b")
+    assert not queue.only_line(9)
+    assert queue.remove("shared") == ["a", "b"]
+    assert not list(queue)
 
 
 def test_a_new_job_gets_its_turn_after_one_item_of_each_other() -> None:
@@ -90,26 +116,27 @@ def test_a_job_has_had_its_turn_whichever_of_its_items_is_chosen() -> None:
     assert take_all(queue) == ["b1", "a1"]
 
 
-@given(st.lists(st.sampled_from("abcd")))
-def test_jobs_take_fair_turns_and_keep_their_order(jobs: list[str]) -> None:
+@given(st.lists(st.tuples(st.sampled_from("XYZ"), st.sampled_from("abcd"))))
+def test_owners_and_jobs_take_fair_turns_and_keep_their_order(lines: list[tuple[str, str]]) -> None:
     queue = FairQueue[str]()
-    items = [f"{job}{number:03}" for number, job in enumerate(jobs)]
+    items = [f"{owner}{job}{number:03}" for number, (owner, job) in enumerate(lines)]
     for item in items:
-        queue.put(item[0], item)
+        queue.put(item[:2], item, item[0])
     taken = take_all(queue)
     assert sorted(taken) == sorted(items)
-    for job in set(jobs):
-        line = [item for item in taken if item[0] == job]
+    for job in {item[:2] for item in items}:
+        line = [item for item in taken if item[:2] == job]
         assert line == sorted(line)
+    check_turns([item[0] for item in taken])
+    for owner in "XYZ":
+        check_turns([item[1] for item in taken if item[0] == owner])
+
+
+def check_turns(taken: Sequence[str]) -> None:
+    """At any time, those with items left have had the same number of turns, or one more."""
     for number in range(len(taken)):
-        ahead = taken[:number]
-        served = {job: sum(item[0] == job for item in ahead) for job in set(jobs)}
-        waiting = {item[0] for item in taken[number:]}
-        assert (
-            max((served[job] for job in waiting), default=0)
-            - min((served[job] for job in waiting), default=0)
-            <= 1
-        )
+        served = [taken[:number].count(name) for name in set(taken[number:])]
+        assert max(served) - min(served) <= 1
 
 
 def test_a_first_item_that_does_not_fit_may_be_passed() -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -160,6 +162,24 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
     async with asyncio.timeout(5):
         await slots[0].started.wait()
         await until(lambda: slots[0].starts >= 2)
+
+
+async def test_an_error_without_a_batch_before_is_that_of_the_new_one(serve: NewDispatcher) -> None:
+    class Unprepared(OverlappingFakeSlot):
+        async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> Any:
+            if payloads is not None and self._taken is None and errors:
+                raise errors.pop()
+            return await super().exchange(payloads, expected_s)
+
+    errors: list[Exception] = [MemoryError(), MemoryError(), MemoryError()]
+    slot = Unprepared(0, batch_limit=2)
+    dispatcher = serve(slot, retries_errors=True)
+    answers = await submit_all(dispatcher, *"abcd")
+    assert [answer for answer in answers if isinstance(answer, str)] == list("BCD")
+    assert isinstance(answers[0], MemoryError), "it failed in a batch, and twice alone"
+    assert (slot.status.state, slot.status.restarts, dispatcher.running(0)) == ("idle", 0, None)
+    async with asyncio.timeout(1):
+        await dispatcher.drain(60)
 
 
 async def test_tasks_that_continue_come_first_and_in_order(serve: NewDispatcher) -> None:

@@ -9,12 +9,14 @@ import pytest
 from correction_cases import CLIPS, RECORDING, SPOKEN, bases, edited, edits_of, is_valid
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from transcript_cases import samples, segment, spoken
+from transcript_cases import raw_segment, samples, segment, spoken
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, TooLarge
 from app.transcript.corrections import MAX_SEGMENTS, Correction, SegmentEdit, correct
+from app.transcript.corrections.edits import placed_edits
 from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.formats.common import milliseconds
+from app.transcript.text.scripts import width
 from workers.messages import SAMPLE_RATE, Segment, Word
 
 BY_A_PERSON = 1.0
@@ -249,10 +251,73 @@ def test_bad_segments_are_refused_with_their_index(
     assert refused.value.message.endswith(".")
 
 
-def test_there_is_a_limit_of_segments() -> None:
-    with pytest.raises(InvalidInput, match="100,001") as refused:
-        corrected((), [ONE] * (MAX_SEGMENTS + 1))
+SHORT = 7 * SAMPLE_RATE // 2
+DAY = 86_400 * SAMPLE_RATE
+
+
+def described(*texts: str) -> list[SegmentEdit]:
+    """Segments of a millisecond each."""
+    return [SegmentEdit(at, at + 1, text) for at, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "texts", "limit"),
+    [
+        (SHORT, ["a"] * 2_071, "2,071 segments, and may have 2,070 for 3.5 s"),
+        (SHORT, ["word " * 1500] * 14, "105,000 characters, and may have 100,350"),
+        (SHORT, ["a b " * 2000] * 6, "24,000 words"),
+        (SHORT, ["漢" * 5000] * 5, "25,000 words (in scripts without spaces: characters)"),
+        (DAY, ["a"] * (MAX_SEGMENTS + 1), "100,001 segments, and may have 100,000"),
+        (DAY, ["a " * 4000] * 151, "604,000 words"),
+    ],
+)
+def test_a_recording_has_as_much_text_as_fits_its_length(samples: int, texts: list[str], limit: str) -> None:
+    with pytest.raises(TooLarge) as refused:
+        placed_edits((), described(*texts), samples)
+    assert limit in refused.value.message
     assert refused.value.param == "segments"
+
+
+@pytest.mark.parametrize(
+    ("samples", "texts"),
+    [
+        (SHORT, ["A long description of what is seen. " * 250] * 11),
+        (SHORT, ["漢字" * 5000] * 2),
+        (DAY, ["word " * 2000] * 180),  # 250 a minute, all day and night
+        (DAY, ["漢" * 7000] * 80),  # six a second
+    ],
+)
+def test_no_description_and_no_translation_is_too_long(samples: int, texts: list[str]) -> None:
+    assert len(placed_edits((), described(*texts), samples)) == len(texts)
+
+
+def test_a_text_that_was_longer_may_stay_so() -> None:
+    long = transcript(spoken(0, 3, "it " * 25_000))
+    [edit] = edits_of(long)
+    assert placed_edits(long, [replace(edit, text=edit.text.replace("it", "es"))], SHORT)
+    with pytest.raises(TooLarge, match=r"25,001 words .* may have 25,000"):
+        placed_edits(long, [replace(edit, text=edit.text + " more")], SHORT)
+
+
+def test_parts_of_a_long_word_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Characters that no line may separate are one word, of which a correction may keep every other one."""
+    measured = 0
+
+    def measure(text: str) -> int:
+        nonlocal measured
+        measured += len(text)
+        return width(text)
+
+    monkeypatch.setattr("app.transcript.corrections.words.width", measure)
+    steps = []
+    for count_ in (1000, 2000):
+        [base] = transcript(
+            raw_segment(0, 3 * SAMPLE_RATE, "、" * count_, [Word("、" * count_, 0, 48_000, 1.0)])
+        )
+        measured = 0
+        retexted((base,), "、漢" * count_)
+        steps.append(measured)
+    assert steps[1] < 2.5 * steps[0]
 
 
 @given(bases())

@@ -20,7 +20,7 @@ from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer, Pipeline, Progress
-from app.transcription.result_cache import CachedRecording
+from app.transcription.result_cache import CachedClipResults
 from tests.transcription.test_pipeline import FakeFleet, FakeMedia, clip_result
 from workers.messages import EVERYTHING, Segment, Selection, Span, WindowResult
 
@@ -112,7 +112,12 @@ def pipelines(
         observer=seen,
         helper=Helper(),
         new_pipeline=partial(
-            Pipeline, **common, options=chosen, model="demo", results=CachedRecording(), selection=EVERYTHING
+            Pipeline,
+            **common,
+            options=chosen,
+            model="demo",
+            results=CachedClipResults(),
+            selection=EVERYTHING,
         ),
         names=chosen.names_of_speakers,
         max_duration_s=200,

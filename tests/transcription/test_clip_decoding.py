@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -157,6 +158,20 @@ def test_a_poor_result_is_retried_in_halves_and_the_best_attempt_counts() -> Non
         ),
     )
     assert texts(result) == [(0, 20, "hm")]
+
+
+@pytest.mark.parametrize(("difference", "text"), [(0.0001, "whole"), (-0.0001, "whole"), (0.01, "half")])
+def test_an_attempt_must_be_clearly_better(difference: float, text: str) -> None:
+    """Scores of the same text may be rounded differently."""
+    result, _ = decode(
+        clip_of(4, (0, 4)),
+        lambda window: (
+            window_result(segment(0, 4, "whole"), avg_logprob=-1.5)
+            if length_of(window) == samples(4)
+            else window_result(segment(0, 2, "half"), avg_logprob=-1.5 + difference)
+        ),
+    )
+    assert {words for _, _, words in texts(result)} == {text}
 
 
 def test_poor_halves_are_halved_three_times_at_most() -> None:

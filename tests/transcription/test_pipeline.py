@@ -20,7 +20,7 @@ from app.scheduling.tasks import TaskResult
 from app.transcript.timeline import Transcript
 from app.transcription.clip_decoding import ClipKey
 from app.transcription.pipeline import Observer, Pipeline
-from app.transcription.result_cache import CachedRecording, ClipResults
+from app.transcription.result_cache import CachedClipResults, ClipResults
 from app.transcription.speakers import SpeakerFinder
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Selection, Span, WindowResult
 
@@ -150,7 +150,7 @@ async def transcribe(
         media_pool=media,  # type: ignore[arg-type]
         dispatcher=fleet,  # type: ignore[arg-type]
         pcm_path=folder / "pcm",
-        results=results or CachedRecording(),
+        results=results or CachedClipResults(),
         observer=observer or Observer(),
         max_duration_s=200,
         max_silence=max_silence,

@@ -10,7 +10,7 @@ import pytest
 from app.engines.window_request import WindowRequest, expected_tokens
 from app.errors import ClipFailed
 from app.scheduling.tasks import TaskResult
-from app.transcription.result_cache import CachedRecording
+from app.transcription.result_cache import CachedClipResults
 from tests.event_loop import let_tasks_run
 from tests.transcription.test_pipeline import PERIOD_S, FakeFleet, clip_result, transcribe
 from workers.messages import SAMPLE_RATE, Segment, WindowResult
@@ -96,7 +96,7 @@ async def test_crashes_of_any_window_count_for_its_clip(tmp_path: Path) -> None:
                 window.how["on_crash"](window.how["crash_count"] + 1)
             return super().decode(window)
 
-    fleet, results = Crashing(), CachedRecording()
+    fleet, results = Crashing(), CachedClipResults()
     await transcribe(tmp_path, fleet, language="en", results=results)
     windows = fleet.windows_of()
     counts = {clip: [window.how["crash_count"] for window in windows[clip]] for clip in windows}
@@ -108,7 +108,7 @@ async def test_crashes_of_any_window_count_for_its_clip(tmp_path: Path) -> None:
 async def test_a_job_that_is_cancelled_between_two_windows_of_a_clip_submits_no_further_one(
     tmp_path: Path,
 ) -> None:
-    fleet, results = TwoWindows(), CachedRecording()
+    fleet, results = TwoWindows(), CachedClipResults()
     fleet.may_answer.clear()
     job = asyncio.create_task(transcribe(tmp_path, fleet, language="en", results=results))
     await fleet.has_all_clips.wait()

@@ -13,8 +13,8 @@ from app.engines.window_request import WindowRequest
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
-from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
-from tests.event_loop import let_tasks_run
+from app.transcription.result_cache import CachedClipResults, ClipResults, ResultCache
+from tests.event_loop import let_tasks_run, no_error_left
 from tests.scheduling.fake_slots import StubSlot
 from workers.messages import DecodingOptions
 
@@ -42,7 +42,7 @@ class FakeWorker:
 
 @pytest.fixture
 def recording() -> ClipResults:
-    return CachedRecording()
+    return CachedClipResults()
 
 
 async def test_a_retry_transcribes_only_the_missing_clips() -> None:
@@ -171,6 +171,30 @@ async def test_a_request_whose_own_audio_is_gone_fails(recording: ClipResults) -
     async with asyncio.timeout(10):
         with pytest.raises(FileNotFoundError):
             await recording.get_or_transcribe(CLIP, transcribe)
+
+
+@pytest.mark.parametrize("kind", ["transcribe", "embed"])
+async def test_an_error_after_all_have_gone_is_nobodys(recording: ClipResults, kind: str) -> None:
+    may_fail = asyncio.Event()
+
+    async def fail(_: object) -> Any:
+        await may_fail.wait()
+        raise FileNotFoundError("the audio went with the request")
+
+    waits = (
+        recording.get_or_transcribe(CLIP, fail)
+        if kind == "transcribe"
+        else recording.get_or_embed((0, 100), fail)
+    )
+    with no_error_left():
+        caller = asyncio.create_task(waits)
+        await let_tasks_run()
+        caller.cancel()
+        may_fail.set()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        await let_tasks_run()
+        del caller
 
 
 async def test_an_error_is_not_cached(recording: ClipResults) -> None:

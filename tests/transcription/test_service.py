@@ -10,7 +10,7 @@ from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.settings import load_settings
 from app.transcription.pipeline import Observer, WindowDispatcher
-from app.transcription.result_cache import CachedRecording
+from app.transcription.result_cache import CachedClipResults
 from app.transcription.service import TranscriptionService
 from workers.messages import SAMPLE_RATE, LoadOptions
 
@@ -52,7 +52,7 @@ def test_only_the_demo_model_gets_no_long_pauses(tmp_path: Path, model: str, sec
     made.fleet.catalogue.options[model] = LoadOptions(model, "", "cpu", "int8", 1)
     upload = Upload(tmp_path / "upload", "talk.wav", 1, "")
     fleet: WindowDispatcher = Dispatcher("worker", [])
-    pipeline = made.pipeline("job", upload, Options(), model, fleet, CachedRecording(), Observer())
+    pipeline = made.pipeline("job", upload, Options(), model, fleet, CachedClipResults(), Observer())
     assert pipeline.max_silence == seconds * SAMPLE_RATE
 
 

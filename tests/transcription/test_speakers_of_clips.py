@@ -19,9 +19,9 @@ from app.speakers.voices import unpack_voices
 from app.transcript.edited import EditedSegment, speaker_of, with_ids
 from app.transcript.timeline import PackedSegments, Transcript
 from app.transcription.helper import Helper
-from app.transcription.result_cache import CachedRecording, ClipResults
+from app.transcription.result_cache import CachedClipResults, ClipResults
 from app.transcription.speakers import SpeakerFinder
-from tests.event_loop import until
+from tests.event_loop import no_error_left, until
 from tests.transcription.test_pipeline import PERIOD_S, FakeFleet, FakeMedia, clip_result, transcribe
 from workers.messages import SAMPLE_RATE, Span
 
@@ -92,7 +92,7 @@ async def diarize(
 ) -> Transcript:
     """The transcript of eight clips, with speakers."""
     fleet = fleet or FakeFleet(clip_result)
-    results = results or CachedRecording()
+    results = results or CachedClipResults()
     asked = {"diarize": True, "language": "en"} | options
     checked = Options.model_validate(asked)
     finder = SpeakerFinder("job", folder / "pcm", checked, media, Helper(), results, known)  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ async def test_what_fails_for_all_clips_fails_a_partial_transcript_too(
 async def test_a_retried_request_embeds_only_the_clips_that_the_first_one_did_not(
     tmp_path: Path, labelled: list[Labelled]
 ) -> None:
-    results = CachedRecording()
+    results = CachedClipResults()
     with pytest.raises(ClipFailed):
         await diarize(tmp_path, Voices(broken), results=results)
     await asyncio.sleep(0.05)  # workers finish what they have begun
@@ -225,3 +225,19 @@ async def test_without_diarize_no_voice_is_embedded(tmp_path: Path, labelled: li
     assert not media.embedded
     assert not labelled
     assert not any(isinstance(segment, EditedSegment) for segment in transcript.segments)
+
+
+async def test_a_cancelled_request_leaves_no_error_to_log(tmp_path: Path, labelled: list[Labelled]) -> None:
+    """The voices that are being embedded fail later, without their audio."""
+    media = Voices(lambda clip: FileNotFoundError("the audio went with the request"))
+    media.may_embed.clear()
+    with no_error_left():
+        request = asyncio.create_task(diarize(tmp_path, media))
+        await until(lambda: media.embedded)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        del request
+        media.may_embed.set()
+        await asyncio.sleep(0.1)
+    assert labelled == []

@@ -279,12 +279,13 @@ async def test_other_options_make_another_job(watched: Watched) -> None:
     assert len(watched.jobs.deleted) == 2
 
 
-async def test_a_full_disk(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The transcript waits at the service."""
-    watched.add("film.mkv")
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_a_full_disk(watched: Watched, monkeypatch: pytest.MonkeyPatch, by_hand: bool) -> None:
+    """The transcript waits at the service. A subtitle that somebody writes meanwhile stays."""
+    film = watched.add("film.mkv")
     write, full = sidecar.write, [True]
 
-    def fill(*arguments: Any) -> str:
+    def fill(*arguments: Any) -> bool:
         if full[0]:
             raise OSError(28, "No space left on device")
         return write(*arguments)
@@ -294,12 +295,17 @@ async def test_a_full_disk(watched: Watched, monkeypatch: pytest.MonkeyPatch) ->
     async with watched.watch():
         await until(lambda: watched.report.notices)
         await asyncio.sleep(0.5)
+        if by_hand:
+            film.with_name("film.en.srt").write_text("by hand")
         full[0] = False
-        await until(watched.subtitles)
+        await until(lambda: watched.report.lines)
 
     assert watched.jobs.submitted == ["film.mkv"]
     [notice] = watched.report.notices
     assert "No space left on device" in notice
+    [line] = watched.report.lines
+    assert line.startswith("skipped" if by_hand else "done")
+    assert watched.subtitles() == {"film.en.srt": "by hand" if by_hand else "transcript of film.mkv"}
 
 
 async def test_a_folder_that_cannot_be_written(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,6 +398,33 @@ async def test_killed_at_the_worst_moment(
     assert watched.subtitles() == {"film.en.srt": "transcript of film.mkv"}
     assert watched.jobs.submitted == ["film.mkv"]
     assert "skipped" not in str(watched.report.lines)
+
+
+async def test_a_subtitle_that_was_corrected_within_its_time_and_size_stays(watched: Watched) -> None:
+    film = watched.add("film.mkv")
+    subtitle = film.with_name("film.en.srt")
+    async with watched.watch() as watching:
+        await written(watched, watching)
+        status = subtitle.stat()
+        subtitle.write_text("Transcript of film.mkv")
+        os.utime(subtitle, ns=(status.st_atime_ns, status.st_mtime_ns))
+        film.touch()
+        await until(lambda: len(watched.report.lines) == 2)
+
+    assert watched.subtitles() == {"film.en.srt": "Transcript of film.mkv"}
+    assert watched.report.lines[1].startswith("skipped")
+
+
+async def test_a_subtitle_that_nobody_has_changed_is_replaced(watched: Watched) -> None:
+    film = watched.add("film.mkv", "old")
+    subtitle = film.with_name("film.en.srt")
+    async with watched.watch() as watching:
+        await written(watched, watching)
+        subtitle.touch()
+        film.write_text("other")
+        await until(lambda: len(watched.report.lines) == 2)
+
+    assert watched.subtitles() == {"film.en.srt": "transcript of other"}
 
 
 async def test_a_temporary_file_of_a_killed_process_is_removed(watched: Watched) -> None:

@@ -1,14 +1,17 @@
 """Sidecar files, searches, locks of folders, the list of recordings, and headers."""
 
 import asyncio
+import errno
 import io
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import av
 import pytest
 
+from app import files
 from app.client.answers import NotRead, Refused
 from app.errors import DatabaseUnavailable, InvalidSetting
 from app.options import Options
@@ -27,19 +30,123 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 class TestSidecar:
-    def test_who_may_read_the_recording_may_read_it(self, tmp_path: Path) -> None:
-        film, target = tmp_path / "film.mkv", tmp_path / "film.de.srt"
-        film.touch()
+    @pytest.fixture
+    def film(self, tmp_path: Path) -> Path:
+        (tmp_path / "film.mkv").touch()
+        return tmp_path / "film.mkv"
+
+    @pytest.fixture
+    def target(self, film: Path) -> Path:
+        return film.with_name("film.de.srt")
+
+    @pytest.fixture(params=["Linux", "no exchange", "no links"])
+    def _system(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What the system and the file system can do."""
+
+        def refuse(*_: Any) -> None:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+        if request.param != "Linux":
+            monkeypatch.setattr(files, "_renameat2", lambda *_: False)
+        if request.param == "no links":
+            monkeypatch.setattr(os, "link", refuse)
+
+    @pytest.mark.usefixtures("_system")
+    def test_who_may_read_the_recording_may_read_it(self, film: Path, target: Path) -> None:
         film.chmod(0o440)
-        sidecar.write(target, b"text", film)
+        assert sidecar.write(target, b"text", film, sidecar.NOTHING)
         assert target.stat().st_mode & 0o777 == 0o640
         target.chmod(0o664)
-        mark = sidecar.write(target, b"other", film)
+        assert sidecar.write(target, b"other", film, sidecar.digest_of(b"text"))
         assert (target.stat().st_mode & 0o777, target.read_bytes()) == (0o664, b"other")
-        assert mark == sidecar.mark(target)
+        assert sidecar.digest(target) == sidecar.digest_of(b"other")
+        assert {path.name for path in film.parent.iterdir()} == {film.name, target.name}
 
-    def test_nothing_is_left_of_a_failure(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        target = tmp_path / "film.de.srt"
+    @pytest.mark.usefixtures("_system")
+    @pytest.mark.parametrize("before", [b"", b"ours"])
+    def test_a_file_that_appears_meanwhile_stays(
+        self, film: Path, target: Path, before: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if before:
+            target.write_bytes(before)
+        sync = os.fsync
+
+        def save(number: int) -> None:
+            sync(number)
+            target.write_text("by hand")
+
+        monkeypatch.setattr(os, "fsync", save)
+        assert not sidecar.write(target, b"new", film, sidecar.digest_of(before))
+        assert target.read_text() == "by hand"
+        assert {path.name for path in film.parent.iterdir()} == {film.name, target.name}
+
+    @pytest.mark.usefixtures("_system")
+    def test_it_is_moved_over_no_other_file(self, target: Path) -> None:
+        target.write_text("ours")
+        other = target.with_name("other.de.srt")
+        other.write_text("by hand")
+        assert not sidecar.move(target, other)
+        assert (target.read_text(), other.read_text()) == ("ours", "by hand")
+        other.unlink()
+        assert sidecar.move(target, other)
+        assert [path.read_text() for path in target.parent.glob("*.srt")] == ["ours"]
+
+    @pytest.mark.parametrize("killed", [False, True])
+    def test_a_file_that_is_saved_at_the_last_moment_is_put_back(
+        self, film: Path, target: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After it was compared, so only the exchange shows it: to this process, or to the next one."""
+        target.write_text("ours")
+        own = {sidecar.digest_of(b"ours"), sidecar.digest_of(b"new")}
+
+        def save_and_exchange(aside: Path, path: Path) -> bool:
+            monkeypatch.undo()
+            target.write_text("by hand")
+            swapped = files.exchange(aside, path)
+            if killed:
+                monkeypatch.setattr(sidecar, "recover", lambda *_: None)
+            return swapped
+
+        monkeypatch.setattr(sidecar, "exchange", save_and_exchange)
+        assert sidecar.write(target, b"new", film, sidecar.digest_of(b"ours")) is killed
+        monkeypatch.undo()
+        assert target.read_text() == ("new" if killed else "by hand")
+        sidecar.recover(target, own)
+        assert target.read_text() == "by hand"
+        assert {path.name for path in film.parent.iterdir()} == {film.name, target.name}
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_a_replacement_that_was_killed_is_ended(self, target: Path, moment: str) -> None:
+        target.write_text("ours" if moment == "before" else "new")
+        aside = sidecar._aside(target)
+        aside.write_text("new" if moment == "before" else "ours")
+        sidecar.recover(target, {sidecar.digest_of(b"ours"), sidecar.digest_of(b"new")})
+        assert [path.name for path in target.parent.glob("*.srt")] == [target.name]
+        assert not aside.exists()
+
+    def test_what_may_be_replaced(self, target: Path) -> None:
+        own = {sidecar.digest_of(b"ours"), sidecar.NOTHING}
+        assert sidecar.claim(target, ()) == sidecar.NOTHING
+        target.write_text("ours")
+        assert (sidecar.claim(target, own), sidecar.claim(target, ())) == (sidecar.digest_of(b"ours"), None)
+        target.write_text("by hand")
+        assert sidecar.claim(target, own) is None
+        target.unlink()
+        target.with_name("elsewhere").write_text("ours")
+        target.symlink_to(target.with_name("elsewhere"))
+        assert sidecar.claim(target, own) is None, "somebody has made it a link"
+        target.unlink()
+        os.mkfifo(target)
+        assert sidecar.claim(target, own) is None
+        target.unlink()
+        target.touch()
+        assert sidecar.claim(target, ()) is None
+        assert sidecar.claim(target, own) == sidecar.NOTHING, "it held the name when this program was killed"
+        assert not target.exists()
+
+    def test_nothing_is_left_of_a_failure(
+        self, film: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         target.write_text("before")
 
         def full(_: int) -> None:
@@ -47,15 +154,14 @@ class TestSidecar:
 
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
-            sidecar.write(target, b"after", tmp_path / "film.mkv")
-        assert [path.name for path in tmp_path.iterdir()] == ["film.de.srt"]
+            sidecar.write(target, b"after", film, sidecar.digest_of(b"before"))
+        assert {path.name for path in film.parent.iterdir()} == {film.name, target.name}
         assert target.read_text() == "before"
 
-    def test_a_left_temporary_file_is_replaced(self, tmp_path: Path) -> None:
-        target = tmp_path / "film.de.srt"
+    def test_a_left_temporary_file_is_replaced(self, film: Path, target: Path) -> None:
         sidecar.temporary_path(target).write_text("half of it")
-        sidecar.write(target, b"text", tmp_path / "film.mkv")
-        assert [path.name for path in tmp_path.iterdir()] == ["film.de.srt"]
+        assert sidecar.write(target, b"text", film, sidecar.NOTHING)
+        assert {path.name for path in film.parent.iterdir()} == {film.name, target.name}
 
 
 class TestScan:
@@ -129,7 +235,7 @@ class TestLocks:
 class TestState:
     ENTRY = Entry(
         Path(os.fsdecode(b"/films/\xff.mkv")), Version(-1, 1 << 40, 1), DONE, "rules",
-        sidecar=Path("/films/a.de.srt"), sidecar_mark="1:2",
+        sidecar=Path("/films/a.de.srt"), sidecar_digests=("d1", "d2"),
     )  # fmt: skip
 
     def test_what_is_stored_is_read(self, tmp_path: Path) -> None:

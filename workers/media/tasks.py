@@ -42,12 +42,12 @@ class DecodeStep:
 
     samples: int  # how far it is decoded
     finished: bool
-    warning: str | None  # for the sender, once finished
+    warning: str | None  # for the client, once finished
     declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
     # Of the bins that are complete since the last step, as `PeakFinder.take` gives them, if they are wanted.
     peaks: bytes = b""
     tracks: tuple[SoundTrack, ...] = ()  # of the file, with the first step
-    channels: int = 1  # that are written; 0 if that is not known yet
+    channels: int = 1  # written, or declared while nothing is decoded; 0 if that is not known yet
     distinct: tuple[int, ...] = (0,)  # once finished: channels that are not the same as an earlier one
 
 
@@ -108,17 +108,17 @@ def decode(
 ) -> DecodeStep:
     """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
 
-    With `more_channels`, that file gets the first channel, and these files, which must exist, get the others;
-    the source has as many of them as it has. Without, all channels are mixed. `find_peaks`: also find the
-    peaks, for a waveform.
+    With `more_channels`, `pcm_path` gets the first channel, and each further one a file of its own, which
+    must exist. A source with fewer channels leaves the last files empty. Without, all channels are mixed.
+    `find_peaks`: also find the peaks, for a waveform.
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
     The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call
     with a `session_id` in this process starts at the beginning: decoding is deterministic, so a worker that
     replaces a crashed one writes the same samples again. It overwrites the file in place, because other
-    processes may be reading it. After the last step, the file ends with its
-    samples, and the worker forgets the session.
+    processes may be reading it. After the last step, the file is truncated to its samples, and the worker
+    forgets the session.
 
     A sample has the same place in the file as in the recording, so a part has a hole before it, which takes
     no space. All that precedes the part is decoded: seeking in a file rarely arrives at the sample.
@@ -133,7 +133,7 @@ def decode(
         )
     try:
         if is_new:
-            next(session.chunks)
+            next(session.chunks)  # opens the source; the first chunk is empty
         if not session.samples and session.declared > max_declared:
             findings = session.findings
             return DecodeStep(

@@ -26,8 +26,8 @@ from workers.whisper.model_check import check_files, missing_word_times
 from workers.whisper.results import (
     LanguageProbs,
     TimestampedText,
-    finite_logprob,
-    finite_probability,
+    logprob_score,
+    probability_score,
     rank_languages,
     split_at_timestamps,
 )
@@ -282,8 +282,8 @@ def _window_result(row: _Row, thresholds: Thresholds) -> WindowResult:
 
     tokens = row.result.sequences_ids[0]
     # CTranslate2's score is the mean over the tokens; Whisper also counts the end of text.
-    avg_logprob = finite_logprob(row.result.scores[0] * len(tokens) / (len(tokens) + 1))
-    no_speech_prob = finite_probability(row.result.no_speech_prob)
+    avg_logprob = logprob_score(row.result.scores[0] * len(tokens) / (len(tokens) + 1))
+    no_speech_prob = probability_score(row.result.no_speech_prob)
     compression_ratio = get_compression_ratio(row.tokenizer.decode(tokens).strip())
     segments = [
         Segment(

@@ -84,17 +84,21 @@ def decode(windows: Sequence[Window]) -> list[WindowResult]:
     return _decode(model, windows, model.features(windows))
 
 
-def exchange(windows: Sequence[Window] | None) -> list[WindowResult] | None:
+def exchange(windows: Sequence[Window] | None) -> list[WindowResult] | Exception | None:
     """Take over a batch, and return the results of the batch before; None if there is none.
 
     The features of the new batch are computed while a thread decodes the batch before, so the device does
-    not wait for them. Raises what `decode` does, for the batch before.
+    not wait for them. What `decode` would raise for the batch before is returned: the new batch has been
+    taken over then, which an error that is raised would not say.
     """
     global _ahead
     before, _ahead = _ahead, None if windows is None else _start_decoding(windows)
     if before is None:
         return None
-    results = before.results.result()
+    try:
+        results = before.results.result()
+    except Exception as error:
+        return error
     calls.current().parts.extend(before.call.parts)
     return results
 

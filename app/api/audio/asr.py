@@ -209,7 +209,7 @@ def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
             "word": word.text,
             "start": seconds(word.start),
             "end": seconds(word.end),
-            "probability": round(word.probability, 4),
+            "probability": word.probability,
         }
         for word in segment.words
     ]

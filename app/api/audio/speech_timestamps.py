@@ -5,7 +5,7 @@ import math
 from typing import TYPE_CHECKING, Literal, Self
 
 from fastapi import APIRouter, Request
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
@@ -18,6 +18,7 @@ from app.errors import InvalidInput
 from app.media.clip_search import FoundSpeech
 from app.media.speech import SAMPLES_PER_MS, VadParameters, divide
 from app.media.uploads import Fields
+from app.numbers import check_number, check_whole
 from workers.messages import SAMPLE_RATE
 
 if TYPE_CHECKING:
@@ -48,6 +49,13 @@ class SpeechForm(FormFields):
     )
     min_silence_duration_ms: int = Field(1000, ge=0, description="Shorter pauses do not end speech (ms).")
     speech_pad_ms: int = Field(0, ge=0, description="Speech is extended by this on each side (ms).")
+
+    _are_whole = field_validator(
+        "min_speech_duration_ms", "min_silence_duration_ms", "speech_pad_ms", mode="before"
+    )(check_whole)
+    _are_numbers = field_validator("threshold", "neg_threshold", "max_speech_duration_s", mode="before")(
+        check_number
+    )
 
     @model_validator(mode="after")
     def _check_thresholds(self) -> Self:

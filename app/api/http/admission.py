@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.limits import Limit, Limits
+from app.limits import Limit, Limits, Shares
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class Limiter:
-    """Counts the requests that hold something, in all and of each API key."""
+    """Counts the requests that hold something, by owner and by link."""
 
     def __init__(self, limit: Limit) -> None:
-        self._limit = limit
+        self._shares = Shares(limit)
         self._held: Counter[str] = Counter()  # by owner
+        self._by_link: Counter[str] = Counter()  # of those by link: all links together are one owner
 
     @property
     def held(self) -> int:
@@ -30,22 +31,25 @@ class Limiter:
     @contextmanager
     def hold(self, request: Request) -> Iterator[None]:
         """Count a request meanwhile. Raises as `check` does."""
-        owner = owner_of(request)
-        self._check(owner)
-        self._held[owner] += 1
+        self.check(request)
+        counted = [(self._held, owner_of(request))]
+        if link := link_of(request):
+            counted.append((self._by_link, link))
+        for counter, name in counted:
+            counter[name] += 1
         try:
             yield
         finally:
-            self._held[owner] -= 1
-            if not self._held[owner]:
-                del self._held[owner]
+            for counter, name in counted:
+                counter[name] -= 1
+                if not counter[name]:
+                    del counter[name]
 
     def check(self, request: Request) -> None:
         """Raise QueueFull if a request exceeds the limit."""
-        self._check(owner_of(request))
-
-    def _check(self, owner: str) -> None:
-        self._limit.check(self._held.total(), self._held[owner] if owner else 0)
+        if link := link_of(request):
+            self._shares.limit.check_link(self._by_link[link])
+        self._shares.check(owner_of(request), self._held)
 
 
 class Admission:
@@ -63,5 +67,10 @@ class Admission:
 
 
 def owner_of(request: Request) -> str:
-    """The digest of a request's API key or link; empty if no keys are set."""
+    """The digest of a request's API key, or the name of all links; empty if no keys are set."""
     return str(getattr(request.state, "owner", ""))
+
+
+def link_of(request: Request) -> str:
+    """The signature of the link that a request was made by; empty if it has a key."""
+    return str(getattr(request.state, "link", ""))

@@ -15,6 +15,7 @@ from app.errors import STOPPING, NotReady
 
 DRAIN_S = 10
 DRAIN_BYTES = 256 << 20
+DRAINS = 100  # bodies at a time: a client needs no key for it
 
 T = TypeVar("T")
 
@@ -29,11 +30,12 @@ class EnsureResponse:
 
     The server closes the connection after an early response. If the client still sends, that resets the
     connection, and the client may lose the response: a 401 or 413 would look like a network failure. So this
-    reads and drops the rest of the body, up to `DRAIN_BYTES` and `DRAIN_S`.
+    reads and drops the rest of the body, up to `DRAIN_BYTES` and `DRAIN_S`, for `DRAINS` clients at a time.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._drains = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,11 +51,15 @@ class EnsureResponse:
                 if not body.is_read:
                     MutableHeaders(scope=message)["connection"] = "close"
             last = message["type"] == "http.response.body" and not message.get("more_body", False)
-            if body.is_read or body.client_waits or not last:
+            if body.is_read or body.client_waits or not last or self._drains >= DRAINS:
                 await send_in_parts(send, message)
                 return
             await send_in_parts(send, {**message, "more_body": True})
-            await body.drain()
+            self._drains += 1
+            try:
+                await body.drain()
+            finally:
+                self._drains -= 1
             await send({"type": "http.response.body", "body": b""})
 
         try:

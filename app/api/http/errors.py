@@ -13,14 +13,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from app import errors
+from app import errors, limits
 from app.api.http.json_bodies import fault_of_field
 from app.api.http.root_path import route_path
 from app.api.schemas import Error, ErrorDetail
 
 TUS_PATH, TUS_VERSION = "/v1/uploads", "1.0.0"  # of the protocol for resumable uploads
 CLIENT_CLOSED_REQUEST = 499  # nginx's status; only the log shows it, because the client is gone
-RETRY_AFTER_S = {429: 10, 503: 5}  # by status
+RETRY_AFTER_S = {429: limits.RETRY_AFTER_S, 503: 5}  # by status
 MAX_MESSAGE_CHARS = 1000
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -59,6 +59,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.QueueFull: Kind(429, "queue_full"),
     errors.ProcessCrashed: Kind(500, "child_died"),
     errors.ClipFailed: Kind(500, "clip_failed"),
+    errors.HelperFailed: Kind(503, "helper_failed"),
     errors.ModelUnavailable: Kind(503, "model_unavailable"),
     errors.DatabaseUnavailable: Kind(503, "database_unavailable"),
     errors.NotReady: Kind(503, "not_ready"),

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,6 +14,7 @@ from app.api.http.requests import LINK_OWNER
 from app.api.http.root_path import route_path
 from app.api.jobs.signatures import check_link, has_signature
 from app.errors import LinkRefused, Unauthorized
+from app.telemetry.work import current_work, working_for
 
 OPEN_PATHS = frozenset({"/health", "/ready"})  # probes send no keys
 PAGE, PAGE_FILES = "/", "/web/"  # the page asks for the key
@@ -23,8 +25,9 @@ DOCS_ASSETS = "/docs/assets/"
 class ApiKeys:
     """ASGI middleware: refuses requests without one of `keys` as bearer token.
 
-    `state.owner` of a request is the digest of its key or its link. `public_docs`: documentation needs no
-    key. A request without an Authorization header may be a link, signed with `link_secret`.
+    `state.owner` of a request is the digest of its key. `public_docs`: documentation needs no key.
+    A request without an Authorization header may be a link, signed with `link_secret`: `state.link` is its
+    signature.
     """
 
     def __init__(
@@ -41,19 +44,23 @@ class ApiKeys:
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._is_open(path := route_path(scope)):
-            headers = Headers(scope=scope)
-            try:
-                if "authorization" not in headers and has_signature(scope["query_string"]):
-                    check_link(self._link_secret(), scope["method"], path, scope["query_string"], time.time())
-                    owner = LINK_OWNER + hashlib.sha256(scope["query_string"]).hexdigest()
-                else:
-                    owner = hashlib.sha256(self._check(headers.get("authorization", ""))).hexdigest()
-            except (LinkRefused, Unauthorized) as error:
-                await error_response(error)(scope, receive, send)
-                return
-            scope.setdefault("state", {})["owner"] = owner
-        await self.app(scope, receive, send)
+        if scope["type"] != "http" or self._is_open(path := route_path(scope)):
+            await self.app(scope, receive, send)
+            return
+        headers, query = Headers(scope=scope), scope["query_string"]
+        state = scope.setdefault("state", {})
+        try:
+            if "authorization" not in headers and has_signature(query):
+                state["link"] = check_link(self._link_secret(), scope["method"], path, query, time.time())
+                owner = LINK_OWNER
+            else:
+                owner = hashlib.sha256(self._check(headers.get("authorization", ""))).hexdigest()
+        except (LinkRefused, Unauthorized) as error:
+            await error_response(error)(scope, receive, send)
+            return
+        state["owner"] = owner
+        with working_for(replace(current_work(), owner=owner)):
+            await self.app(scope, receive, send)
 
     def _is_open(self, path: str) -> bool:
         if self._public_docs and (path in DOCS_PATHS or path.startswith(DOCS_ASSETS)):

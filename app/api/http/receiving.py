@@ -1,6 +1,7 @@
 """Receives recordings, for all endpoints."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 MAX_DOCUMENT_BYTES = 1 << 16
 STEADY_BYTES = 1 << 14  # an upload stalls if it sends fewer bytes within the stall timeout
 MAX_UPLOAD_S = 86400.0  # a steady upload that is slower keeps others out
+DOCUMENT_S = 30.0  # a document must arrive in this time, and another second for each of these bytes
+DOCUMENT_BYTES_PER_S = 1 << 15
 
 
 async def receive(
@@ -102,7 +105,10 @@ async def receive_document(
     if (declared_length(request) or 0) > max_bytes:
         raise too_large
     body = bytearray()
-    async for chunk in with_stall_timeout(request, service.settings.upload_stall_s):
+    chunks = with_stall_timeout(
+        request, service.settings.upload_stall_s, max_s=DOCUMENT_S, bytes_per_s=DOCUMENT_BYTES_PER_S
+    )
+    async for chunk in chunks:
         body += chunk
         if len(body) > max_bytes:
             raise too_large
@@ -128,14 +134,17 @@ def declared_length(request: Request) -> int | None:
     return int(declared) if declared.isdecimal() else None
 
 
-async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[bytes]:
+async def with_stall_timeout(
+    request: Request, stall_s: float, *, max_s: float | None = None, bytes_per_s: float = math.inf
+) -> AsyncIterator[bytes]:
     """The chunks of a body.
 
     Raises UploadStalled if `STEADY_BYTES` take longer than `stall_s` to arrive, or all of the body longer
-    than `MAX_UPLOAD_S`.
+    than `max_s` (by default `MAX_UPLOAD_S`) and the time that it takes at `bytes_per_s`.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + MAX_UPLOAD_S
+    began = loop.time()
+    deadline = began + (MAX_UPLOAD_S if max_s is None else max_s)
     chunks = aiter(request.stream())
     remaining_s, received = stall_s, 0
     while True:
@@ -146,8 +155,8 @@ async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[
         except TimeoutError:
             if loop.time() >= deadline:
                 raise UploadStalled(
-                    f"The upload was not complete after {MAX_UPLOAD_S:g} s.",
-                    "Send it in parts, or over a faster connection.",
+                    f"The body was not complete after {deadline - began:.0f} s.",
+                    "Send it over a faster connection, a recording perhaps in parts.",
                     code="upload_too_slow",
                 ) from None
             raise UploadStalled(
@@ -158,6 +167,7 @@ async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[
         if chunk is None:
             return
         received += len(chunk)
+        deadline += len(chunk) / bytes_per_s
         # Only waiting for the client counts: a slow disk is not its fault.
         remaining_s -= loop.time() - start
         if received >= STEADY_BYTES:

@@ -20,7 +20,7 @@ from app.telemetry.work import Work, working_for
 
 FIRST_ERROR = 400
 MAX_ADDRESS_CHARS = 64
-LINK_OWNER = "link "  # how the owners of links begin: no digest of a key does
+LINK_OWNER = "link"  # of all requests by link: no digest of a key
 UNMATCHED = "unmatched"  # no endpoint has this path and method
 OTHER = "other"  # a method of no endpoint
 
@@ -94,9 +94,7 @@ class RequestLog:
                 has_begun, status = True, message["status"]
                 self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
-                if (
-                    scope["state"].get("owner", "").startswith(LINK_OWNER)
-                ):  # other sites and shared caches get nothing
+                if scope["state"].get("owner") == LINK_OWNER:  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
                     answer_headers.setdefault("cache-control", "private")
                 answer_headers["x-request-id"] = request_id

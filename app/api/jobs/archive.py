@@ -39,9 +39,14 @@ _FILE_MODE = 0o644 << 16  # Unix permissions, where ZIP has them
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that ZIP can express
 MAX_STEM_BYTES = 200  # in UTF-8; most file systems allow 255 for a name
 
-# What Windows or Linux forbids in names, control characters, and those that reverse the order of letters.
-_UNSAFE = re.compile('[<>:"/\\\\|?*\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
-_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # Windows: with any extension
+# What Windows or Linux forbids in names, control characters, and those that change the order of letters.
+_UNSAFE = re.compile(
+    '[<>:"/\\\\|?*\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]'
+)
+# Of Windows, with any extension: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|clock\$|(com|lpt)[0-9\u00b9\u00b2\u00b3]) *(\..*)?", re.IGNORECASE
+)
 
 log = structlog.get_logger("whisperfleet.api")
 

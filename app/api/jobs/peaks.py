@@ -17,6 +17,7 @@ from app.api.jobs.lookup import find_job
 from app.api.schemas import Peaks as PeaksSchema
 from app.api.transcripts.versions import ETAG, IfNoneMatch, is_known, not_modified
 from app.media.peaks import Peaks
+from app.numbers import WHOLE
 from workers.messages import seconds
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
         points: Annotated[
             int,
             Query(ge=1, le=MAX_POINTS, description="How many equal shares the recording is divided into."),
+            WHOLE,
         ] = 1000,
         if_none_match: IfNoneMatch = "",
     ) -> Response:

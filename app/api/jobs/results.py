@@ -2,6 +2,7 @@
 
 import asyncio
 import mimetypes
+import re
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -21,7 +22,7 @@ from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, unpack_transcript
-from app.limits import PATIENT
+from app.listening import PATIENT
 from app.options import Options
 from app.telemetry import traces
 from app.transcript.formats import FORMATS
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     ResultFormat = str
 else:
     ResultFormat = Literal[*FORMATS, "verbose_json"]
+
+
+# What Starlette reads as ranges, without what Python alone takes for a number, and no header at all.
+_RANGES = re.compile(rb"(\s*bytes\s*=[0-9\s,-]*)?", re.IGNORECASE)
 
 
 async def result_response(
@@ -122,23 +127,25 @@ class AudioFileResponse(AdmittedResponse, FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused: Response | None = None
+        requested = dict(scope["headers"]).get(b"range", b"")
+        message = f"The range {requested.decode('latin-1')!r} is not one of this file."
+        if not _RANGES.fullmatch(requested):
+            await json_error(400, message)(scope, receive, send)
+            return
         if self.is_kept:
             scope.setdefault("state", {})[PATIENT] = True
 
-        async def send_unless_refused(message: Any) -> None:
+        async def send_unless_refused(event: Any) -> None:
             nonlocal refused
-            if message["type"] == "http.response.start" and message["status"] in (400, 416):
+            if event["type"] == "http.response.start" and event["status"] in (400, 416):
                 headers = {
                     name.decode(): value.decode()
-                    for name, value in message["headers"]
+                    for name, value in event["headers"]
                     if name == b"content-range"
                 }
-                requested = dict(scope["headers"]).get(b"range", b"").decode("latin-1")
-                refused = json_error(
-                    message["status"], f"The range {requested!r} is not one of this file.", headers=headers
-                )
+                refused = json_error(event["status"], message, headers=headers)
             if refused is None:
-                await send(message)
+                await send(event)
 
         try:
             await super().__call__(scope, receive, send_unless_refused)

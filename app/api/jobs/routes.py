@@ -22,6 +22,7 @@ from app.ids import ID
 from app.jobs.document import Job, document, public
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Status
+from app.numbers import WHOLE
 from app.transcript.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     async def list_jobs(
         request: Request,
         status: Status | None = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 20,
+        limit: Annotated[int, Query(ge=1, le=MAX_LISTED), WHOLE] = 20,
         after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
         q: Annotated[
             str,
@@ -177,6 +178,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 le=MAX_EVENT_NUMBER,
                 description="The id of the last event seen; the stream starts after it.",
             ),
+            WHOLE,
         ] = 0,
     ) -> Response:
         """Each event has the job at that time. The stream ends with the job.

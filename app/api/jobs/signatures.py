@@ -32,8 +32,10 @@ def has_signature(query: bytes) -> bool:
     return any(name == "signature" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
 
 
-def check_link(secret: bytes, method: str, path: str, query: bytes, now: float) -> None:
-    """Raise LinkRefused unless a request is the one of a link, and the Unix time `now` (s) is before its end.
+def check_link(secret: bytes, method: str, path: str, query: bytes, now: float) -> str:
+    """The signature of the link that a request is.
+
+    Raises LinkRefused unless it is one, and the Unix time `now` (s) is before its end.
 
     The query must be the same to the byte, so its parameters have only one order and one spelling.
     """
@@ -51,6 +53,7 @@ def check_link(secret: bytes, method: str, path: str, query: bytes, now: float) 
         )
     if int(found["expires"]) <= now:
         raise LinkRefused("This link has expired. " + _ASK_AGAIN, param="expires")
+    return found["signature"]
 
 
 def _signature(secret: bytes, path: str, query: str) -> str:

@@ -18,13 +18,16 @@ from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
+from app.numbers import NUMBER
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 SoundFormat = Literal["flac", "ogg"]
 SpanTime = Annotated[
-    float, Field(ge=0, allow_inf_nan=False, description="Of a span of the recording, in s from its start.")
+    float,
+    Field(ge=0, allow_inf_nan=False, description="Of a span of the recording, in s from its start."),
+    NUMBER,
 ]
 
 

@@ -67,6 +67,7 @@ async def submit_job(
     """
     owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
+    # What the query says is checked before a long upload; `_submission` checks what the body says.
     service.fleet.catalogue.resolve(query.model.strip())
     if query.options.diarize:
         service.media.speaker_models.check()

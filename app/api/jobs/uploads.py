@@ -16,6 +16,7 @@ from app.api.jobs.tus import EXTENSIONS, PART_TYPE, TusRoute, file_name
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
 from app.media.file_sink import too_large
+from app.numbers import WHOLE
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -68,7 +69,9 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     async def create_upload(
         request: Request,
         upload_length: Annotated[
-            int, Header(ge=0, description="Size of the file (bytes).", json_schema_extra={"minimum": 1})
+            int,
+            Header(ge=0, description="Size of the file (bytes).", json_schema_extra={"minimum": 1}),
+            WHOLE,
         ],
         upload_metadata: Metadata = "",
         upload_concat: Annotated[str, Header(include_in_schema=False)] = "",
@@ -96,7 +99,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
                 try:
                     async with uploads.lock(owner, upload.id) as (upload, file):
                         length = declared_length(request)
-                        received = await uploads.append(upload, file, 0, chunks(request), length)
+                        upload, received = await uploads.append(upload, file, 0, chunks(request), length)
                 except BaseException:  # the client does not know where to go on
                     await run_shielded(uploads.delete(owner, upload.id))
                     raise
@@ -129,7 +132,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     async def append_to_upload(
         request: Request,
         upload_id: str,
-        upload_offset: Annotated[int, Header(ge=0, description="Where the part begins (bytes).")],
+        upload_offset: Annotated[int, Header(ge=0, description="Where the part begins (bytes)."), WHOLE],
     ) -> Response:
         """What has arrived of an interrupted part stays."""
         _check_type(request)
@@ -137,7 +140,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
             with admission.uploads.hold(request):
                 length = declared_length(request)
                 part = resumable(chunks(request))
-                received = await uploads.append(upload, file, upload_offset, part, length)
+                upload, received = await uploads.append(upload, file, upload_offset, part, length)
         return Response(status_code=204, headers=_state(upload, received))
 
     @router.delete(

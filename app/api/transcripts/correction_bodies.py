@@ -10,7 +10,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, Va
 
 from app.api.http.json_bodies import fault_of_field, invalid_json, no_object
 from app.errors import InvalidInput
+from app.numbers import WHOLE
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
+from app.transcript.text.scripts import with_few_marks
 
 MAX_TEXT_CHARS = 10_000  # of a segment
 MAX_SPEAKER_CHARS = 100
@@ -23,11 +25,11 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def clean_line(text: object) -> object:
-    """A text in one line: a space for line breaks, and nothing for other control characters."""
-    return _CONTROLS.sub("", _BREAKS.sub(" ", text)) if isinstance(text, str) else text
+    """A text in one line: a space for line breaks, nothing for other control characters and excess marks."""
+    return with_few_marks(_CONTROLS.sub("", _BREAKS.sub(" ", text))) if isinstance(text, str) else text
 
 
-RevisionNumber = Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION)]
+RevisionNumber = Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION), WHOLE]
 Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_TIME_S, allow_inf_nan=False)]
 Line = Annotated[str, BeforeValidator(clean_line)]
 

@@ -30,7 +30,7 @@ def document(base: PackedTranscript) -> bytes | Compressed:
 def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | int:
     """What the body of a request makes of a revision; the number of a revision if it restores that.
 
-    `filename`: of the recording. Raises InvalidInput.
+    `filename`: of the recording. Raises InvalidInput and TooLarge.
     """
     edits = parse_correction(body)
     return edits if isinstance(edits, int) else _outcome(base, *apply_edits(base, edits, filename))

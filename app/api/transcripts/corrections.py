@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 MAX_CORRECTION_BYTES = 32 << 20
-_LARGE_BYTES = 1 << 18  # parsing more takes longer than the event loop may wait
+_LEAST_BYTES, _BYTES_PER_S = 8 << 20, 1 << 10  # that a body may have; per second of the recording
+# Parsing more, or finding more words, takes longer than the event loop may wait.
+_LARGE_BYTES, _MANY_WORDS = 1 << 18, 6_000
+_IN_WORDS = bytes(set(range(0x80)) - set(b" \t\r\n\\"))  # other bytes may be between words, or words
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"headers": ETAG},
@@ -55,7 +58,8 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         job = await find_job(jobs, job_id)
         condition = check_condition(request, job, if_match)
         with admission.corrections.hold(request):
-            body = await receive_document(service, request, MAX_CORRECTION_BYTES)
+            max_bytes = _LEAST_BYTES + _BYTES_PER_S * int(job.duration or 0)
+            body = await receive_document(service, request, min(max_bytes, MAX_CORRECTION_BYTES))
             return await revise(jobs, job, condition, partial(_correct, service, jobs, job, body))
 
     @router.get(
@@ -80,14 +84,14 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
 async def _correct(
     service: "TranscriptionService", jobs: "JobService", job: Job, body: bytes, base: PackedTranscript
 ) -> Outcome:
-    """What the body of a request makes of a revision. Raises InvalidInput and UnknownRevision."""
+    """What the body of a request makes of a revision. Raises InvalidInput, TooLarge and UnknownRevision."""
     filename = job.submission.filename
-    length_s = LONG_S if len(body) > _LARGE_BYTES else job.duration
-    run = partial(service.helper.run, work_s(length_s, base.content))
+    is_long = len(body) > _LARGE_BYTES or len(body.translate(None, _IN_WORDS)) > _MANY_WORDS
+    run = partial(service.helper.run, work_s(LONG_S if is_long else job.duration, base.content))
     outcome = await run(corrected, base, body, filename)
     if isinstance(outcome, int):
         earlier = await jobs.store.transcript(job, outcome)
-        run = partial(service.helper.run, work_s(length_s, base.content, earlier.content))
+        run = partial(service.helper.run, work_s(job.duration, base.content, earlier.content))
         outcome = await run(restored, base, earlier, filename)
     return outcome
 

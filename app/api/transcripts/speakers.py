@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
-from app.api.http.receiving import receive_document
+from app.api.http.receiving import MAX_DOCUMENT_BYTES, receive_document
 from app.api.jobs.lookup import find_job
 from app.api.schemas import Segments
 from app.api.transcripts.correction_steps import Outcome, relabelled
@@ -15,7 +15,7 @@ from app.api.transcripts.speaker_bodies import parse_speakers, speakers_body
 from app.api.transcripts.versions import IfMatch
 from app.errors import NoVoices
 from app.jobs.serialization import PackedTranscript
-from app.transcription.helper import work_s
+from app.transcription.helper import LONG_S, work_s
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -43,11 +43,14 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
         job = await find_job(jobs, job_id)
         condition = check_condition(request, job, if_match)
         with admission.corrections.hold(request):
-            wanted = parse_speakers(await receive_document(service, request, MAX_SPEAKERS_BYTES))
+            body = await receive_document(service, request, MAX_SPEAKERS_BYTES)
+            parsing_s = LONG_S if len(body) > MAX_DOCUMENT_BYTES else 0.0
+            wanted = await service.helper.run(parsing_s, parse_speakers, body)
             voices = await jobs.store.voices(job) if wanted.needs_voices else []
             if wanted.needs_voices and not voices:
                 raise NoVoices(
-                    "The job has no voices to compare: it was submitted without `diarize`, or nobody speaks. "
+                    "The job has no voices to compare: it was submitted without `diarize`, nobody speaks, or "
+                    "they were deleted with the recording. "
                     "Submit the recording with diarize=true. `names` alone renames its speakers."
                 )
 

@@ -67,14 +67,14 @@ class ClipStore:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def load(self, job: Job) -> "StoredRecording":
+    async def load(self, job: Job) -> "StoredClipResults":
         """The stored results and voices of a job's clips."""
         rows = await self._database.rows(sa.select(clips).where(clips.c.job_number == job.number))
         voices_by_clip = await self._database.query(read_voices, job)
         results = {_clip_key(row): row.result for row in rows if row.result is not None}
         published = frozenset(_clip_key(row) for row in rows if row.published)
         crash_counts = {_clip_key(row): row.crash_count for row in rows}
-        return StoredRecording(self, job.number, results, voices_by_clip, crash_counts, published)
+        return StoredClipResults(self, job.number, results, voices_by_clip, crash_counts, published)
 
     def put(
         self, job_number: int, clip: ClipKey, crash_count: int, result: ClipResult | None
@@ -138,7 +138,7 @@ class ClipStore:
                     await self._store([row])
 
 
-class StoredRecording:
+class StoredClipResults:
     """The stored results and voices of one job's clips; see `app.transcription.result_cache.ClipResults`."""
 
     def __init__(

@@ -13,6 +13,7 @@ import structlog
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
+    HelperFailed,
     IllegalTransition,
     InvalidInput,
     ModelUnavailable,
@@ -43,7 +44,7 @@ from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
 # The job may not be at fault, and a later retry may succeed.
-TRANSIENT_ERRORS = (NotReady, ModelUnavailable, DiskFull, DatabaseUnavailable)
+TRANSIENT_ERRORS = (NotReady, ModelUnavailable, DiskFull, DatabaseUnavailable, HelperFailed)
 
 UNEXPECTED = WhisperfleetError(
     "The service failed unexpectedly; its log has the details.", code="internal_error"

@@ -39,7 +39,7 @@ class StartedJob:
     id: str
     owner: str
     began: float  # s, on any clock
-    remaining_s: float | None = None  # audio left to transcribe, as far as it is decoded
+    remaining_s: float | None = None  # decoded audio that is not transcribed yet
 
 
 @dataclass(frozen=True, slots=True)

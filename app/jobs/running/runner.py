@@ -12,6 +12,7 @@ from app.concurrency import Wakeup
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
+    HelperFailed,
     IllegalTransition,
     ModelUnavailable,
     OutgrowsDisk,
@@ -35,6 +36,7 @@ _BACKOFF_S = (5.0, 30.0, 120.0)  # before each retry of a job; the last one repe
 # Errors that the job itself may cause, and the code of its failure if they persist.
 _POSSIBLY_AT_FAULT: dict[type[Exception], str] = {
     DiskFull: "disk_full",
+    HelperFailed: "helper_failed",
     ModelUnavailable: "model_unavailable",
 }
 
@@ -191,7 +193,7 @@ class JobRunner:
     async def _run(self, job: Job) -> None:
         self._progress.begin(job.id)
         submission = job.submission
-        with working_for(Work(submission.request_id, job.id)):
+        with working_for(Work(submission.request_id, job.id, submission.owner)):
             try:
                 with traces.job_run(job.id, submission.traceparent):
                     while not await self._executor.run(job):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from app.concurrency import spawn_shared
 from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
 from app.jobs.job import Job, Status
 
@@ -34,7 +35,7 @@ class JobCache:
         writes = self._writes
         reading = self._look_ups.get((job_id, writes))
         if reading is None:
-            reading = self._look_ups[job_id, writes] = asyncio.ensure_future(look_up(job_id))
+            reading = self._look_ups[job_id, writes] = spawn_shared(look_up(job_id))
             reading.add_done_callback(partial(self._forget_look_up, (job_id, writes)))
         job = await asyncio.shield(reading)
         if self._writes == writes:  # otherwise the job may be out of date already
@@ -52,10 +53,8 @@ class JobCache:
         """Forget a job."""
         self._jobs.pop(job_id, None)
 
-    def _forget_look_up(self, key: tuple[str, int], reading: "asyncio.Future[Job]") -> None:
+    def _forget_look_up(self, key: tuple[str, int], _: "asyncio.Future[Job]") -> None:
         del self._look_ups[key]
-        if not reading.cancelled():
-            reading.exception()  # marks it as retrieved: all who waited may be gone
 
     @contextmanager
     def writing(self, counts: "JobCounts") -> Iterator[None]:

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from app.database.tables import jobs
 from app.jobs.job import Failure, Job, JobProgress, Stage, Status, Submission
+from app.jobs.storage.retention import Retention
 from app.options import Options
 from workers.messages import SoundTrack
 
@@ -32,7 +33,7 @@ def progress_row(progress: JobProgress) -> dict[str, Any]:
     }
 
 
-def job_from_row(row: sa.Row[Any]) -> Job:
+def job_from_row(row: sa.Row[Any], retention: Retention) -> Job:
     """The job in a row of the table `jobs`."""
     # Stored options were validated on submission; a later version may have other limits.
     options = Options.model_construct(**{**_DEFAULT_OPTIONS, **row.options})
@@ -47,4 +48,5 @@ def job_from_row(row: sa.Row[Any]) -> Job:
         "failed_spans": tuple((start, end) for start, end in row.failed_spans),
         "audio_tracks": None if tracks is None else tuple(SoundTrack(**track) for track in tracks),
     }
-    return Job(**{name: getattr(row, name) for name in _OF_JOB} | converted)
+    expiry = retention.expiry(row)
+    return Job(**{name: getattr(row, name) for name in _OF_JOB} | converted | expiry)

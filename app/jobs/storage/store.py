@@ -40,6 +40,7 @@ from app.jobs.storage.published_clips import (
     publish_clips,
     read_published,
 )
+from app.jobs.storage.retention import Retention
 from app.jobs.storage.revisions import (
     ORIGINAL,
     Revision,
@@ -83,10 +84,15 @@ class Store:
     """Jobs, their events and transcripts. Raises what `Database` raises."""
 
     def __init__(
-        self, database: Database, clock: Callable[[], float] = time.time, helper: Helper | None = None
+        self,
+        database: Database,
+        clock: Callable[[], float] = time.time,
+        helper: Helper | None = None,
+        retention: Retention | None = None,
     ) -> None:
-        """`helper` packs transcripts."""
+        """`helper` packs transcripts. Without `retention`, no job expires."""
         self._database = database
+        self._retention = retention or Retention()
         self._clock = clock
         self._helper = helper or Helper()
         self._cache = JobCache()
@@ -116,7 +122,7 @@ class Store:
             await connection.execute(sa.insert(jobs).values(values))
             if submission.from_upload and submission.file is not None:
                 await mark_used(connection, submission.file, values["id"], values["created_at"])
-            job = await _get(connection, values["id"])
+            job = await self._get(connection, values["id"])
             await index_text(connection, job.number, text_words(job.submission.filename))
             await add_known_speakers(connection, job, known)
             event = await add_event(connection, job, f"job.{job.status}", self._clock())
@@ -137,13 +143,13 @@ class Store:
         return await self._cache.get(job_id, self._look_up)
 
     async def _look_up(self, job_id: str) -> Job:
-        return await self._database.query(_get, job_id)
+        return await self._database.query(self._get, job_id)
 
     async def find(self, owner: str, idempotency_key: str) -> Job | None:
         """The owner's job with an idempotency key."""
         query = sa.select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == idempotency_key)
         found = await self._database.rows(query)
-        return job_from_row(found[0]) if found else None
+        return self._job(found[0]) if found else None
 
     async def page(
         self, status: Status | None, limit: int, after: Job | None, text: str | None = None
@@ -165,7 +171,7 @@ class Store:
             if below is not None:
                 query = query.where(jobs.c.number < below)
         rows = await self._database.rows(query)
-        return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
+        return [self._job(row) for row in rows[:limit]], len(rows) > limit
 
     async def queued(self) -> list[QueuedRow]:
         """What the order of jobs depends on, of each queued job, oldest first."""
@@ -174,12 +180,18 @@ class Store:
         query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
         return [QueuedRow(*row) for row in await self._database.rows(query.order_by(jobs.c.number))]
 
-    async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:
-        """The number of jobs with one of some statuses, of one owner if `owner` is given."""
-        query = sa.select(sa.func.count()).where(jobs.c.status.in_([status.value for status in statuses]))
-        if owner is not None:
-            query = query.where(jobs.c.owner == owner)
-        return int(await self._database.scalar(query) or 0)
+    async def count(self, statuses: Collection[Status]) -> int:
+        """The number of jobs with one of some statuses."""
+        return sum((await self.count_by_owner(statuses)).values())
+
+    async def count_by_owner(self, statuses: Collection[Status]) -> dict[str, int]:
+        """The numbers of jobs with one of some statuses."""
+        query = (
+            sa.select(jobs.c.owner, sa.func.count())
+            .where(jobs.c.status.in_([status.value for status in statuses]))
+            .group_by(jobs.c.owner)
+        )
+        return dict(tuple(row) for row in await self._database.rows(query))
 
     async def recount(self, settled_after_s: float) -> None:
         """Count all jobs anew, for `counts`. `settled_after_s`: see `JobCounts.replace`."""
@@ -200,23 +212,23 @@ class Store:
     async def named(self, ids: Sequence[str]) -> list[Job]:
         """The jobs with these ids, newest first. Those that do not exist are left out."""
         query = sa.select(jobs).where(jobs.c.id.in_(ids)).order_by(jobs.c.number.desc())
-        return [job_from_row(row) for row in await self._database.rows(query)]
+        return [self._job(row) for row in await self._database.rows(query)]
 
-    async def with_status(
-        self,
-        statuses: Collection[Status],
-        finished_before: float | None = None,
-        limit: int | None = None,
-    ) -> list[Job]:
-        """All jobs with one of some statuses, oldest first, or the first `limit`.
+    async def with_status(self, statuses: Collection[Status]) -> list[Job]:
+        """All jobs with one of some statuses, oldest first."""
+        return await self._oldest(jobs.c.status.in_([status.value for status in statuses]))
 
-        `finished_before`: Unix time in s.
-        """
-        query = sa.select(jobs).where(jobs.c.status.in_([status.value for status in statuses]))
-        if finished_before is not None:
-            query = query.where(jobs.c.finished_at < finished_before)
-        query = query.order_by(jobs.c.number).limit(limit)
-        return [job_from_row(row) for row in await self._database.rows(query)]
+    async def expired(self, limit: int) -> list[Job]:
+        """The first `limit` jobs whose time is over."""
+        return await self._oldest(self._retention.expired(self._clock()), limit)
+
+    async def with_expired_recordings(self, limit: int) -> list[Job]:
+        """The first `limit` jobs that stay although the time of their recording is over."""
+        return await self._oldest(self._retention.recording_expired(self._clock()), limit)
+
+    async def _oldest(self, condition: sa.ColumnElement[bool], limit: int | None = None) -> list[Job]:
+        query = sa.select(jobs).where(condition).order_by(jobs.c.number).limit(limit)
+        return [self._job(row) for row in await self._database.rows(query)]
 
     async def files(self) -> set[str]:
         """The names of all files in the uploads folder that belong to jobs."""
@@ -242,7 +254,7 @@ class Store:
         async def change(connection: AsyncConnection, then: Then) -> Job:
             event = await drop_published(connection, job)
             await drop_voices(connection, job)
-            changed = await _change(connection, job.id, result_digest=digest, pcm=None)
+            changed = await self._change(connection, job.id, result_digest=digest, pcm=None)
             then(self._cache.put, changed)
             if event is not None:
                 then(self.on_event, job.id, event)
@@ -288,16 +300,38 @@ class Store:
         """Mark an unfinished job as cancelled. Raises IllegalTransition."""
         return await self._transition(job.id, Status.CANCELLED, {})
 
-    async def delete(self, job: Job) -> None:
-        """Delete a job with its clips, voices, events and transcript. Its unsent webhooks stay."""
+    async def delete(self, job: Job, *, only_expired: bool = False) -> bool:
+        """Delete a job with its clips, voices, events and transcript. Its unsent webhooks stay.
 
-        async def delete(connection: AsyncConnection, then: Then) -> None:
+        `only_expired`: unless somebody has corrected it meanwhile. Returns whether there was such a job.
+        """
+        condition = self._retention.expired(self._clock()) if only_expired else sa.true()
+
+        async def delete(connection: AsyncConnection, then: Then) -> bool:
             before = await _status(connection, job.id)
-            await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number))
-            then(self.counts.change, before, None)
-            then(self._cache.discard, job.id)
+            rows = await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number, condition))
+            if rows.rowcount:
+                then(self.counts.change, before, None)
+                then(self._cache.discard, job.id)
+            return bool(rows.rowcount)
 
-        await self._write(delete)
+        return await self._write(delete)
+
+    async def drop_recording(self, job: Job) -> bool:
+        """Forget the expired recording and voices of a job that stays.
+
+        Returns whether they were there, and expired.
+        """
+        is_expired = sa.and_(jobs.c.number == job.number, self._retention.recording_expired(self._clock()))
+
+        async def drop(connection: AsyncConnection, then: Then) -> bool:
+            rows = await connection.execute(sa.update(jobs).where(is_expired).values(file=None))
+            if rows.rowcount:
+                await drop_voices(connection, job)
+                then(self._cache.put, await self._get(connection, job.id))
+            return bool(rows.rowcount)
+
+        return await self._write(drop)
 
     async def update(self, job_id: str, **changes: Any) -> None:
         """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event.
@@ -306,7 +340,7 @@ class Store:
         """
 
         async def change(connection: AsyncConnection, then: Then) -> None:
-            job = await _change(connection, job_id, **changes)
+            job = await self._change(connection, job_id, **changes)
             if "filename" in changes:  # jobs without a text only
                 await index_text(connection, job.number, text_words(job.submission.filename))
             then(self._cache.put, job)  # many clients poll it: they must not all ask the database
@@ -318,7 +352,7 @@ class Store:
         """Store the packed peaks of a job, and make changes as `update` does."""
 
         async def change(connection: AsyncConnection, then: Then) -> None:
-            job = await _change(connection, job_id, **changes)
+            job = await self._change(connection, job_id, **changes)
             await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
             await connection.execute(sa.insert(peaks).values(job_number=job.number, content=content))
             then(self._cache.put, job)
@@ -346,7 +380,7 @@ class Store:
                 row = (await connection.execute(query)).one_or_none()
                 if row is None:
                     continue
-                job = job_from_row(row)
+                job = self._job(row)
                 # First, so a client that sees the progress has the text.
                 if job_id in published:
                     segments = await publish_clips(connection, job, published[job_id])
@@ -385,16 +419,17 @@ class Store:
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
         now = self._clock()
-        revision = correction.transcript.revision
-        is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == revision - 1)
-        change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(revision=revision)
+        transcript, words, changed, by_people = correction
+        is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == transcript.revision - 1)
+        values = {"revision": transcript.revision, **({"corrected_at": now} if by_people else {})}
+        change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(values)
 
         async def correct(connection: AsyncConnection, then: Then) -> Job:
             rows = (await connection.execute(change)).rowcount
-            corrected = await _get(connection, job.id)
+            corrected = await self._get(connection, job.id)
             if not rows:
                 raise _not_correctable(corrected)
-            await add_revision(connection, corrected, *correction, now)
+            await add_revision(connection, corrected, transcript, words, changed, now)
             then(self._cache.put, corrected)
             if corrected.submission.webhook_url is not None:
                 await add_webhook(connection, corrected, "job.corrected", now)
@@ -456,7 +491,7 @@ class Store:
         async def transit(connection: AsyncConnection, then: Then) -> Job:
             before = await _status(connection, job_id)
             changed = (await connection.execute(change)).rowcount
-            job = await _get(connection, job_id)
+            job = await self._get(connection, job_id)
             if not changed:
                 raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
             if status.is_terminal:
@@ -489,24 +524,26 @@ class Store:
         """See `Database.transact`. All changes of jobs go through this function."""
         return await self._database.transact(work, self._cache.writing(self.counts))
 
+    async def _change(self, connection: AsyncConnection, job_id: str, **changes: Any) -> Job:
+        """Change columns of a job. Raises UnknownJob."""
+        if changes:
+            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
+        return await self._get(connection, job_id)
 
-async def _change(connection: AsyncConnection, job_id: str, **changes: Any) -> Job:
-    """Change columns of a job. Raises UnknownJob."""
-    if changes:
-        await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
-    return await _get(connection, job_id)
+    async def _get(self, connection: AsyncConnection, job_id: str) -> Job:
+        row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
+        if row is None:
+            why = "it may have been deleted, or its time may be over"
+            raise UnknownJob(f"There is no job {job_id!r}; {why}.")
+        return self._job(row)
+
+    def _job(self, row: sa.Row[Any]) -> Job:
+        return job_from_row(row, self._retention)
 
 
 async def _status(connection: AsyncConnection, job_id: str) -> Status | None:
     status = await connection.scalar(sa.select(jobs.c.status).where(jobs.c.id == job_id))
     return None if status is None else Status(status)
-
-
-async def _get(connection: AsyncConnection, job_id: str) -> Job:
-    row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
-    if row is None:
-        raise UnknownJob(f"There is no job {job_id!r}; it may have been deleted, or its time may be over.")
-    return job_from_row(row)
 
 
 def _not_correctable(job: Job) -> WhisperfleetError:

@@ -2,18 +2,21 @@
 
 import asyncio
 import socket
-from collections.abc import Iterable, Mapping
+import ssl
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import httpcore
 import httpx
 
+from app.concurrency import in_daemon_thread
 from app.errors import InvalidInput
-from app.url_policy import check_destination, resolve
-from workers.addresses import AddressRefused, Resolver, split_url
+from app.url_policy import check_destination
+from workers.addresses import AddressRefused, Resolver, look_up, resolve, split_url
 
 PARAM = "webhook_url"
-TIMEOUT_S = 15.0  # for a POST, from the name's resolution to the status
+TIMEOUT_S = 15.0  # for a POST until its status, and before it for the name's resolution
 CONNECT_TIMEOUT_S = 5.0  # for each address
 
 
@@ -31,12 +34,12 @@ async def check_webhook_url(url: str, allow_private: bool, resolver: Resolver = 
         raise InvalidInput(str(refusal), param=PARAM, code="url_refused") from None
 
 
-class PublicBackend(httpcore.AsyncNetworkBackend):
-    """Connects to public addresses only. It connects to the addresses that it resolved and checked itself."""
+class ResolvedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to addresses that were resolved and checked, whatever the name of the host is."""
 
-    def __init__(self, inner: httpcore.AsyncNetworkBackend, resolver: Resolver) -> None:
+    def __init__(self, inner: httpcore.AsyncNetworkBackend, addresses: Sequence[str]) -> None:
         self._inner = inner
-        self._resolver = resolver
+        self._addresses = addresses
 
     async def connect_tcp(
         self,
@@ -47,12 +50,8 @@ class PublicBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """A connection. The certificate is still checked against `host`. Raises ConnectError."""
-        try:
-            addresses = await resolve(host, port, self._resolver)
-        except (AddressRefused, OSError) as error:
-            raise httpcore.ConnectError(str(error)) from error
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in addresses:
+        for address in self._addresses:
             try:
                 return await self._inner.connect_tcp(
                     address, port, CONNECT_TIMEOUT_S, local_address, socket_options
@@ -71,12 +70,27 @@ class WebhookClient:
         resolver: Resolver = socket.getaddrinfo,
         backend: httpcore.AsyncNetworkBackend | None = None,
     ) -> None:
-        inner = backend or httpcore.AnyIOBackend()
-        self._backend = inner if allow_private else PublicBackend(inner, resolver)
-        self._pool: httpcore.AsyncConnectionPool | None = None
+        self._look_up = partial(look_up if allow_private else resolve, resolver=resolver)
+        self._backend = backend or httpcore.AnyIOBackend()
+        self._ssl_context: ssl.SSLContext | None = None
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        """Send a POST and return the status, without reading the body. Raises OSError if it fails."""
+    async def resolve(self, url: str) -> tuple[str, ...]:
+        """The addresses of a receiver, checked. Raises AddressRefused and OSError.
+
+        In a thread of its own: a name whose server does not answer must not delay others.
+        """
+        host, port = split_url(url)
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                return await in_daemon_thread("resolve", partial(self._look_up, host, port))
+        except TimeoutError:
+            raise OSError(f"the address was not found within {TIMEOUT_S:.0f} s") from None
+
+    async def post(self, url: str, addresses: Sequence[str], headers: Mapping[str, str], body: bytes) -> int:
+        """Send a POST to addresses that `resolve` has just found, of which the first one that answers counts.
+
+        Returns the status, without reading the body. Raises OSError if it fails.
+        """
         parsed = httpx.URL(url)
         target = httpcore.URL(
             scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path
@@ -85,10 +99,17 @@ class WebhookClient:
             (b"host", parsed.netloc),
             *((name.encode(), text.encode()) for name, text in headers.items()),
         ]
+        pool = httpcore.AsyncConnectionPool(
+            ssl_context=await self._context(),
+            network_backend=ResolvedBackend(self._backend, addresses),
+            # A reused connection would lead to an address that was checked long ago.
+            max_keepalive_connections=0,
+        )
         try:
             async with (
                 asyncio.timeout(TIMEOUT_S),
-                (await self._connections()).stream("POST", target, headers=lines, content=body) as response,
+                pool,
+                pool.stream("POST", target, headers=lines, content=body) as response,
             ):
                 return response.status
         except TimeoutError:
@@ -96,19 +117,8 @@ class WebhookClient:
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
             raise OSError(str(error) or type(error).__name__) from error
 
-    async def _connections(self) -> httpcore.AsyncConnectionPool:
-        if self._pool is None:
+    async def _context(self) -> ssl.SSLContext:
+        if self._ssl_context is None:
             # Most services send no webhook, and need no certificates.
-            context = await asyncio.to_thread(httpx.create_ssl_context)
-            self._pool = self._pool or httpcore.AsyncConnectionPool(
-                ssl_context=context,
-                network_backend=self._backend,
-                # A reused connection would lead to an address that was checked long ago.
-                max_keepalive_connections=0,
-            )
-        return self._pool
-
-    async def close(self) -> None:
-        """Close all connections."""
-        if self._pool is not None:
-            await self._pool.aclose()
+            self._ssl_context = await asyncio.to_thread(httpx.create_ssl_context)
+        return self._ssl_context

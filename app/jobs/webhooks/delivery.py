@@ -1,7 +1,6 @@
 """Delivers the webhooks in the outbox, signed and retried as Standard Webhooks specifies."""
 
 import asyncio
-import re
 import socket
 import time
 from collections import Counter
@@ -17,16 +16,14 @@ from standardwebhooks import Webhook
 
 from app.concurrency import Wakeup
 from app.jobs.webhooks.client import WebhookClient
-from app.jobs.webhooks.outbox import Delivery, Outbox
-from workers.addresses import Resolver
+from app.jobs.webhooks.outbox import Delivery, Outbox, host_of
+from app.jobs.webhooks.places import MAX_IN_FLIGHT, Places, places_at, places_of
+from workers.addresses import AddressRefused, Resolver
 
 MINUTE, HOUR = 60.0, 3600.0
 # The delay after each failed attempt. When all are used up, the delivery is given up.
 RETRY_AFTER_S = (5.0, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 24 * HOUR)
 
-MAX_IN_FLIGHT = 8
-MAX_PER_HOST = 4  # a slow receiver must not delay all others
-_BUSY_HOST_S = 2.0  # a delivery to a busy host is postponed by so much
 _OVERDUE_POLL_S = 1.0  # while a delivery is overdue
 _OUTBOX_RETRY_S = 5.0  # after an error of the outbox
 _MAX_SLEEP_S = 60.0  # the clock may be set, and another process may write to the outbox
@@ -66,8 +63,7 @@ class Webhooks:
         self._clock = clock
         self._wakeup = Wakeup()
         self._in_flight: dict[str, asyncio.Task[None]] = {}
-        self._ended: set[str] = set()  # deliveries whose attempt ended since the outbox was last read
-        self._hosts: Counter[str] = Counter()  # of the deliveries in flight
+        self._places = Places()  # of the deliveries in flight
         self.attempts: Counter[Attempt] = Counter()  # since the start of the service
         self._task: asyncio.Task[None] | None = None
 
@@ -82,7 +78,6 @@ class Webhooks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._task = None
-        await self._client.close()
 
     def wake(self) -> None:
         """Check the outbox now."""
@@ -100,21 +95,21 @@ class Webhooks:
 
     async def _send_due(self) -> None:
         """Start the deliveries that are due, up to the limits."""
-        # An attempt may end while the outbox is read, or another is postponed: its row here is out of date.
-        self._ended.clear()
-        for delivery in await self._outbox.due(self._clock()):
-            if len(self._in_flight) >= MAX_IN_FLIGHT:
+        while len(self._in_flight) < MAX_IN_FLIGHT:
+            # Without those in flight now: an attempt that ends meanwhile would be read before its outcome.
+            due = await self._outbox.due(self._clock(), list(self._in_flight), *self._places.busy())
+            if not sum(map(self._start, due)):
                 return
-            if delivery.id in self._in_flight or delivery.id in self._ended:
-                continue
-            host = _host(delivery)
-            if self._hosts[host] >= MAX_PER_HOST:
-                await self._outbox.postpone(delivery.id, delivery.attempts, self._clock() + _BUSY_HOST_S)
-                continue
-            self._hosts[host] += 1
-            task = asyncio.create_task(self._deliver(delivery))
-            self._in_flight[delivery.id] = task
-            task.add_done_callback(partial(self._delivery_ended, delivery))
+
+    def _start(self, delivery: Delivery) -> bool:
+        """Start a delivery. Returns whether it has a place."""
+        is_full = len(self._in_flight) >= MAX_IN_FLIGHT
+        if is_full or not self._places.take(places_of(delivery.owner, delivery.host)):
+            return False
+        task = asyncio.create_task(self._deliver(delivery))
+        self._in_flight[delivery.id] = task
+        task.add_done_callback(partial(self._delivery_ended, delivery))
+        return True
 
     async def _sleep_s(self) -> float:
         """The time until the next delivery is due, in s."""
@@ -124,20 +119,18 @@ class Webhooks:
         if next_at is None:
             return _MAX_SLEEP_S
         wait_s = next_at - self._clock()
-        # Deliveries in flight are still in the outbox, and hide later ones.
+        # Deliveries in flight are still in the outbox, and so are those without a place.
         return min(wait_s, _MAX_SLEEP_S) if wait_s > 0 else _OVERDUE_POLL_S
 
     def _delivery_ended(self, delivery: Delivery, _: asyncio.Task[None]) -> None:
         del self._in_flight[delivery.id]
-        self._ended.add(delivery.id)
-        self._hosts[_host(delivery)] -= 1
-        self._hosts += Counter()  # removes hosts whose count is zero
+        self._places.release(places_of(delivery.owner, delivery.host))
         self.wake()
 
     async def _deliver(self, delivery: Delivery) -> None:
-        """Send a webhook once, and store the outcome in the outbox."""
+        """Send a webhook once, and store the outcome in the outbox. Without a place, it stays due."""
         update_outbox = await self._attempt(delivery)
-        while True:
+        while update_outbox is not None:
             try:
                 await update_outbox()
                 return
@@ -150,14 +143,26 @@ class Webhooks:
                 )
                 await asyncio.sleep(_OUTBOX_RETRY_S)
 
-    async def _attempt(self, delivery: Delivery) -> Callable[[], Awaitable[None]]:
-        """Send a webhook once. Returns the update of the outbox that stores the outcome."""
+    async def _attempt(self, delivery: Delivery) -> Callable[[], Awaitable[None]] | None:
+        """Send a webhook once. Returns the update of the outbox that stores the outcome.
+
+        None if too many are on their way to its addresses.
+        """
         try:
-            status = await self._client.post(delivery.url, self._headers(delivery), delivery.body.encode())
+            addresses = await self._client.resolve(delivery.url)
+            places = places_at(delivery.owner, addresses)
+            if not self._places.take_at_addresses((delivery.owner, delivery.host), places):
+                return None
+            try:
+                headers, body = self._headers(delivery), delivery.body.encode()
+                status = await self._client.post(delivery.url, addresses, headers, body)
+            finally:
+                self._places.release(places)
             fault = f"status {status}"
         except Exception as error:  # all of them: a delivery that stayed due would be sent again for ever
-            status, fault = None, str(error) if isinstance(error, OSError) else repr(error)
-        bound_log = log.bind(id=delivery.id, host=_host(delivery), attempt=delivery.attempts + 1)
+            is_clear = isinstance(error, OSError | AddressRefused)
+            status, fault = None, str(error) if is_clear else repr(error)
+        bound_log = log.bind(id=delivery.id, host=host_of(delivery.url), attempt=delivery.attempts + 1)
         if status is not None and 200 <= status < 300:
             bound_log.info("webhook delivered")
             self.attempts[Attempt.DELIVERED] += 1
@@ -190,8 +195,3 @@ class Webhooks:
                 delivery.id, datetime.fromtimestamp(timestamp, UTC), delivery.body
             )
         return headers
-
-
-def _host(delivery: Delivery) -> str:
-    """Identifies the receiver. Does not parse the URL: a broken one must not stop the others."""
-    return re.split("[/?#]", delivery.url.partition("//")[2], maxsplit=1)[0].lower()

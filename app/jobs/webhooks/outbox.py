@@ -1,7 +1,9 @@
 """The outbox of webhooks in the database. It outlives the process."""
 
 import json
+import re
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -23,6 +25,8 @@ class Delivery:
     url: str
     body: str  # JSON
     attempts: int  # failed so far
+    owner: str = ""  # of the job; "" also in rows of older versions
+    host: str = ""  # of the URL; "" in rows of older versions
 
 
 class Outbox:
@@ -31,11 +35,28 @@ class Outbox:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def due(self, now: float) -> list[Delivery]:
-        """Deliveries that are due at the Unix time `now` (s), earliest first; at most a batch of them."""
-        columns = (deliveries.c.id, deliveries.c.url, deliveries.c.body, deliveries.c.attempts)
-        query = sa.select(*columns).where(deliveries.c.next_at <= now).order_by(deliveries.c.next_at)
-        return [Delivery(*row) for row in await self._database.rows(query.limit(_BATCH_SIZE))]
+    async def due(
+        self,
+        now: float,
+        in_flight: Collection[str] = (),
+        owners: Collection[str] = (),
+        hosts: Collection[tuple[str, str]] = (),
+    ) -> list[Delivery]:
+        """Deliveries that are due at the Unix time `now` (s), earliest first; at most a batch of them.
+
+        Without those that are `in_flight` (ids), those of some `owners`, and those of an owner to some host
+        (`hosts`): they would hide all later ones.
+        """
+        table = deliveries.c
+        columns = (table.id, table.url, table.body, table.attempts, table.owner, table.host)
+        query = sa.select(*columns).where(
+            table.next_at <= now,
+            table.id.not_in(in_flight),
+            table.owner.not_in(owners),
+            *(sa.or_(table.owner != owner, table.host != host) for owner, host in hosts),
+        )
+        rows = await self._database.rows(query.order_by(table.next_at).limit(_BATCH_SIZE))
+        return [Delivery(*row) for row in rows]
 
     async def next_due(self) -> float | None:
         """The Unix time (s) at which the next delivery is due."""
@@ -52,6 +73,11 @@ class Outbox:
         await self._database.execute(change.values(attempts=attempts, next_at=next_at))
 
 
+def host_of(url: str) -> str:
+    """The host and port in a URL, as it names them. Does not parse it: a broken one must not stop others."""
+    return re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0].lower()
+
+
 async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float) -> None:
     """Store a webhook that announces a change of a job, made at the Unix time `at` (s). It is due at once.
 
@@ -61,6 +87,8 @@ async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: floa
     values = {
         "id": f"msg_{uuid.uuid4().hex}",
         "url": job.submission.webhook_url,
+        "owner": job.submission.owner,
+        "host": host_of(job.submission.webhook_url or ""),
         "body": json.dumps(body, ensure_ascii=False, allow_nan=False),
         "attempts": 0,
         "next_at": at,

@@ -9,7 +9,7 @@ from operator import attrgetter
 from app.transcript.corrections.diff import longest_increasing
 from app.transcript.corrections.edits import PlacedEdit, SegmentEdit, placed_edits
 from app.transcript.corrections.words import NewText, NewWords, OldText, new_words
-from app.transcript.edited import EditedSegment, clip_start, speaker_of, word_speakers
+from app.transcript.edited import EditedSegment, clip_start, speaker_of
 from app.transcript.reading.alignment import align
 from app.transcript.reading.words import ReadWord, fill_word_times
 from app.transcript.text.scripts import is_unspaced
@@ -40,7 +40,7 @@ def correct(
 
     `revision`: number of the new revision, which no other one had; `samples`: length of the recording;
     `clips`: as `with_ids` takes them. Unchanged words keep their times and probabilities. If the base has no
-    words, the correction has none. Raises `InvalidInput` for segments that are not valid.
+    words, the correction has none. Raises as `placed_edits` does.
     """
     base = tuple(base)
     placed = placed_edits(base, edits, samples)
@@ -99,7 +99,8 @@ def _new_segment(
 
 def _is_chosen(speaker: str | None, origin: Segment) -> bool:
     """Whether someone chose the speaker of a new segment: not if it is a part of one, and has its speaker."""
-    if speaker in {speaker_of(origin), *word_speakers(origin)}:
+    turns = origin.turns if isinstance(origin, EditedSegment) else ()
+    if speaker == speaker_of(origin) or any(speaker == who for _, who in turns):
         return isinstance(origin, EditedSegment) and origin.speaker_by_hand
     return speaker is not None
 

@@ -2,13 +2,39 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, TooLarge
+from app.transcript.corrections.matching import count_tokens
 from app.transcript.edited import EditedSegment
-from workers.messages import SAMPLE_RATE
+from workers.messages import SAMPLE_RATE, Segment
 
 MAX_SEGMENTS = 100_000
 
+
+class _Limit(NamedTuple):
+    """How many of something a corrected transcript may have, unless the base has more."""
+
+    what: str
+    least: int  # however short the recording is: people also describe and translate
+    per_s: int  # of the recording; several times as many as anyone speaks
+    most: int  # more than a day of talk has
+    remedy: str
+
+    def check(self, found: int, of_base: int, samples: int) -> None:
+        """Raise TooLarge if there are too many."""
+        limit = max(min(self.least + self.per_s * samples // SAMPLE_RATE, self.most), of_base)
+        if found > limit:
+            raise TooLarge(
+                f"The transcript has {found:,} {self.what}, and may have {limit:,} for "
+                f"{samples / SAMPLE_RATE:,.1f} s of sound. {self.remedy}.",
+                param="segments",
+            )
+
+
+_SEGMENTS = _Limit("segments", 2_000, 20, MAX_SEGMENTS, "Join some of them")
+_CHARS = _Limit("characters", 100_000, 100, 4_000_000, "Shorten its text")
+_WORDS = _Limit("words (in scripts without spaces: characters)", 20_000, 20, 600_000, "Shorten its text")
 _SAMPLES_PER_MS = SAMPLE_RATE // 1000
 
 
@@ -42,13 +68,9 @@ def placed_edits(
 
     Only edits that keep the times of the base may overlap: of two speakers that became one, say. `samples`:
     length of the recording. A time that is the base's, rounded to the millisecond, stays as exact as it was.
-    Raises `InvalidInput` with the first segment that is not valid.
+    Raises `InvalidInput` with the first segment that is not valid, and `TooLarge`.
     """
-    if len(edits) > MAX_SEGMENTS:
-        raise InvalidInput(
-            f"The transcript has {len(edits):,} segments, and may have {MAX_SEGMENTS:,}. Join some of them.",
-            param="segments",
-        )
+    _check_size(base, edits, samples)
     unused = {segment.id: index for index, segment in enumerate(base)}
     latest: dict[str | None, int] = {}  # by speaker: the index of the segment that ends last
     placed: list[PlacedEdit] = []
@@ -76,6 +98,16 @@ def placed_edits(
     placed.sort(key=lambda edit: edit.start)
     _separate(placed)
     return placed
+
+
+def _check_size(base: Sequence[Segment], edits: Sequence[SegmentEdit], samples: int) -> None:
+    """Raise TooLarge if the edits are more than a recording of this length may have."""
+    _SEGMENTS.check(len(edits), len(base), samples)
+    texts, old_texts = [edit.text for edit in edits], [segment.text for segment in base]
+    chars = sum(map(len, texts))
+    _CHARS.check(chars, sum(map(len, old_texts)), samples)
+    if chars > _WORDS.least:  # each word has a character: most transcripts need no closer look
+        _WORDS.check(sum(map(count_tokens, texts)), sum(map(count_tokens, old_texts)), samples)
 
 
 def _kept_times(segment: EditedSegment, edit: SegmentEdit) -> tuple[int | None, int | None]:

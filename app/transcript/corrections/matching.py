@@ -28,6 +28,11 @@ def tokens_of(text: str) -> list[str]:
     return found
 
 
+def count_tokens(text: str) -> int:
+    """How many tokens the text has."""
+    return len(_TOKEN.findall(text))
+
+
 class TokenRow:
     """The tokens of texts in a row."""
 

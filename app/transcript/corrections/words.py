@@ -101,6 +101,10 @@ class _Source:
         # Where words begin, and tokens end, in characters.
         self._begins = [] if self._is_word_by_word else _edges(word.text for word in words)
         self._ends = [] if self._is_word_by_word else _edges(tokens)
+        self._columns = (
+            -1,
+            [0],
+        )  # of the word divided last: its index, and its characters' ends
 
     def is_near(self, token: int, text: NewText) -> bool:
         """Whether the token is spoken near the time of a new text."""
@@ -117,21 +121,19 @@ class _Source:
                 word if word.text == token else Word(token, word.start, word.end, word.probability)
                 for word, token in zip(words, tokens, strict=True)
             ]
-        parts: dict[int, tuple[str, int, int]] = {}  # by word: its new text, and its first and last character
+        # By word: its new text in parts, and its first and last character.
+        parts: dict[int, tuple[list[str], int, int]] = {}
         for number, token in enumerate(tokens, start=first):
-            bare = token.lstrip()
             end = self._ends[number + 1]
-            begin = end - len(bare)
-            text = token[: len(token) - len(bare)]
-            index = self._word_at(begin)
+            zero, begin = end - len(token), end - len(token.lstrip())
+            at, index = zero, self._word_at(begin)
             while begin < end:
                 stop = min(self._begins[index + 1], end)
-                text += bare[: stop - begin]
-                bare = bare[stop - begin :]
-                before = parts.get(index, ("", begin, stop))
-                parts[index] = (before[0] + text, before[1], stop)
-                text, begin, index = "", stop, index + 1
-        return [self._part(index, *part) for index, part in parts.items()]
+                texts, start, _ = parts.get(index, ([], begin, stop))
+                texts.append(token[at - zero : stop - zero])
+                parts[index] = texts, start, stop
+                at, begin, index = stop, stop, index + 1
+        return [self._part(index, "".join(texts), *span) for index, (texts, *span) in parts.items()]
 
     def _word_at(self, char: int) -> int:
         """The index of the word that has this character of the text."""
@@ -143,9 +145,12 @@ class _Source:
         lead = len(word.text) - len(word.text.lstrip())
         bare = word.text.strip()
         begin, end = first - self._begins[index] - lead, last - self._begins[index] - lead
-        length, columns = word.end - word.start, max(width(bare), 1)
-        start = word.start + length * width(bare[: max(begin, 0)]) // columns
-        stop = word.start + length * width(bare[:end]) // columns if end < len(bare) else word.end
+        if self._columns[0] != index:
+            self._columns = index, list(accumulate(map(width, bare), initial=0))
+        edges = self._columns[1]
+        length, columns = word.end - word.start, max(edges[-1], 1)
+        start = word.start + length * edges[min(max(begin, 0), len(bare))] // columns
+        stop = word.start + length * edges[end] // columns if end < len(bare) else word.end
         return Word(text, start, stop, word.probability)
 
 
@@ -155,13 +160,12 @@ def _edges(texts: Iterable[str]) -> list[int]:
 
 def _written(tokens: Sequence[str]) -> list[str]:
     """New tokens as words. Characters that no line may separate are one word."""
-    words: list[str] = []
-    for token in tokens:
-        if words and not token[0].isspace() and not may_break_between(words[-1][-1], token[0]):
-            words[-1] += token
-        else:
-            words.append(token)
-    return words
+    begins = [
+        at
+        for at, token in enumerate(tokens)
+        if not at or token[0].isspace() or may_break_between(tokens[at - 1][-1], token[0])
+    ]
+    return ["".join(tokens[first:last]) for first, last in pairwise([*begins, len(tokens)])]
 
 
 def _timed(words: Sequence[Word | str], start: int, end: int) -> tuple[Word, ...]:

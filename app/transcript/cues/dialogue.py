@@ -1,10 +1,10 @@
 """The lines of cues, in which people may speak one after the other, or at once. Pure.
 
 Each speaker's passages are split into cues by themselves, and these are put in order by their start. Then two
-cues that follow each other become one of two lines, a line for each speaker, if each fits its line, both fit
-the longest time, and it is better than two: always if they overlap in time, otherwise if one of them would
-flash by. Cues that overlap for long are split into cues of one line first. A cue that overlaps the one before
-it, and cannot join it, waits for its end (`timing`).
+cues that follow each other are merged into a single one with a line for each speaker, if each fits its line,
+both fit the longest time, and one is better than two: always if they overlap in time, otherwise if one of
+them would be too short to read. Cues that overlap for long are split into cues of one line first. A cue that
+overlaps the one before it, and cannot join it, waits for its end (`timing`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from workers.messages import SAMPLE_RATE
 
 # On the scale of `split`.
 _TWO_SPEAKERS = 70  # for a cue in which two people speak, as for the end of a sentence inside one
-_AT_ONCE = 1000  # for a cue that must wait for a second, in proportion
+_DELAY = 1000  # for each second that a cue starts later than its speech
 
 # Who speaks longer than this while somebody else does gets cues of one line, so that both are read in time.
 _LONG_OVERLAP = 6 * SAMPLE_RATE // 5  # samples
@@ -201,12 +201,15 @@ class _Dialogue:
         return replace(self._style, max_line_chars=max(columns - by, columns // 2))
 
     def _cost(self, run: Sequence[CueUnits], begin: int, end: int) -> int:
-        """The cost of one cue for those from `begin` to `end`."""
+        """The cost of one cue for those from `begin` to `end`.
+
+        It starts `wait` late, after the cue before it, and may last until `latest`.
+        """
         spoken = max(cue[-1].end for cue in run[begin:end])
         latest = max(run[end][0].start - self._style.min_gap, spoken) if end < len(run) else spoken + LINGER
         start = run[begin][0].start
         wait = max(run[begin - 1][-1].end - start, 0) if begin else 0
-        cost = CUE_COST + _TWO_SPEAKERS * (end - begin - 1) + _AT_ONCE * wait // SAMPLE_RATE
+        cost = CUE_COST + _TWO_SPEAKERS * (end - begin - 1) + _DELAY * wait // SAMPLE_RATE
         return cost + cost_of_shortness(latest - start - wait)
 
 

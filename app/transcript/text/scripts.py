@@ -62,6 +62,20 @@ def may_break_between(before: str, after: str) -> bool:
     return unicodedata.category(after)[0] != "M"
 
 
+MOST_MARKS = 30  # on a character: no language has more (UAX #15, 13)
+
+
+def with_few_marks(text: str) -> str:
+    """The text with at most `MOST_MARKS` combining marks in a row: to sort more takes far too long."""
+    marks = re.escape("".join(char for char in set(text) if not char.isascii() and _is_mark(char)))
+    return re.sub(f"([{marks}]{{{MOST_MARKS}}})[{marks}]+", r"\1", text) if marks else text
+
+
+def _is_mark(char: str) -> bool:
+    """Whether the character, or the first of those that it stands for, combines with the one before it."""
+    return unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0
+
+
 _INVISIBLE = {"Mn", "Me", "Cf", "Cc"}  # marks on the character before, format and control characters
 
 

@@ -67,11 +67,16 @@ function timeText(seconds) {
   return t(`time.${unit}`, values);
 }
 
-/** When it was submitted, its length and its language. @param {Job} job */
+/** When it was submitted, its length and its language, and when what of it is deleted. @param {Job} job */
 export function factsOf(job) {
   const facts = [shortDateTime(job.created_at, language.value)];
   if (job.duration) facts.push(clock(job.duration));
   if (job.language) facts.push(languageName(job.language));
+  const until = job.expires_at ?? job.audio_expires_at;
+  if (until)
+    facts.push(
+      t(job.expires_at ? "job.until" : "job.audioUntil", { time: shortDateTime(until, language.value) }),
+    );
   return facts;
 }
 

@@ -4,7 +4,7 @@ import { ApiError, requestJson } from "../core/api.js";
 import { follow, sleep } from "../core/events.js";
 import { t } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
-import { batch, computed, signal } from "../vendor/ui.js";
+import { batch, computed, effect, signal } from "../vendor/ui.js";
 import { keepDraft } from "./drafts_keeper.js";
 import { createSaving } from "./saving.js";
 import { fetchSegments, patiently } from "./saving_request.js";
@@ -49,10 +49,20 @@ export function openSession(id) {
   const drafts = keepDraft(id, document, saving);
   const editable = computed(() => !!job.value && EDITABLE.has(job.value.status) && !error.value);
   const stopWatching = watchPage(saving, drafts);
+  const stopReloading = effect(() => {
+    const revision = saving.version.revision.value;
+    if (!job.peek()?.finished_at || revision === job.peek()?.revision) return;
+    // A correction changes when the service deletes what.
+    requestJson(`/v1/jobs/${id}`, { signal: ending.signal, cache: "no-store" }).then(
+      (content) => (job.value = content),
+      () => {}, // the times are those of before, until the next correction
+    );
+  });
 
   function close() {
     ending.abort();
     stopWatching();
+    stopReloading();
     drafts.close();
     leaving.set(id, saving.close().then(drafts.write));
   }

@@ -44,6 +44,8 @@
  * @property {{message: string, code: string | null} | null} error
  * @property {{start: number, end: number}[]} failed_spans
  * @property {number} revision 0: the transcript is the original.
+ * @property {string | null} expires_at null: it stays, or is not done.
+ * @property {string | null} audio_expires_at The same for the recording.
  */
 
 /** @param {Job} job */

@@ -10,6 +10,7 @@ const texts = {
   "error.unreachable": "Der Dienst ist nicht erreichbar. Läuft er, und steht die Verbindung?",
   "error.status": "Der Server antwortete mit Status {status}. Später noch einmal versuchen.",
   "error.known": {
+    audio_not_kept: "Der Dienst hat die Aufnahme nicht mehr. Text und Wellenform bleiben.",
     audio_too_long: "Die Aufnahme ist länger, als der Dienst annimmt. Sie in Teilen senden.",
     audio_too_short: "Die Aufnahme ist kürzer als 0,1 s. Eine längere senden.",
     broken_file:
@@ -24,7 +25,7 @@ const texts = {
     job_not_found: "Dieses Transkript gibt es nicht. Vielleicht wurde es gelöscht.",
     model_not_found: "Dieses Modell gibt es hier nicht. In den Optionen ein anderes wählen.",
     no_voices:
-      "Stimmen lassen sich nur in Aufnahmen vergleichen, die mit der Option „Wer spricht“ hinzugefügt wurden.",
+      "Stimmen lassen sich nur in Aufnahmen vergleichen, die mit der Option „Wer spricht“ hinzugefügt wurden, bis sie gelöscht werden.",
     no_audio_track: "Die Datei hat keinen Ton. Eine Aufnahme mit Ton senden.",
     not_audio:
       "Die Datei ist keine Aufnahme. Eine Audio- oder Videodatei senden, zum Beispiel MP3, WAV oder MP4.",
@@ -391,6 +392,8 @@ const texts = {
   "header.more": "Mehr",
   "header.partial": "Ein Teil der Aufnahme ließ sich nicht transkribieren. Diese Zeiten fehlen:",
   "header.demo": "Demo-Modell",
+  "job.until": "bleibt bis {time}",
+  "job.audioUntil": "Aufnahme bleibt bis {time}",
   "header.failed": "Diese Aufnahme ließ sich nicht transkribieren.",
   "revisions.title": "Versionen",
   "revisions.open": "Versionen",

@@ -10,7 +10,9 @@ export default {
   "error.status": "The server answered with status {status}. Try again later.",
   "error.known": {
     // by code; the service itself speaks English, of its API
-    no_voices: "Voices can be compared only in recordings that were added with the option “Who speaks”.",
+    audio_not_kept: "The service no longer has the recording. Text and waveform stay.",
+    no_voices:
+      "Voices can be compared only in recordings that were added with the option “Who speaks”, until they are deleted.",
   },
 
   // Frame
@@ -366,6 +368,8 @@ export default {
   "header.more": "More",
   "header.partial": "Some of the recording could not be transcribed. These times are missing:",
   "header.demo": "Demo model",
+  "job.until": "kept until {time}",
+  "job.audioUntil": "recording kept until {time}",
   "header.failed": "This recording could not be transcribed.",
   "revisions.title": "Revisions",
   "revisions.open": "Revisions",

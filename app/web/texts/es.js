@@ -10,6 +10,7 @@ const texts = {
   "error.unreachable": "No se puede acceder al servicio. Comprueba que funciona y que hay conexión.",
   "error.status": "El servidor respondió con el estado {status}. Inténtalo más tarde.",
   "error.known": {
+    audio_not_kept: "El servicio ya no tiene la grabación. El texto y la forma de onda se conservan.",
     audio_too_long: "La grabación es más larga de lo que admite el servicio. Envíala por partes.",
     audio_too_short: "La grabación dura menos de 0,1 s. Envía una más larga.",
     broken_file: "El archivo está dañado o incompleto. Comprueba que se reproduce o conviértelo a MP3.",
@@ -23,7 +24,8 @@ const texts = {
     invalid_api_key: "Falta la clave de API o no es correcta. Vuelve a intentarlo e introdúcela.",
     job_not_found: "Esta transcripción no existe. Puede que se haya eliminado.",
     model_not_found: "Este modelo no existe aquí. Elige otro en las opciones.",
-    no_voices: "Las voces solo se pueden comparar en grabaciones añadidas con la opción «Quién habla».",
+    no_voices:
+      "Las voces solo se pueden comparar en grabaciones añadidas con la opción «Quién habla», hasta que se borran.",
     no_audio_track: "El archivo no tiene sonido. Envía una grabación con sonido.",
     not_audio: "El archivo no es una grabación. Envía audio o vídeo, por ejemplo MP3, WAV o MP4.",
     queue_full: "El servicio está ocupado. Inténtalo más tarde.",
@@ -385,6 +387,8 @@ const texts = {
   "header.more": "Más",
   "header.partial": "No se pudo transcribir una parte de la grabación. Faltan estos tiempos:",
   "header.demo": "Modelo de demostración",
+  "job.until": "se guarda hasta {time}",
+  "job.audioUntil": "grabación guardada hasta {time}",
   "header.failed": "No se pudo transcribir esta grabación.",
   "revisions.title": "Revisiones",
   "revisions.open": "Revisiones",

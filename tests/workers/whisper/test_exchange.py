@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ DATA = Path(__file__).parents[2] / "data"
 def empty(demo: WorkerInfo) -> Iterator[None]:
     yield
     while whisper._ahead is not None:
-        with suppress(RuntimeError):
-            whisper.exchange(None)
+        whisper.exchange(None)
 
 
 def window(name: str, model: str = "demo") -> Window:
@@ -55,7 +53,7 @@ def test_features_are_computed_while_the_batch_before_is_decoded(monkeypatch: py
     monkeypatch.setattr(LoadedModel, "decode", decode_later)
     assert whisper.exchange([window("short00")]) is None
     results = whisper.exchange([window("short01")])
-    assert results is not None
+    assert isinstance(results, list)
     assert len(results) == 1
     prepared.release()  # none follows the second batch
     assert whisper.exchange(None) is not None
@@ -65,6 +63,7 @@ def test_an_error_belongs_to_its_own_batch() -> None:
     first, lost, last = [window("short00")], [window("short01", "other")], [window("short02")]
     assert whisper.exchange(first) is None
     assert whisper.exchange(lost) == whisper.decode(first)
-    with pytest.raises(RuntimeError, match="'other' is not loaded"):
-        whisper.exchange(last)
+    error = whisper.exchange(last)
+    assert isinstance(error, RuntimeError)
+    assert "'other' is not loaded" in str(error)
     assert whisper.exchange(None) == whisper.decode(last)

@@ -1,25 +1,36 @@
-"""Stand-ins for scores that are not finite."""
+"""Stand-ins for scores that are not finite, and the digits of others."""
 
 import math
 
 import pytest
 
 from workers.messages import LOWEST_LOGPROB
-from workers.whisper.results import finite_logprob, finite_probability, rank_languages
+from workers.whisper.results import logprob_score, probability_score, rank_languages
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
 def test_a_score_that_is_not_finite_becomes_the_lowest(value: float) -> None:
-    assert finite_logprob(value) == LOWEST_LOGPROB
-    assert finite_probability(value) == 0
+    assert logprob_score(value) == LOWEST_LOGPROB
+    assert probability_score(value) == 0
 
 
 def test_other_scores_stay() -> None:
-    assert (finite_logprob(-0.25), finite_probability(0.75)) == (-0.25, 0.75)
+    assert (logprob_score(-0.25), probability_score(0.75)) == (-0.25, 0.75)
 
 
 def test_languages_without_a_probability_come_last() -> None:
     probs = [("de", math.nan), ("en", 0.2), ("es", 0.7), ("fr", 0.2)]
     assert rank_languages(probs) == (("es", 0.7), ("en", 0.2), ("fr", 0.2), ("de", 0.0))
+
+
+def test_last_digits_are_dropped() -> None:
+    assert logprob_score(-0.99999998) == logprob_score(-1.00000002) == -1.0
+    assert probability_score(0.60000001) == probability_score(0.59999999) == 0.6
+    assert str(logprob_score(-1e-9)) == "0.0"
+
+
+def test_the_last_digit_chooses_no_language() -> None:
+    ranked = {rank_languages([("es", 0.3 + noise), ("de", 0.3)]) for noise in (-1e-7, 0, 1e-7)}
+    assert ranked == {(("de", 0.3), ("es", 0.3))}

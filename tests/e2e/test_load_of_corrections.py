@@ -1,0 +1,173 @@
+"""Corrections that are too large, or made to cost much, and receivers of webhooks that never answer."""
+
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from app.transcription.helper import NICENESS
+from tests.e2e.burden import burden
+from tests.e2e.fixtures import Commands
+from tests.e2e.running import ONE_SIMULATED, Server, wait_for
+from tests.e2e.test_jobs import SECRET, Receiver
+
+pytestmark = pytest.mark.timeout(300)
+
+REFUSED = {400, 413, 429}
+AT_ONCE_S = 5.0  # a webhook that nothing delays, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def server(module_commands: Commands) -> Server:
+    webhooks = {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
+    return module_commands.ready(**ONE_SIMULATED, **webhooks)
+
+
+def job_of(server: Server, recording: Path, **fields: Any) -> str:
+    """A job that has succeeded, of 3.5 s of sound."""
+    return str(server.finished(server.submit(recording, **fields)["id"])["id"])
+
+
+def put(server: Server, job: str, body: bytes) -> int:
+    headers = {"If-Match": "*", "Content-Type": "application/json"}
+    with httpx.Client(trust_env=False, verify=False, timeout=240) as client:
+        url = f"{server.url}/v1/jobs/{job}/segments"
+        return client.put(url, content=body, headers=headers).status_code
+
+
+def correct(server: Server, job: str, *texts: str, speaker: str | None = None) -> int:
+    """Give the transcript other texts: segments of a millisecond each."""
+    entries = [
+        {"start": at / 1000, "end": (at + 1) / 1000, "text": text, "speaker": speaker}
+        for at, text in enumerate(texts)
+    ]
+    return put(server, job, json.dumps({"segments": entries}, ensure_ascii=False).encode())
+
+
+def attacks(size: int) -> dict[str, bytes]:
+    """Bodies of about `size` bytes that are no corrections, or far too long ones."""
+
+    def segments(text: str, **fields: Any) -> bytes:
+        entry = {"start": 0, "end": 1, "text": text, **fields}
+        entries = [entry] * (size // len(json.dumps(entry)) + 1)
+        return json.dumps({"segments": entries}, ensure_ascii=False).encode()
+
+    return {
+        "words": segments("a " * 4900),
+        "names": segments("a " * 4900, speaker="S" * 100),
+        "characters": segments("漢" * 9900),
+        "one word": segments("。" * 9900),
+        "marks": segments("กุ่" + "ุ่" * 4900),
+        "segments": segments("a"),
+        "numbers": b'{"segments":[' + b"1," * (size // 2) + b"1]}",
+        "objects": b'{"segments":[' + b'{"a":1},' * (size // 8) + b"1]}",
+        "fields": b"{" + b",".join(b'"%d":1' % number for number in range(size // 10)) + b"}",
+        "depth": b"[" * size,
+        "digits": b'{"revision":' + b"9" * size + b"}",
+    }
+
+
+def test_corrections_that_are_too_much_are_refused(server, shorts):
+    job = job_of(server, shorts[0])
+    for name, body in attacks(300_000).items():
+        assert put(server, job, body) in REFUSED, name
+    fields = b"{" + b",".join(b'"%d":1' % number for number in range(90_000)) + b"}"
+    headers = {"If-Match": "*", "Content-Type": "application/json"}
+    answer = server.client.post(f"/v1/jobs/{job}/speakers", content=fields, headers=headers)
+    assert answer.status_code == 400, answer.text
+    assert correct(server, job, "The captain writes.") == 200
+    assert server.result(job).count("The captain writes.") == 1
+
+
+@pytest.mark.soak
+def test_many_large_corrections_at_once(server, shorts):
+    """All that 3.5 s of sound may have, and far more than that, while others are answered at once."""
+    job = job_of(server, shorts[0])
+    largest = ["a " * 4900] * 4
+    bodies = list(attacks(5_000_000).items())
+    with burden(server, memory_mib=300, disk_mib=150), ThreadPoolExecutor(10) as clients:
+        began = time.monotonic()
+        answers = [*clients.map(lambda attack: put(server, job, attack[1]), bodies * 3)]
+        assert set(answers) <= REFUSED, answers
+        print(f"{len(answers)} attacks of 5 MB were refused in {time.monotonic() - began:.0f} s")
+        began = time.monotonic()
+        answers = [*clients.map(lambda at: correct(server, job, *largest, speaker=f"S{at}"), range(10))]
+        assert set(answers) <= {200, 429}, answers
+        print(f"{len(answers)} of the largest corrections took {time.monotonic() - began:.0f} s")
+        began = time.monotonic()
+        forms = ("srt", "vtt", "ass", "verbose_json") * 2
+        assert all(clients.map(lambda form: server.result(job, form), forms))
+        print(f"{len(forms)} results took {time.monotonic() - began:.0f} s")
+    assert correct(server, job, "The captain writes.") == 200
+
+
+def helpers(server: Server) -> list[psutil.Process]:
+    main, found = psutil.Process(server.pid), []
+    for child in main.children():
+        with suppress(psutil.Error):
+            if child.nice() == main.nice() + NICENESS:
+                found.append(child)
+    return found
+
+
+@pytest.mark.soak
+def test_corrections_whose_process_is_killed_or_stalls(server, shorts):
+    """A kill costs nothing; what kills every process, or does not end, gets an error; the server goes on."""
+    job = job_of(server, shorts[0])
+    largest = ["a " * 4900] * 4
+    with burden(server, memory_mib=300, disk_mib=150), ThreadPoolExecutor(1) as client:
+        call = client.submit(correct, server, job, *largest)
+        [helper] = wait_for(lambda: helpers(server))
+        helper.kill()
+        assert call.result() == 200
+        call = client.submit(correct, server, job, *largest, "More.")
+        while not call.done():
+            for helper in helpers(server):
+                with suppress(psutil.Error):
+                    helper.kill()
+            time.sleep(0.05)
+        assert call.result() == 503
+        assert correct(server, job, *largest, "Again.") == 200
+        [helper] = helpers(server)
+        helper.send_signal(signal.SIGSTOP)
+        assert correct(server, job, *largest, "It stalls.") == 503
+        assert correct(server, job, *largest, "It does not.") == 200
+    assert server.process.poll() is None
+
+
+@contextmanager
+def silent_receiver() -> Iterator[int]:
+    """The port of a receiver on 127.0.0.1 that takes connections, and never answers."""
+    with closing(socket.create_server(("127.0.0.1", 0), backlog=100)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.soak)])
+def test_silent_receivers_delay_no_webhook(server, shorts, count):
+    """Under two names, with the fast one's deliveries behind all of theirs."""
+    receiver = Receiver(refused=0, address="127.0.0.2")
+    try:
+        with silent_receiver() as port:
+            slow = [
+                job_of(server, shorts[0], webhook_url=f"http://{name}:{port}/")
+                for name in ("localhost", "127.0.0.1")
+            ]
+            fast = job_of(server, shorts[0], webhook_url=receiver.url)
+            wait_for(lambda: len(receiver.messages) == 1, AT_ONCE_S)
+            with burden(server, memory_mib=100, disk_mib=50) if count > 10 else nullcontext():
+                for number in range(count):
+                    assert {correct(server, job, f"Text {number}.") for job in slow} == {200}
+                for number in range(10):
+                    assert correct(server, fast, f"Text {number}.") == 200
+                    wait_for(lambda: len(receiver.messages) == number + 2, AT_ONCE_S)  # noqa: B023
+    finally:
+        receiver.close()

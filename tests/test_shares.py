@@ -1,0 +1,120 @@
+"""How owners share places: one alone has all, several have equal parts, and none is starved."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import QueueFull
+from app.limits import WAITING_S, Limit, Limits, Shares, share
+from app.settings import Settings
+from tests.event_loop import Clock
+
+OWNERS = "abcd"
+
+
+def limit(total: int, guaranteed: int = 1, per_key: int | None = None) -> Limit:
+    return Limit(total, "A_SETTING", "things are under way", guaranteed, per_key, "A_KEY_SETTING")
+
+
+class Places:
+    """The places of a limit, and who holds them."""
+
+    def __init__(self, limit: Limit) -> None:
+        self.clock = Clock(100.0)
+        self.shares = Shares(limit, self.clock)
+        self.held = Counter[str]()
+
+    def take(self, owner: str, count: int = 1) -> int:
+        """Ask for places. Returns how many were granted."""
+        granted = 0
+        for _ in range(count):
+            try:
+                self.shares.check(owner, self.held)
+            except QueueFull:
+                continue
+            self.held[owner] += 1
+            granted += 1
+        return granted
+
+    def end(self, owner: str, count: int = 1) -> None:
+        self.held[owner] -= count
+
+
+def test_an_owner_who_is_alone_has_all() -> None:
+    assert Places(limit(100)).take("a", 120) == 100
+
+
+def test_a_share_shrinks_as_requests_end() -> None:
+    places = Places(limit(100, guaranteed=10))
+    places.take("a", 100)
+    assert places.take("b", 60) == 10, "what is guaranteed, on top of the total"
+    for _ in range(90):
+        places.end("a")
+        assert not places.take("a") or places.held["a"] <= 50
+        places.take("b")
+    assert places.held == {"a": 50, "b": 50}
+
+
+def test_an_owner_that_was_refused_counts_for_some_seconds() -> None:
+    places = Places(limit(10))
+    places.take("a", 10)
+    assert places.take("b", 2) == 1
+    places.end("b")
+    places.end("a", 3)
+    assert not places.take("a"), "the other will ask again"
+    places.clock.now += WAITING_S
+    assert places.take("a", 5) == 3
+
+
+def test_a_limit_of_a_key_is_never_exceeded() -> None:
+    places = Places(limit(100, guaranteed=10, per_key=2))
+    assert places.take("a", 3) == 2
+    with pytest.raises(QueueFull, match=r"2 of your things .* one API key may have 2 \(A_KEY_SETTING"):
+        places.shares.check("a", places.held)
+
+
+def test_a_link_has_what_is_guaranteed() -> None:
+    limit(100, guaranteed=10).check_link(9)
+    with pytest.raises(QueueFull, match="one link may have 10"):
+        limit(100, guaranteed=10).check_link(10)
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 3),
+    st.lists(st.tuples(st.sampled_from(OWNERS), st.booleans(), st.floats(0, 20)), max_size=80),
+)
+def test_no_owner_starves_and_none_grows_beyond_its_share(
+    total: int, guaranteed: int, steps: list[tuple[str, bool, float]]
+) -> None:
+    guaranteed = min(guaranteed, total)
+    places = Places(limit(total, guaranteed))
+    for owner, ends, passed_s in steps:
+        places.clock.now += passed_s
+        if ends:
+            places.end(owner, min(1, places.held[owner]))
+            continue
+        own = places.held[owner]
+        active = sum(count > 0 for other, count in places.held.items() if other != owner) + 1
+        granted = places.take(owner)
+        assert granted or own >= guaranteed, "no owner below its guarantee is refused"
+        assert not granted or own < max(guaranteed, total // active), "none grows beyond its share"
+        assert places.held.total() <= total + (len(OWNERS) - 1) * guaranteed
+    for other in OWNERS:
+        places.end(other, places.held[other])
+    places.clock.now += WAITING_S
+    assert places.take(OWNERS[0], total + 1) == total, "one alone has all"
+
+
+def test_shares_are_equal() -> None:
+    assert share(100, "a", {"a": 3, "b": 1}) == 50
+    assert share(100, "a", {"b": 100}, waiting=["c", "b"]) == 33
+    assert share(100, "a", {"a": 100, "b": 0}) == 100
+
+
+@pytest.mark.parametrize(("keys", "guaranteed"), [(1, 10), (10, 10), (50, 2), (200, 1)])
+def test_what_is_guaranteed_at_most_doubles_a_limit(keys: int, guaranteed: int) -> None:
+    settings = Settings(api_keys=tuple(f"sk-{number}" for number in range(keys)), _env_file=None)
+    assert Limits(settings).uploads.guaranteed == guaranteed
