@@ -215,8 +215,10 @@ def long_lines():
 
 
 @pytest.fixture(scope="module")
-def long_job(site, talk, long_lines):
-    return with_lines(site, talk.path, long_lines, 0.02)
+def long_job(site, talk):
+    """3,000 segments, as much text as a correction of a minute may have."""
+    lines = [f"Line {number} " + ("short." if number % 5 else "of rows. " * 10) for number in range(3000)]
+    return with_lines(site, talk.path, lines, 0.02)
 
 
 def renderer_pss_mb(page):
