@@ -110,7 +110,7 @@ async def _transcribe_here(
     settings = load_settings(log_level="warning", **overrides)
     configure_logs(settings)
     plan = make_plan(settings)  # CUDA's compiled code stays in the usual data folder
-    ModelCatalogue(plan.models[0], idle_s=0).resolve("", options.task)
+    ModelCatalogue(plan.models[0], idle_s=0).resolve("", options.task, options.language)
     check_compute_type(plan)
     settings, plan = await _with_model(settings, plan)
     with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:

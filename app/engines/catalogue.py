@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.engines.model_files import DEMO, ModelFiles, can_translate, find
+from app.engines.model_files import DEMO, ModelFiles, can_translate, find, is_english_only
 from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from app.languages import language_name
 from workers.messages import LoadOptions
 
+_ENGLISH = ("en",)
 DEFAULT_MODEL_ALIAS = "whisper-1"  # OpenAI's name for its model: many clients send it unasked
 
 
@@ -63,6 +64,9 @@ class ModelCatalogue:
         default_factory=dict
     )  # of models that were loaded; ISO 639-1
     notes: dict[str, str] = field(default_factory=dict)  # what a model's results lack, and why
+    _abilities: dict[str, tuple[bool, bool]] = field(
+        default_factory=dict
+    )  # whether a model knows English alone, and whether it can translate
     _locating: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     @property
@@ -81,10 +85,11 @@ class ModelCatalogue:
         meant = {alias: model or self.default for alias, model in self.aliases.items()}
         return states | {alias: states[model] for alias, model in meant.items() if model in states}
 
-    def resolve(self, name: str, task: str = "transcribe") -> str:
+    def resolve(self, name: str, task: str = "transcribe", language: str | None = None) -> str:
         """The model that a request means by `name`, a model's or an alias; the default one if that is empty.
 
-        Raises UnknownModel, and InvalidInput if the model cannot do the task.
+        Raises UnknownModel, and InvalidInput if the model cannot do the task, or does not know the language
+        (ISO 639-1).
         """
         name = self.aliases.get(name, name)
         if name in ("", DEFAULT_MODEL_ALIAS):
@@ -96,13 +101,31 @@ class ModelCatalogue:
                 param="model",
                 code="model_not_found",
             )
-        if task == "translate" and not can_translate(name):
+        self.check(name, task, language)
+        return name
+
+    def check(self, model: str, task: str, language: str | None) -> None:
+        """Raise InvalidInput if the model cannot do the task, or does not know the language (ISO 639-1).
+
+        Of a model that was not loaded, only its files or its name tell: it knows all languages, or English.
+        """
+        if model not in self._abilities:
+            self._abilities[model] = (is_english_only(model), can_translate(model))
+        english_only, translates = self._abilities[model]
+        known = self.languages.get(model) or (_ENGLISH if english_only else ())
+        reason = ": it knows English alone" if known == _ENGLISH else ""
+        if task == "translate" and (reason or not translates):
             raise InvalidInput(
-                f"The model {name!r} cannot translate. Name one that can, such as large-v3: the service "
-                "offers it when it is started with WHISPER_MODELS=large-v3.",
+                f"The model {model!r} cannot translate{reason}. Name one that can, such as large-v3: the "
+                "service offers it when it is started with WHISPER_MODELS=large-v3.",
                 param="model",
             )
-        return name
+        if known and language and language not in known:
+            raise InvalidInput(
+                f"The model {model!r} does not know {language_name(language)}{reason}. Name another model, "
+                "or leave the language out to have it detected.",
+                param="language",
+            )
 
     async def locate(self, model: str, load_options: Callable[[ModelFiles], LoadOptions]) -> None:
         """Make sure that a model's files are on this machine; downloads them if necessary.
@@ -114,13 +137,4 @@ class ModelCatalogue:
         async with self._locating[model]:
             if model not in self.options:
                 self.options[model] = load_options(await find(model))
-
-    def check_language(self, model: str, language: str | None) -> None:
-        """Raise InvalidInput if the model does not know the language; passes before it was loaded."""
-        known = self.languages.get(model)
-        if known and language and language not in known:
-            raise InvalidInput(
-                f"The model {model!r} does not know {language_name(language)}. Name another, or "
-                "leave the language out to have it detected.",
-                param="language",
-            )
+                self._abilities.pop(model, None)  # its files tell more than its name

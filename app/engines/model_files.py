@@ -12,10 +12,12 @@ from app.concurrency import in_daemon_thread
 from app.engines.model_download import Report, cached_folder, download
 from app.errors import InvalidSetting
 from workers.messages import FULL_CONTEXT_S
+from workers.whisper.model_check import read_shape
 
 DEMO = "demo"
 DEMO_PATH = Path(__file__).parents[2] / "workers" / "demo_model"
 AUTO = {"cuda": "large-v3-turbo", "cpu": "small"}
+_MULTILINGUAL_TOKENS = 51_865  # as CTranslate2 tells them from English-only models, which have one less
 _USUAL_MIN_CONTEXT_S = 10.0  # real models repeat themselves, or lose words, with less
 
 # Sizes and the repositories that hold them in CTranslate2 format, as faster-whisper names them.
@@ -66,8 +68,25 @@ def is_hub_id(name: str) -> bool:
 
 def can_translate(name: str) -> bool:
     """Whether a model was trained to translate. Turbo, distilled and English-only models were not."""
-    lowered = name.lower()
-    return not ("turbo" in lowered or "distil" in lowered or lowered.endswith(".en"))
+    own = _own_name(name)
+    return not ("turbo" in own or "distil" in own or is_english_only(name))
+
+
+def is_english_only(name: str) -> bool:
+    """Whether a model knows English alone: by its vocabulary if its files are here, else by its name.
+
+    Reads the start of `model.bin`.
+    """
+    folder = local_folder(name)
+    shape = read_shape(folder / "model.bin") if folder else None
+    if shape is not None:
+        return shape.vocabulary < _MULTILINGUAL_TOKENS
+    return re.search(r"\.en\b", _own_name(name)) is not None
+
+
+def _own_name(name: str) -> str:
+    """The last component of a model's name, which may be a path: `tiny.en` of `/models/tiny.en/`."""
+    return Path(name).name.lower()
 
 
 def min_context_s(folder: Path) -> float:

@@ -6,7 +6,7 @@ from itertools import chain, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from app.speakers.voices import Embeddings
+from app.speakers.voices import NEAR, Embeddings, NearWindows
 from workers.messages import SAMPLE_RATE, Span
 
 # Two clusters are one speaker if `distance - _WORTH * alternation` is below this, or a little above it if one
@@ -18,6 +18,12 @@ _DOUBT = 0.2 * SAMPLE_RATE  # divided by the samples of the smaller cluster
 # less than this: whole sentences of a speaker may be in one cluster and others in the other, and then nothing
 # alternates.
 _MOST_EXCESS = 0.045
+# People vary more than synthetic voices, within a sentence already: where the windows next but one to each
+# other are further apart than this, two clusters are also one speaker if their distance is below so many
+# times that of such windows.
+_VARIED = 1.12 * NEAR
+_MOST_VARIED = 1.55
+_SPREAD_PRIOR = 10.0  # as if each cluster had so many more of these windows, as far apart as all of them
 # Few transitions say little: as if so many more had been seen, with so much alternation (smoothing).
 _PRIOR_COUNT = 2.0
 _PRIOR = 0.5
@@ -38,11 +44,25 @@ def transitions(labels: npt.NDArray[np.int64], windows: Sequence[Span]) -> Matri
     return follows + follows.T
 
 
+def spread(labels: npt.NDArray[np.int64], near: NearWindows) -> Matrix:
+    """The distances of near windows by their clusters: shape (2, n, n), sums and counts, each symmetric.
+
+    `labels`: of each window.
+    """
+    count = int(labels.max()) + 1
+    pairs = (labels[near.first], labels[near.first + 2])
+    found = np.zeros((2, count, count))
+    np.add.at(found[0], pairs, near.distances)
+    np.add.at(found[1], pairs, 1)
+    return found + found.transpose(0, 2, 1)
+
+
 def joined_speakers(
     sums: Embeddings,
     speech: npt.NDArray[np.float64],
     squares: npt.NDArray[np.float64],
     follows: Matrix,
+    near: Matrix,
     least: int,
     most: int | None,
     together: Sequence[Sequence[int]],
@@ -52,21 +72,21 @@ def joined_speakers(
     """The speaker of each cluster, of which each is one voice.
 
     `sums`: of the vectors in each cluster, weighted by their speech; `squares`: of the weights, likewise;
-    `follows`: from `transitions`;
+    `follows`: from `transitions`; `near`: from `spread`;
     `together`: clusters of one speaker each; `apart`: pairs of clusters of different speakers, which stay so;
     `scale`: of the distances, relative to those of the bundled model. The two clusters that are most likely
     one speaker are joined again and again: while that is likely enough and more than `least` speakers are
     left, and in any case while there are more than `most`.
     """
     products = (sums @ sums.T).astype(np.float64)  # of two clusters' vectors, all pairs
-    follows, speech, squares = follows.copy(), speech.copy(), squares.copy()
+    follows, near, speech, squares = follows.copy(), near.copy(), speech.copy(), squares.copy()
     excluded = np.eye(len(speech), dtype=bool)
     for one, other in apart:
         excluded[one, other] = excluded[other, one] = True
     speakers = np.arange(len(speech))
 
     def join(first: int, second: int) -> None:
-        for matrix in (products, follows):
+        for matrix in (products, follows, *near):
             matrix[first] += matrix[second]
             matrix[:, first] += matrix[:, second]
         speech[first] += speech[second]
@@ -88,6 +108,7 @@ def joined_speakers(
         doubts = _DOUBT / np.minimum(speech[:, None], speech[None, :])
         costs = distances - scale * (_WORTH * _alternation(follows) + doubts)
         costs = np.minimum(costs, excess + scale * (_LIMIT - _MOST_EXCESS))
+        costs = np.minimum(costs, scale * _LIMIT * distances / _farthest(near, scale))
         costs[excluded] = np.inf
         first, second = sorted(map(int, np.unravel_index(costs.argmin(), costs.shape)))
         is_likely = costs[first, second] < scale * _LIMIT and left > least
@@ -109,6 +130,19 @@ def _widths(
     pairs = speech**2 - squares
     found: npt.NDArray[np.float64] = np.where(pairs > 0, 1 - (products - squares) / np.maximum(pairs, 1), 0)
     return found
+
+
+def _farthest(near: Matrix, scale: float) -> Matrix:
+    """Below which distance two clusters are one speaker by how much they vary: shape (n, n)."""
+    sums, counts = near
+    usual = sums.sum() / max(counts.sum(), 1)
+    # Inside of a cluster, each pair of windows is there twice.
+    spreads = (sums.diagonal() / 2 + _SPREAD_PRIOR * usual) / (counts.diagonal() / 2 + _SPREAD_PRIOR)
+    spreads_of_both = (spreads[:, None] + spreads[None, :]) / 2
+    farthest: Matrix = np.where(
+        spreads_of_both > scale * _VARIED, _MOST_VARIED * spreads_of_both, scale * _LIMIT
+    )
+    return farthest
 
 
 def _alternation(follows: Matrix) -> Matrix:

@@ -7,9 +7,9 @@ from itertools import chain, compress, product
 import numpy as np
 import numpy.typing as npt
 
-from app.speakers.alternation import joined_speakers, transitions
+from app.speakers.alternation import joined_speakers, spread, transitions
 from app.speakers.linkage import Merge, average_linkage, centroids, joined, root, sums_of
-from app.speakers.voices import Embeddings, Voices, distance_scale, lengths, window_parts
+from app.speakers.voices import Embeddings, Voices, distance_scale, lengths, near_windows, window_parts
 from workers.messages import SAMPLE_RATE
 
 MOST_ITEMS = 4000  # that are compared with each other: a matrix of 64 MB
@@ -81,7 +81,8 @@ def _speakers(
     sums = sums_of(voices.embeddings * weights[:, None].astype(np.float32), items)
     is_sure = np.isin(owners, [group for pair in apart for group in pair])  # however little they speak
     sure = np.where(is_sure, np.inf, speech)
-    scale = distance_scale(voices)
+    near = near_windows(voices)
+    scale = distance_scale(near)
     least = count.least + sum(len(group) - 1 for group in together)  # parts of a group become one afterwards
     labels, is_speaker = _cut(average_linkage(sums, speech, owners), sure, scale * _FARTHEST, least)
     labels = _without_small(labels, is_speaker, sums)
@@ -94,6 +95,7 @@ def _speakers(
             np.bincount(labels, speech).astype(np.float64),
             np.bincount(of_windows, weights**2).astype(np.float64),
             transitions(of_windows, voices.windows),
+            spread(of_windows, near),
             count.least,
             most,
             of_groups,

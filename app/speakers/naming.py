@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.speakers.splitting import speakers_of
-from app.speakers.voices import Embeddings, Voices, distance_scale
+from app.speakers.voices import Embeddings, Voices, distance_scale, near_windows
 from app.transcript.edited import EditedSegment
 from workers.messages import Segment, Word
 
@@ -70,7 +70,7 @@ def _known_names(
         voice /= max(float(np.linalg.norm(voice)), 1e-9)
         pairs += [(float(voice @ speaker.embedding), label, speaker.name) for speaker in known]
     speakers: dict[int, str] = {}
-    least = 1 - distance_scale(voices) * _FARTHEST
+    least = 1 - distance_scale(near_windows(voices)) * _FARTHEST
     for cosine, label, name in sorted(pairs, reverse=True):
         if cosine >= least and label not in speakers and name not in speakers.values():
             speakers[label] = name

@@ -15,7 +15,7 @@ WINDOW = 3 * SAMPLE_RATE // 2  # samples: a voice is hard to tell from less than
 STEP = WINDOW // 2  # samples, at most
 SHORTEST = SAMPLE_RATE // 5  # samples: less says nothing of a voice
 # Distance of two windows of one voice near each other, with the bundled model: usual, and the most.
-_NEAR = 0.165
+NEAR = 0.165
 _FARTHEST_NEAR = 0.3
 
 
@@ -91,16 +91,26 @@ def unpack_all(contents: Iterable[bytes]) -> Voices:
     return Voices(windows, np.concatenate([clip.embeddings for clip in clips]))
 
 
-def distance_scale(voices: Voices) -> float:
+@dataclass(frozen=True, slots=True, eq=False)
+class NearWindows:
+    """Windows next but one to each other: they share no sound, but nearly always the voice."""
+
+    first: npt.NDArray[np.int64]  # numbers of windows; each is compared with the next but one
+    distances: npt.NDArray[np.float64]
+
+
+def near_windows(voices: Voices) -> NearWindows:
+    """The windows that are followed by two others in their span of speech."""
+    spans = np.array(voices.windows, np.int64)
+    first = np.flatnonzero((spans[1:-1, 0] < spans[:-2, 1]) & (spans[2:, 0] < spans[1:-1, 1]))
+    cosines = np.einsum("ij,ij->i", voices.embeddings[first], voices.embeddings[first + 2])
+    return NearWindows(first, 1 - cosines.astype(np.float64))
+
+
+def distance_scale(near: NearWindows) -> float:
     """What the limits of distances are multiplied by: 1 for the model that is bundled, more for others.
 
-    Most models put the windows of one voice further apart. The windows next but one to each other show it:
-    they share no sound, but nearly always the voice.
+    Most models put the windows of one voice further apart.
     """
-    spans = np.array(voices.windows, np.int64)
-    near = np.flatnonzero((spans[1:-1, 0] < spans[:-2, 1]) & (spans[2:, 0] < spans[1:-1, 1]))
-    if not len(near):
-        return 1.0
-    cosines = np.einsum("ij,ij->i", voices.embeddings[near], voices.embeddings[near + 2])
-    distance = 1 - float(np.median(cosines))
-    return distance / _NEAR if distance > _FARTHEST_NEAR else 1.0
+    distance = float(np.median(near.distances)) if len(near.distances) else 0.0
+    return distance / NEAR if distance > _FARTHEST_NEAR else 1.0

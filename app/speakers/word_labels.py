@@ -10,6 +10,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from app.transcript.text.scripts import may_break_between
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 _REACH = 3 * SAMPLE_RATE // 5  # samples: how far a change of speaker may be from where the windows show it
@@ -106,7 +107,13 @@ def _moved_to_pauses(turns: Sequence[Turn], pauses: Sequence[tuple[int, int]]) -
 
 
 def _steady(words: Sequence[Word], labels: list[int]) -> list[int]:
-    """The labels, without single short words of another label inside a sentence. One after a pause stays."""
+    """The labels, without single short words of another label inside a sentence. One after a pause stays.
+
+    What the model spells as several words without a space between them, such as "o" and "'clock", has one.
+    """
+    for place, (word, following) in enumerate(pairwise(words)):
+        if _is_torn(word.text, following.text):
+            labels[place + 1] = labels[place]
     for first, end in list(runs(labels)):
         before = first > 0 and _attached(words[first - 1], words[first])
         after = end < len(words) and _attached(words[end - 1], words[end])
@@ -118,6 +125,12 @@ def _steady(words: Sequence[Word], labels: list[int]) -> list[int]:
         gap_after = words[end].start - words[end - 1].end if after else inf
         labels[first:end] = [labels[first - 1] if gap_before <= gap_after else labels[end]] * (end - first)
     return labels
+
+
+def _is_torn(text: str, following: str) -> bool:
+    """Whether two words are parts of one: no space is between them, and text may not break there."""
+    before, after = text[-1:].strip(), following[:1].strip()
+    return bool(before and after) and not may_break_between(before, after)
 
 
 def _attached(word: Word, following: Word) -> bool:

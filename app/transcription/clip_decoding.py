@@ -3,9 +3,6 @@
 `decode_clip` is a generator: it yields the next window to decode and is sent that window's result. So the
 code for one clip reads in order, while workers decode windows of many clips in each batch. Positions are
 samples of the recording.
-
-Word times come from cross-attention, which drifts over pauses. Segment times and speech spans are more exact,
-so words are moved into them.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -16,7 +13,16 @@ from typing import Any
 from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
 from app.transcription.audio_context import context_s, is_doubtful
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult, Word
+from app.transcription.word_times import place_words
+from workers.messages import (
+    FULL_CONTEXT_S,
+    SAMPLE_RATE,
+    DecodingOptions,
+    Segment,
+    Span,
+    Thresholds,
+    WindowResult,
+)
 
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
@@ -25,12 +31,19 @@ _LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # a further window starts this long befor
 _CUT_OFF_SAMPLES = SAMPLE_RATE // 10  # behind text without a closing timestamp
 _MISSED_SAMPLES = SAMPLE_RATE  # behind a window that the decoder ended by itself
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
+_NEAR_SAMPLES = 3 * SAMPLE_RATE // 10  # a timestamp so near to an edge of speech means that edge
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
 _CLEARLY = 0.001  # a difference of average log-probabilities; scores are rounded to a tenth of it
+# A second look, with the text to the left as prompt: at a clip of so many tokens with less than this average
+# log-probability. Its tokens must be about as many.
+_MANY_TOKENS = 45
+_DOUBTFUL = -0.3
+_LEAST_SHARE, _MOST_SHARE = 0.85, 1.25
+_SECOND_LOOK = "+left"
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
-# What tells the results of a recording's clips apart: first and last sample, the language asked for, and the
-# channel, which is 0 for the mix of all.
+# What tells the results of a recording's clips apart: first and last sample, the language asked for (with
+# `_SECOND_LOOK` behind it), and the channel, which is 0 for the mix of all.
 ClipKey = tuple[int, int, str | None, int]
 
 
@@ -45,14 +58,18 @@ class ClipRequest:
     decoding: DecodingOptions
     late_language: Callable[[], str | None] | None = None  # the elected one, once the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
-    outvoted: bool = False  # has a result in another language; the text after it waits for this one
+    again: bool = False  # has a result already; the text after it waits for this one
+    left_text: str | None = None  # what the first look found in the clip before; None: this is the first look
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     channel: int = 0  # of the recording
 
     @property
     def key(self) -> ClipKey:
         """Identifies the clip's result among those of its recording with the same options."""
-        return (self.start, self.end, self.decoding.language, self.channel)
+        language = self.decoding.language
+        if self.left_text is not None:
+            language = f"{language}{_SECOND_LOOK}"
+        return (self.start, self.end, language, self.channel)
 
 
 DecodedWindows = list[tuple[WindowRequest, WindowResult]]  # in order of time
@@ -70,16 +87,54 @@ def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, Cli
     return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
 
 
+def is_doubtful_clip(result: ClipResult) -> bool:
+    """Whether a clip is worth a second look: it is full of text that the decoder was not sure of."""
+    return _token_count(result) >= _MANY_TOKENS and _logprob(result) < _DOUBTFUL
+
+
+def better_look(first: ClipResult, second: ClipResult) -> ClipResult:
+    """The result that counts of two looks at a clip.
+
+    The second one has the text to the left before it, which makes it surer of any text, also of less: with a
+    prompt, Whisper may leave out sentences. So it must have about as many tokens, too.
+    """
+    share = _token_count(second) / _token_count(first)
+    is_surer = _logprob(second) > _logprob(first) + _CLEARLY
+    limit = max(Thresholds().compression_ratio, *(s.compression_ratio for s in first.segments))
+    is_repetitive = any(segment.compression_ratio > limit for segment in second.segments)
+    return second if is_surer and _LEAST_SHARE <= share <= _MOST_SHARE and not is_repetitive else first
+
+
+def _token_count(result: ClipResult) -> int:
+    return sum(len(segment.tokens) for segment in result.segments)
+
+
+def _logprob(result: ClipResult) -> float:
+    """The average log-probability of all tokens."""
+    total = sum(segment.avg_logprob * len(segment.tokens) for segment in result.segments)
+    return total / max(1, _token_count(result))
+
+
 def _first_window(clip: ClipRequest) -> WindowRequest:
     return WindowRequest(
         clip.pcm_path,
         clip.start,
         clip.end,
         clip.speech,
-        replace(clip.decoding, context_s=context_s(clip.end - clip.start, clip.min_context_s)),
+        replace(
+            clip.decoding,
+            prompt=_prompt(clip),
+            context_s=context_s(clip.end - clip.start, clip.min_context_s),
+        ),
         late_language=clip.late_language,
         speculative=clip.speculative,
+        continues=clip.again,
     )
+
+
+def _prompt(clip: ClipRequest) -> str | None:
+    """The text before the clip: what the request says, and what was found to the left."""
+    return " ".join(filter(None, (clip.decoding.prompt, clip.left_text))) or None
 
 
 def _further_window(
@@ -109,8 +164,9 @@ def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> Win
     end = window.end
     while True:
         decoded = yield from _decode_with_retries(window, clip, halvings)
-        windows += decoded
-        seek = _next_seek(clip.speech, *decoded[-1])
+        *before, (last, result) = decoded
+        result, seek = _next_seek(clip.speech, last, result)
+        windows += [*before, (last, result)]
         if seek is None:
             return windows
         window = _further_window(window, clip, seek, end, decoded[0][1].language)
@@ -194,61 +250,66 @@ def _split_point(speech: Iterable[Span], start: int, end: int) -> int:
     return min(edges, key=lambda edge: abs(edge - middle), default=middle)
 
 
-def _next_seek(speech: Sequence[Span], window: WindowRequest, result: WindowResult) -> int | None:
-    """Where the next window starts, or None if too little speech is left in this one."""
+def _next_seek(
+    speech: Sequence[Span], window: WindowRequest, result: WindowResult
+) -> tuple[WindowResult, int | None]:
+    """What counts of a window, and where the next one starts; None if too little speech is left in this one.
+
+    A closing timestamp may be late or early by some tenths of a second: next to an edge of speech, it means
+    that edge. If the last one is inside of speech, it may divide a word or hide one. Then the text behind the
+    last timestamp in a pause is left to the next window.
+    """
     if result.silent:
-        return None
+        return result, None
+    spans = [(max(start, window.start), min(end, window.end)) for start, end in speech]
+    spans = [(start, end) for start, end in spans if start < end]
     seek = window.start + max((segment.end for segment in result.segments), default=0)
-    left = [(max(start, seek), min(end, window.end)) for start, end in speech]
-    left = [(start, end) for start, end in left if start < end]
     enough = _CUT_OFF_SAMPLES if result.tail else _MISSED_SAMPLES
-    if sum(end - start for start, end in left) < enough or seek < window.start + _MIN_ADVANCE_SAMPLES:
-        return None
-    return max(seek, left[0][0] - _LEAD_SAMPLES)
+    if _left(spans, seek) < enough or seek < window.start + _MIN_ADVANCE_SAMPLES:
+        return result, None
+    kept = list(result.segments)
+    edge = _pause_at(seek, spans)
+    while edge is None and len(kept) > 1:
+        edge = _pause_at(window.start + kept.pop().start, spans)
+    if edge is not None and edge > window.start + _MIN_ADVANCE_SAMPLES and _left(spans, edge):
+        result, seek = replace(result, segments=tuple(kept), tail=None), edge
+    following = min(start for start, end in spans if end > seek)
+    return result, max(seek, following - _LEAD_SAMPLES)
+
+
+def _left(spans: Iterable[Span], position: int) -> int:
+    """How much speech there is after a position."""
+    return sum(max(0, end - max(start, position)) for start, end in spans)
+
+
+def _pause_at(position: int, spans: Sequence[Span]) -> int | None:
+    """The end of the speech before the pause that `position` is in or next to; None if there is none."""
+    for start, end in spans:
+        if start + _NEAR_SAMPLES < position < end - _NEAR_SAMPLES:
+            return None
+    return max((end for _, end in spans if end <= position + _NEAR_SAMPLES), default=None)
 
 
 def _segments(clip: ClipRequest, windows: DecodedWindows) -> Iterable[Segment]:
-    """The segments of all windows, in samples from the clip's start, with their words moved into speech."""
-    for window, result in windows:
-        if result.silent:
-            continue
-        # Without progress no further window follows, so the tail is the only transcript of its speech.
-        stuck = result.tail is not None and not any(s.end >= _MIN_ADVANCE_SAMPLES for s in result.segments)
-        for segment in (*result.segments, result.tail) if stuck else result.segments:
-            if segment is not None and segment.text.strip():
-                yield _shift(place_words(_shift(segment, window.start), clip.speech), -clip.start)
+    """The segments of all windows, in samples from the clip's start."""
+    segments = [
+        _shift(segment, window.start - clip.start)
+        for window, result in windows
+        for segment in _texts(result)
+        if segment.text.strip()
+    ]
+    return place_words(segments, [(start - clip.start, end - clip.start) for start, end in clip.speech])
+
+
+def _texts(result: WindowResult) -> tuple[Segment, ...]:
+    """The segments of a window that count."""
+    if result.silent:
+        return ()
+    # Without progress no further window follows, so the tail is the only transcript of its speech.
+    stuck = not any(segment.end >= _MIN_ADVANCE_SAMPLES for segment in result.segments)
+    return (*result.segments, result.tail) if stuck and result.tail else result.segments
 
 
 def _shift(segment: Segment, samples: int) -> Segment:
     words = tuple(replace(w, start=w.start + samples, end=w.end + samples) for w in segment.words)
     return replace(segment, start=segment.start + samples, end=segment.end + samples, words=words)
-
-
-def place_words(segment: Segment, speech: Sequence[Span]) -> Segment:
-    """`segment` with its words in order, without overlaps, each inside the segment and in speech.
-
-    If an edge of the segment is in speech, the first word starts or the last word ends at that edge.
-    All times are in samples from the same origin. A segment without a duration loses its words.
-    """
-    if not segment.words or segment.end <= segment.start:
-        return replace(segment, words=())
-    spans = [(max(a, segment.start), min(b, segment.end)) for a, b in speech]
-    spans = [(a, b) for a, b in spans if a < b] or [(segment.start, segment.end)]
-    words = [_move_into_speech(word, spans) for word in segment.words]
-    words[0] = replace(words[0], start=spans[0][0])
-    words[-1] = replace(words[-1], end=spans[-1][1])
-    placed = []
-    earliest = segment.start
-    for word in words:
-        start = min(max(word.start, earliest), segment.end)
-        earliest = min(max(word.end, start), segment.end)
-        placed.append(replace(word, start=start, end=earliest))
-    return replace(segment, words=tuple(placed))
-
-
-def _move_into_speech(word: Word, spans: Sequence[Span]) -> Word:
-    """The part of a word inside the span with the largest overlap, or else the nearest edge of a span."""
-    # Below 0, the overlap is the distance between word and span.
-    start, end = max(spans, key=lambda span: min(word.end, span[1]) - max(word.start, span[0]))
-    word_start = min(max(word.start, start), end)
-    return replace(word, start=word_start, end=max(word_start, min(word.end, end)))

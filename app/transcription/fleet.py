@@ -94,7 +94,7 @@ class WhisperFleet:
     async def ready(self, model: str, options: Options) -> tuple[WindowDispatcher, str]:
         """The dispatcher, and the model for a request that names `model`; its files are here then.
 
-        Raises NotReady, ModelUnavailable, and InvalidInput if the model does not know the language.
+        Raises NotReady, ModelUnavailable, and InvalidInput if the model cannot do what is asked for.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOKUP_S):
@@ -106,7 +106,7 @@ class WhisperFleet:
         if model in (self._planned_default, self._plan.models[0]):
             model = self.catalogue.default  # the demo model may have taken its place meanwhile
         await self.catalogue.locate(model, self._plan.load_options)
-        self.catalogue.check_language(model, options.language)
+        self.catalogue.check(model, options.task, options.language)
         return self._dispatcher, model
 
     @property

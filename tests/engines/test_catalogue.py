@@ -113,16 +113,25 @@ def test_a_model_is_loaded_if_a_worker_holds_it() -> None:
 
 def test_a_language_that_the_model_does_not_know_is_refused() -> None:
     catalogue = new_catalogue(languages={"demo": ("en", "de")})
-    catalogue.check_language("demo", "de")
-    catalogue.check_language("demo", None)
+    assert catalogue.resolve("demo", language="de") == "demo"
+    assert catalogue.resolve("demo") == "demo"
     with pytest.raises(InvalidInput, match="does not know french") as raised:
-        catalogue.check_language("demo", "fr")
+        catalogue.resolve("demo", language="fr")
     assert raised.value.param == "language"
 
 
 def test_any_language_passes_before_the_model_was_loaded() -> None:
-    new_catalogue().check_language("demo", "fr")
-    new_catalogue(languages={"demo": ("en",)}).check_language(TURBO, "fr")
+    assert new_catalogue().resolve("demo", language="fr") == "demo"
+    assert new_catalogue(languages={"demo": ("en",)}).resolve(TURBO, language="fr") == TURBO
+
+
+def test_an_english_only_model_is_refused_what_it_cannot_do_before_it_is_loaded() -> None:
+    catalogue = ModelCatalogue("demo", idle_s=600, others=("tiny.en",))
+    assert catalogue.resolve("tiny.en", language="en") == "tiny.en"
+    with pytest.raises(InvalidInput, match=r"'tiny.en' cannot translate: it knows English alone"):
+        catalogue.resolve("tiny.en", "translate")
+    with pytest.raises(InvalidInput, match=r"'tiny.en' does not know german: it knows English alone"):
+        catalogue.resolve("tiny.en", language="de")
 
 
 @pytest.mark.anyio

@@ -8,6 +8,7 @@ from app.engines.model_files import (
     DEMO_PATH,
     REPOSITORIES,
     can_translate,
+    is_english_only,
     locate,
     min_context_s,
     model_name,
@@ -68,6 +69,25 @@ def test_turbo_and_english_models_cannot_translate() -> None:
     able = {name for name in REPOSITORIES if can_translate(name)}
     assert able == {"tiny", "base", "small", "medium", "large-v1", "large-v2", "large-v3", "large"}
     assert can_translate("demo")
+
+
+@pytest.mark.parametrize("name", ["/models/tiny.en/", "/models/tiny.en-int8", "tiny.en", "owner/Tiny.EN"])
+def test_english_models_are_known_by_the_end_of_their_name(name: str) -> None:
+    assert is_english_only(name)
+    assert not can_translate(name)
+
+
+def test_only_the_end_of_a_name_tells_what_a_model_is() -> None:
+    assert can_translate("/turbo/large-v3")
+    assert can_translate("/models/tiny.en/large-v3")
+    assert not can_translate("/models/large-v3-turbo/")
+    assert not can_translate("distil-whisper/distil-large-v3")
+
+
+def test_the_vocabulary_tells_more_than_the_name(tmp_path: Path) -> None:
+    multilingual = tmp_path / "mine.en"
+    multilingual.symlink_to(DEMO_PATH)
+    assert not is_english_only(str(multilingual))
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.speakers.alternation import joined_speakers, transitions
+from app.speakers.alternation import joined_speakers, spread, transitions
 from app.speakers.clustering import MOST_ITEMS, find_speakers
 from app.speakers.labelling import SpeakerCount
 from app.speakers.linkage import average_linkage, centroids, joined, sums_of
-from app.speakers.voices import STEP, WINDOW, Voices
+from app.speakers.voices import STEP, WINDOW, Voices, near_windows
 from tests.speakers.conversation import Line, conversation, voice
 
 NAMES = "ABCDEF"
@@ -218,6 +218,33 @@ def test_clusters_hardly_further_apart_than_wide_are_one_speaker(apart: float, e
         speech,
         np.full(2, 40.0 * WINDOW**2),
         transitions(labels, windows),
+        np.zeros((2, 2, 2)),
+        1,
+        None,
+        [],
+        [],
+        1,
+    )
+    assert len(set(found.tolist())) == expected
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.05, 2), (0.07, 1)])
+def test_clusters_of_a_voice_that_varies_within_a_sentence_may_be_further_apart(
+    noise: float, expected: int
+) -> None:
+    """As people's voices do, and synthetic ones do not. Nothing alternates."""
+    source = np.random.default_rng(0)
+    kinds = np.eye(64, dtype=np.float32)[:1] + 0.38 * np.eye(64, dtype=np.float32)[1:3]
+    vectors = kinds.repeat(40, 0) + np.float32(noise) * source.standard_normal((80, 64), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    windows = tuple((STEP * number, STEP * number + WINDOW) for number in range(80))
+    labels = np.arange(80) // 40
+    found = joined_speakers(
+        sums_of(vectors * np.float32(WINDOW), labels),
+        np.full(2, 40.0 * WINDOW),
+        np.full(2, 40.0 * WINDOW**2),
+        transitions(labels, windows),
+        spread(labels, near_windows(Voices(windows, vectors))),
         1,
         None,
         [],

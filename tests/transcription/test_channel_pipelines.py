@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.errors import ClipFailed
+from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES
 from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
@@ -118,6 +119,7 @@ def pipelines(
             model="demo",
             results=CachedClipResults(),
             selection=EVERYTHING,
+            max_silence=DEMO_MAX_SILENCE_SAMPLES,
         ),
         names=chosen.names_of_speakers,
         max_duration_s=200,

@@ -135,7 +135,7 @@ async def transcribe(
     media: FakeMedia | None = None,
     observer: Observer | None = None,
     results: ClipResults | None = None,
-    max_silence: int = MAX_SILENCE_SAMPLES,
+    max_silence: int = DEMO_MAX_SILENCE_SAMPLES,
     speakers: SpeakerFinder | None = None,
     **options: object,
 ) -> Transcript:

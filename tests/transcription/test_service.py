@@ -45,7 +45,7 @@ def test_the_settings_give_the_number_of_media_workers(tmp_path: Path) -> None:
     assert service(tmp_path, media_workers=7).media.pool.worker_count == 7
 
 
-@pytest.mark.parametrize(("model", "seconds"), [("demo", 2), ("large-v3-turbo", 4)])
+@pytest.mark.parametrize(("model", "seconds"), [("demo", 2), ("large-v3-turbo", 8)])
 def test_only_the_demo_model_gets_no_long_pauses(tmp_path: Path, model: str, seconds: int) -> None:
     """Whisper knows pauses of three seconds; the demo model loses the words around them."""
     made = service(tmp_path)

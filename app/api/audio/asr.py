@@ -19,7 +19,6 @@ from app.api.http.forms import QueryFields
 from app.api.http.receiving import received
 from app.api.http.sending import sendable
 from app.api.operation.system import VERSION
-from app.engines.model_files import can_translate
 from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.media.uploads import Upload
@@ -139,22 +138,21 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
 
 
 def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
-    """The requested model. Without one, the default model, or one that can translate if it cannot.
+    """The requested model. Without one, the first that can do what is asked for; the default one comes first.
 
     Most clients of this interface cannot name a model. Raises UnknownModel and InvalidInput.
     """
-    named = query.model.strip()
-    model = service.fleet.catalogue.resolve(named)
-    if query.task == "transcribe":
-        return model
-    for candidate in [model] if named else service.fleet.catalogue.states():
-        if can_translate(candidate):
+    catalogue = service.fleet.catalogue
+    model = catalogue.resolve(query.model.strip())
+    errors = []
+    for candidate in [model] if query.model.strip() else catalogue.states():
+        try:
+            catalogue.check(candidate, query.task, query.options.language)
+        except InvalidInput as error:
+            errors.append(error)
+        else:
             return candidate
-    raise InvalidInput(
-        f"The model {model!r} cannot translate. Start the service with one that can beside it, such as "
-        "WHISPER_MODELS=large-v3.",
-        param="task",
-    )
+    raise errors[0]
 
 
 @asynccontextmanager

@@ -160,7 +160,7 @@ async def _respond(
         streaming = False
         try:
             form = parse(form_type, upload.fields, upload.file)
-            model = service.fleet.catalogue.resolve(form.model.strip(), form.task)
+            model = service.fleet.catalogue.resolve(form.model.strip(), form.task, form.language)
             granularities = form.timestamp_granularities if isinstance(form, TranscriptionForm) else []
             options = with_word_times(form.options, form.response_format)
             if "word" in granularities:

@@ -192,9 +192,12 @@ def check_early(
     Raises InvalidInput and UnknownModel.
     """
     values = check_present(form, fields, defaults)
-    task = str(values.get("task", "")) if "model" in values else ""  # another model may follow the file
-    service.fleet.catalogue.resolve(str(values.get("model", "")).strip(), task)
-    if Options.model_validate(values).diarize:
+    options = Options.model_validate(values)
+    task, language = options.task, options.language
+    if "model" not in values:  # it may follow the file
+        task, language = "transcribe", None
+    service.fleet.catalogue.resolve(str(values.get("model", "")).strip(), task, language)
+    if options.diarize:
         service.media.speaker_models.check()
 
 

@@ -183,7 +183,7 @@ async def _submission(
     if options.diarize:
         service.media.speaker_models.check()
     url = (fields.url or None) if isinstance(fields, JobSource) else None
-    model = service.fleet.catalogue.resolve(fields.model.strip(), options.task)
+    model = service.fleet.catalogue.resolve(fields.model.strip(), options.task, options.language)
     filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
     fingerprint = {  # the same for requests that mean the same job
         "content": upload.sha256 if upload else url,

@@ -1,0 +1,95 @@
+"""When the words of a clip were spoken. Pure.
+
+Three sources disagree. The decoder's timestamps stand around sentences: exact in some models, in others on
+whole seconds and in the next sentence. Cross-attention times every word: within tenths of a second in
+Whisper's own models, but in some it drifts over pauses. Edges of speech are exact, but not each is that of a
+sentence. So in each clip, that one of the first two counts which is nearer to edges of speech.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from workers.messages import SAMPLE_RATE, Segment, Span, Word
+
+_REACH_SAMPLES = 4 * SAMPLE_RATE // 5  # a sentence by attention moves its edges so far, to edges of speech
+_FAR_SAMPLES = SAMPLE_RATE  # edges of speech that are further away count as no farther
+# Attention counts if timestamps are farther from edges of speech by this factor. Where nobody pauses, both
+# are far from them, and timestamps are better.
+_CLEARLY_FARTHER = 1.1
+
+
+def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Segment]:
+    """The segments of a clip with their words in order, without overlaps, and in its speech if it has any.
+
+    A segment with words starts with the first and ends with the last of them. All times are in samples from
+    the same origin. A segment without a duration loses its words.
+    """
+    placed = [segment if segment.end > segment.start else replace(segment, words=()) for segment in segments]
+    aligned = [segment for segment in placed if segment.words]
+    by_timestamps = [(segment.start, segment.end) for segment in aligned]
+    by_attention = [(segment.words[0].start, segment.words[-1].end) for segment in aligned]
+    if _distance(by_timestamps, speech) > _CLEARLY_FARTHER * _distance(by_attention, speech):
+        words = [_by_attention(segment.words, speech) for segment in aligned]
+    else:
+        words = [_by_timestamps(segment, speech) for segment in aligned]
+    in_order = iter(_without_overlaps([word for of_segment in words for word in of_segment]))
+    for place, segment in enumerate(placed):
+        if segment.words:
+            own = tuple(next(in_order) for _ in segment.words)
+            placed[place] = replace(segment, start=own[0].start, end=own[-1].end, words=own)
+    return placed
+
+
+def _distance(sentences: Iterable[Span], speech: Sequence[Span]) -> int:
+    """How far the edges of sentences are from those of speech: starts from starts, and ends from ends."""
+    return sum(
+        min((_FAR_SAMPLES, *(abs(edge - span[side]) for span in speech)))
+        for sentence in sentences
+        for side, edge in enumerate(sentence)
+    )
+
+
+def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Word]:
+    """The words in that part of the segment that is speech, all of which they span."""
+    spans = [(max(start, segment.start), min(end, segment.end)) for start, end in speech]
+    spans = [(start, end) for start, end in spans if start < end] or [(segment.start, segment.end)]
+    words = [_into_speech(word, spans) for word in segment.words]
+    words[0] = replace(words[0], start=spans[0][0])
+    words[-1] = replace(words[-1], end=spans[-1][1])
+    return words
+
+
+def _by_attention(words: Sequence[Word], speech: Sequence[Span]) -> list[Word]:
+    """The words of a segment in speech; the first one starts and the last one ends at an edge in reach."""
+    placed = [_into_speech(word, speech) for word in words]
+    start = _in_reach(placed[0].start, [start for start, _ in speech])
+    placed[0] = replace(placed[0], start=start, end=max(start, placed[0].end))
+    end = _in_reach(placed[-1].end, [end for _, end in speech])
+    placed[-1] = replace(placed[-1], start=min(placed[-1].start, end), end=end)
+    return placed
+
+
+def _in_reach(position: int, edges: Iterable[int]) -> int:
+    """The nearest edge in reach, or else the position."""
+    nearest = min(edges, key=lambda edge: abs(edge - position), default=position)
+    return nearest if abs(nearest - position) <= _REACH_SAMPLES else position
+
+
+def _into_speech(word: Word, spans: Sequence[Span]) -> Word:
+    """The part of a word inside the span with the largest overlap, or else the nearest edge of a span."""
+    # Below 0, the overlap is the distance between word and span.
+    start, end = max(spans, key=lambda span: min(word.end, span[1]) - max(word.start, span[0]))
+    word_start = min(max(word.start, start), end)
+    return replace(word, start=word_start, end=max(word_start, min(word.end, end)))
+
+
+def _without_overlaps(words: Sequence[Word]) -> list[Word]:
+    """The words in order of time: each ends where the next one starts, at the latest."""
+    placed = []
+    earliest = 0
+    for word, following in zip(words, [*words[1:], *words[-1:]], strict=True):
+        start = max(word.start, earliest)
+        end = word.end if following is word else min(word.end, following.start)
+        earliest = max(start, end)
+        placed.append(replace(word, start=start, end=earliest))
+    return placed
