@@ -112,6 +112,14 @@ def test_a_single_word_inside_a_sentence_has_the_speaker_of_the_others() -> None
     assert label_words([segment_of(apart)], parts, labels) == [[0, 0, 0, 1, 0, 0]]
 
 
+def test_parts_of_a_word_have_one_speaker() -> None:
+    """A model may spell "o'clock" as two words."""
+    texts = (" seven", " o", "'clock", " yes", " it", " is")
+    words = tuple(Word(text, at * 8000, at * 8000 + 8000, 1.0) for at, text in enumerate(texts))
+    parts = np.array([(0, 16_000), (16_000, 48_000)])
+    assert label_words([segment_of(words)], parts, np.array([0, 1])) == [[0, 0, 0, 1, 1, 1]]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from([0, 0.1, 0.5, 3]), st.sampled_from([0, 0.3, 1])), min_size=1, max_size=9

