@@ -1,6 +1,6 @@
 """Word errors and cue edges of the service over HTTP against faster-whisper, on the same recordings.
 
-    .venv/bin/python bench/quality.py FOLDER [--url http://localhost:8000] [--json OUT]
+    .venv/bin/python bench/quality.py FOLDER [--model FOLDER] [--url http://localhost:8000] [--json OUT]
 
 FOLDER contains recordings, each with its true transcript as JSON:
 {"language", "cues": [{"start", "end", "text"}]}. The requests to the service do not name the language.
@@ -87,11 +87,11 @@ def transcribe_by_service(client: httpx.Client, path: Path) -> Transcript:
     return Transcript(body["text"], times)
 
 
-def references(paths: Iterable[Path]) -> dict[str, dict[str, Transcript]]:
+def references(paths: Iterable[Path], model_path: Path) -> dict[str, dict[str, Transcript]]:
     """The transcripts of faster-whisper, in three ways."""
     from faster_whisper import BatchedInferencePipeline, WhisperModel
 
-    model = WhisperModel(str(DEMO_PATH), device="cpu", compute_type="int8")
+    model = WhisperModel(str(model_path), device="cpu", compute_type="int8")
     batched = BatchedInferencePipeline(model)
     ways = {
         "sequential": lambda path: model.transcribe(path, vad_filter=True, word_timestamps=True),
@@ -130,14 +130,15 @@ def main() -> None:
     """Score every recording of a folder."""
     parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--url", help="a running service; default: start one with the demo model")
+    parser.add_argument("--model", type=Path, default=DEMO_PATH, help="default: the demo model")
+    parser.add_argument("--url", help="a running service with that model; default: start one")
     arguments = parser.parse_args()
     truths = sorted(path for path in arguments.folder.glob("*.json") if path.with_suffix(".flac").exists())
     truths = truths[:1] if arguments.quick else truths
     recordings = [path.with_suffix(".flac") for path in truths]
-    with running_service(arguments.url) as client:
+    with running_service(arguments.url, WHISPER_MODEL=str(arguments.model)) as client:
         ours = {path.stem: transcribe_by_service(client, path) for path in recordings}
-    theirs = references(recordings)
+    theirs = references(recordings, arguments.model)
     scores = {}
     for truth in truths:
         cues = json.loads(truth.read_text())["cues"]

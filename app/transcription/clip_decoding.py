@@ -35,10 +35,10 @@ _NEAR_SAMPLES = 3 * SAMPLE_RATE // 10  # a timestamp so near to an edge of speec
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
 _CLEARLY = 0.001  # a difference of average log-probabilities; scores are rounded to a tenth of it
 # A second look, with the text to the left as prompt: at a clip of so many tokens with less than this average
-# log-probability. Its tokens must be about as many.
+# log-probability. Its text must be about as long: a sentence of a full window is more than 7 % of it.
 _MANY_TOKENS = 45
 _DOUBTFUL = -0.3
-_LEAST_SHARE, _MOST_SHARE = 0.85, 1.25
+_LEAST_SHARE, _MOST_SHARE = 0.93, 1.2
 _SECOND_LOOK = "+left"
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
@@ -96,9 +96,9 @@ def better_look(first: ClipResult, second: ClipResult) -> ClipResult:
     """The result that counts of two looks at a clip.
 
     The second one has the text to the left before it, which makes it surer of any text, also of less: with a
-    prompt, Whisper may leave out sentences. So it must have about as many tokens, too.
+    prompt, Whisper may leave out sentences. So it must have about as much text, too.
     """
-    share = _token_count(second) / _token_count(first)
+    share = sum(len(s.text) for s in second.segments) / max(1, sum(len(s.text) for s in first.segments))
     is_surer = _logprob(second) > _logprob(first) + _CLEARLY
     limit = max(Thresholds().compression_ratio, *(s.compression_ratio for s in first.segments))
     is_repetitive = any(segment.compression_ratio > limit for segment in second.segments)

@@ -13,9 +13,11 @@ from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 _REACH_SAMPLES = 4 * SAMPLE_RATE // 5  # a sentence by attention moves its edges so far, to edges of speech
 _FAR_SAMPLES = SAMPLE_RATE  # edges of speech that are further away count as no farther
-# Attention counts if timestamps are farther from edges of speech by this factor. Where nobody pauses, both
-# are far from them, and timestamps are better.
-_CLEARLY_FARTHER = 1.1
+# An edge of a sentence tells which source is better if one of the two is so near to an edge of speech. Where
+# nobody pauses, fewer than this share of them do, and timestamps are better.
+_TELLING_SAMPLES = 3 * SAMPLE_RATE // 5
+_LEAST_TELLING = 0.4
+_CLEARLY_NEARER = 0.8  # timestamps count if their distance is below so much of that of attention
 
 
 def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Segment]:
@@ -26,12 +28,8 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     """
     placed = [segment if segment.end > segment.start else replace(segment, words=()) for segment in segments]
     aligned = [segment for segment in placed if segment.words]
-    by_timestamps = [(segment.start, segment.end) for segment in aligned]
-    by_attention = [(segment.words[0].start, segment.words[-1].end) for segment in aligned]
-    if _distance(by_timestamps, speech) > _CLEARLY_FARTHER * _distance(by_attention, speech):
-        words = [_by_attention(segment.words, speech) for segment in aligned]
-    else:
-        words = [_by_timestamps(segment, speech) for segment in aligned]
+    timed = _by_timestamps if _timestamps_count(aligned, speech) else _by_attention
+    words = [timed(segment, speech) for segment in aligned]
     in_order = iter(_without_overlaps([word for of_segment in words for word in of_segment]))
     for place, segment in enumerate(placed):
         if segment.words:
@@ -40,13 +38,25 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     return placed
 
 
-def _distance(sentences: Iterable[Span], speech: Sequence[Span]) -> int:
-    """How far the edges of sentences are from those of speech: starts from starts, and ends from ends."""
-    return sum(
-        min((_FAR_SAMPLES, *(abs(edge - span[side]) for span in speech)))
-        for sentence in sentences
-        for side, edge in enumerate(sentence)
-    )
+def _timestamps_count(segments: Sequence[Segment], speech: Sequence[Span]) -> bool:
+    """Whether the timestamps of sentences are better than attention, by the edges of speech near them."""
+    starts, ends = [start for start, _ in speech], [end for _, end in speech]
+    distances = [
+        (_distance(by_timestamp, edges), _distance(by_attention, edges))
+        for segment in segments
+        for by_timestamp, by_attention, edges in (
+            (segment.start, segment.words[0].start, starts),
+            (segment.end, segment.words[-1].end, ends),
+        )
+    ]
+    telling = [pair for pair in distances if min(pair) < _TELLING_SAMPLES]
+    if len(telling) < _LEAST_TELLING * len(distances):
+        return True
+    return sum(by for by, _ in telling) <= _CLEARLY_NEARER * sum(by for _, by in telling)
+
+
+def _distance(position: int, edges: Iterable[int]) -> int:
+    return min((_FAR_SAMPLES, *(abs(position - edge) for edge in edges)))
 
 
 def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Word]:
@@ -59,9 +69,9 @@ def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Word]:
     return words
 
 
-def _by_attention(words: Sequence[Word], speech: Sequence[Span]) -> list[Word]:
-    """The words of a segment in speech; the first one starts and the last one ends at an edge in reach."""
-    placed = [_into_speech(word, speech) for word in words]
+def _by_attention(segment: Segment, speech: Sequence[Span]) -> list[Word]:
+    """The words in speech; the first one starts and the last one ends at an edge of speech in reach."""
+    placed = [_into_speech(word, speech) for word in segment.words]
     start = _in_reach(placed[0].start, [start for start, _ in speech])
     placed[0] = replace(placed[0], start=start, end=max(start, placed[0].end))
     end = _in_reach(placed[-1].end, [end for _, end in speech])

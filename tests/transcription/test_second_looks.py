@@ -33,13 +33,14 @@ def test_a_clip_full_of_unsure_text_is_doubtful() -> None:
 
 
 def test_the_second_look_counts_if_it_is_surer_of_as_much_text() -> None:
-    first = result("first", -0.5)
-    surer = result("second", -0.2)
+    first = result("He said so. She did, too.", -0.5)
+    surer = result("He said so, she did too.", -0.2)
     assert better_look(first, surer) is surer
-    assert better_look(first, result("no surer", -0.5)) is first
-    assert better_look(first, result("hardly surer", -0.4995)) is first
-    assert better_look(first, result("lost a sentence", -0.1, tokens=40)) is first
-    assert better_look(first, result("again and again", -0.1, ratio=3.0)) is first
+    assert better_look(first, result(surer.segments[0].text, -0.5)) is first
+    assert better_look(first, result(surer.segments[0].text, -0.4995)) is first
+    assert better_look(first, result("He said so.", -0.1)) is first
+    assert better_look(first, result("He said so. He said so. He said so.", -0.1)) is first
+    assert better_look(first, result(surer.segments[0].text, -0.1, ratio=3.0)) is first
     assert better_look(first, ClipResult("en", (), ())) is first
 
 
