@@ -115,6 +115,7 @@ def test_another_model_starts_the_job_anew(commands, sabotage, two_minutes):
     assert all(windows.count(window) == 2 for window in before)
 
 
+@pytest.mark.soak
 def test_a_full_queue_keeps_its_order_over_a_restart(commands, talk_pcm, tmp_path):
     recordings = mixed_recordings(talk_pcm, tmp_path, [40] * 12)
     settings = SIMULATED | {

@@ -52,6 +52,7 @@ def test_an_invalid_setting_ends_the_start_with_one_line(run_here):
     assert "WHISPER_SIMULATED=clip_ms=fast" in refused.stderr
 
 
+@pytest.mark.soak
 def test_a_poisoned_slot_fails_no_job(commands, shared, ten_minutes):
     srt = shared(**ONE_SIMULATED).srt(ten_minutes)
     settings = SIMULATED | {"WHISPER_CPU_WORKERS": 2}
