@@ -14,15 +14,7 @@ from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
 from app.transcription.audio_context import context_s, is_doubtful
 from app.transcription.word_times import place_words
-from workers.messages import (
-    FULL_CONTEXT_S,
-    SAMPLE_RATE,
-    DecodingOptions,
-    Segment,
-    Span,
-    Thresholds,
-    WindowResult,
-)
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult
 
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
@@ -34,16 +26,10 @@ _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp;
 _NEAR_SAMPLES = 3 * SAMPLE_RATE // 10  # a timestamp so near to an edge of speech means that edge
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
 _CLEARLY = 0.001  # a difference of average log-probabilities; scores are rounded to a tenth of it
-# A second look, with the text to the left as prompt: at a clip of so many tokens with less than this average
-# log-probability. Its text must be about as long: a sentence of a full window is more than 7 % of it.
-_MANY_TOKENS = 45
-_DOUBTFUL = -0.3
-_LEAST_SHARE, _MOST_SHARE = 0.93, 1.2
-_SECOND_LOOK = "+left"
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
-# What tells the results of a recording's clips apart: first and last sample, the language asked for (with
-# `_SECOND_LOOK` behind it), and the channel, which is 0 for the mix of all.
+# What tells the results of a recording's clips apart: first and last sample, the language asked for, and the
+# channel, which is 0 for the mix of all.
 ClipKey = tuple[int, int, str | None, int]
 
 
@@ -58,18 +44,14 @@ class ClipRequest:
     decoding: DecodingOptions
     late_language: Callable[[], str | None] | None = None  # the elected one, once the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
-    again: bool = False  # has a result already; the text after it waits for this one
-    left_text: str | None = None  # what the first look found in the clip before; None: this is the first look
+    outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     channel: int = 0  # of the recording
 
     @property
     def key(self) -> ClipKey:
         """Identifies the clip's result among those of its recording with the same options."""
-        language = self.decoding.language
-        if self.left_text is not None:
-            language = f"{language}{_SECOND_LOOK}"
-        return (self.start, self.end, language, self.channel)
+        return (self.start, self.end, self.decoding.language, self.channel)
 
 
 DecodedWindows = list[tuple[WindowRequest, WindowResult]]  # in order of time
@@ -87,54 +69,16 @@ def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, Cli
     return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
 
 
-def is_doubtful_clip(result: ClipResult) -> bool:
-    """Whether a clip is worth a second look: it is full of text that the decoder was not sure of."""
-    return _token_count(result) >= _MANY_TOKENS and _logprob(result) < _DOUBTFUL
-
-
-def better_look(first: ClipResult, second: ClipResult) -> ClipResult:
-    """The result that counts of two looks at a clip.
-
-    The second one has the text to the left before it, which makes it surer of any text, also of less: with a
-    prompt, Whisper may leave out sentences. So it must have about as much text, too.
-    """
-    share = sum(len(s.text) for s in second.segments) / max(1, sum(len(s.text) for s in first.segments))
-    is_surer = _logprob(second) > _logprob(first) + _CLEARLY
-    limit = max(Thresholds().compression_ratio, *(s.compression_ratio for s in first.segments))
-    is_repetitive = any(segment.compression_ratio > limit for segment in second.segments)
-    return second if is_surer and _LEAST_SHARE <= share <= _MOST_SHARE and not is_repetitive else first
-
-
-def _token_count(result: ClipResult) -> int:
-    return sum(len(segment.tokens) for segment in result.segments)
-
-
-def _logprob(result: ClipResult) -> float:
-    """The average log-probability of all tokens."""
-    total = sum(segment.avg_logprob * len(segment.tokens) for segment in result.segments)
-    return total / max(1, _token_count(result))
-
-
 def _first_window(clip: ClipRequest) -> WindowRequest:
     return WindowRequest(
         clip.pcm_path,
         clip.start,
         clip.end,
         clip.speech,
-        replace(
-            clip.decoding,
-            prompt=_prompt(clip),
-            context_s=context_s(clip.end - clip.start, clip.min_context_s),
-        ),
+        replace(clip.decoding, context_s=context_s(clip.end - clip.start, clip.min_context_s)),
         late_language=clip.late_language,
         speculative=clip.speculative,
-        continues=clip.again,
     )
-
-
-def _prompt(clip: ClipRequest) -> str | None:
-    """The text before the clip: what the request says, and what was found to the left."""
-    return " ".join(filter(None, (clip.decoding.prompt, clip.left_text))) or None
 
 
 def _further_window(

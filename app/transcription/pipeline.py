@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,13 +23,7 @@ from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult, PackedSegments, Transcript
-from app.transcription.clip_decoding import (
-    ClipKey,
-    ClipRequest,
-    better_look,
-    decode_clip,
-    is_doubtful_clip,
-)
+from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
 from app.transcription.speakers import SpeakerFinder
@@ -125,9 +119,6 @@ class Pipeline:
         default_factory=asyncio.Queue
     )
     _published_spans: list[Span] = field(default_factory=list)  # the clips that are published
-    _first_looks: "defaultdict[int, asyncio.Future[ClipResult | None]]" = field(
-        default_factory=lambda: defaultdict(lambda: asyncio.get_running_loop().create_future())
-    )  # by clip, in the language that counts; None if that failed
     _languages: Counter[str] = field(default_factory=Counter)
     _ended: bool = False  # no further window is decoded
 
@@ -228,12 +219,8 @@ class Pipeline:
         """Transcribe a clip. Returns None if it fails and the request allows a partial transcript."""
         transcribed: _ClipTranscript | None = None
         try:
-            first = await self._transcribe_in_language(clip)
-            self._first_looks[clip.index].set_result(first.result)
-            transcribed = await self._look_again(clip, first)
+            transcribed = await self._transcribe_in_language(clip)
         except ClipFailed as error:
-            if not self._first_looks[clip.index].done():
-                self._first_looks[clip.index].set_result(None)
             self.failed_spans.append((clip.start, clip.end))
             if not self.options.allow_partial:
                 raise
@@ -262,26 +249,7 @@ class Pipeline:
         language = await self.vote.language()
         if language in (None, transcribed.result.language):
             return transcribed
-        return await self._transcribe_clip(clip, language, again=True)
-
-    async def _look_again(self, clip: PlannedClip, first: _ClipTranscript) -> _ClipTranscript:
-        """Transcribe a doubtful clip once more, with the text to the left as prompt; what counts of both.
-
-        That text is what the first look found there: it never depends on a second one. Without text in the
-        same language, or if the second look fails, the first one counts.
-        """
-        if not clip.index or self.options.temperature > 0 or not is_doubtful_clip(first.result):
-            return first
-        left = await self._first_looks[clip.index - 1]
-        text = "" if left is None else "".join(segment.text for segment in left.segments).strip()
-        if left is None or not text or left.language != first.result.language:
-            return first
-        try:
-            second = await self._transcribe_clip(clip, first.result.language, again=True, left_text=text)
-        except ClipFailed as error:
-            log.warning("the first look at a clip counts", error=error.message)
-            return first
-        return second if better_look(first.result, second.result) is second.result else first
+        return await self._transcribe_clip(clip, language, outvoted=True)
 
     async def _cast_vote(self, clip: PlannedClip) -> _ClipTranscript:
         """Transcribe a clip in the language detected in it, and vote for that language."""
@@ -297,13 +265,12 @@ class Pipeline:
         language: str | None,
         *,
         follows_vote: bool = False,
-        again: bool = False,
-        left_text: str | None = None,
+        outvoted: bool = False,
     ) -> _ClipTranscript:
         """Transcribe a clip in a language. None: in the one that is detected in the clip.
 
-        `follows_vote`: in the elected language, if there is one when the clip's turn comes. `again`: after
-        another language lost the vote, or as a second look, with the text to the left.
+        `follows_vote`: in the elected language, if there is one when the clip's turn comes. `outvoted`: after
+        another language lost the vote.
         """
         options = self.options
         request = ClipRequest(
@@ -324,8 +291,7 @@ class Pipeline:
             ),
             late_language=(lambda: self.vote.elected) if follows_vote else None,
             speculative=follows_vote and self.vote.elected is None,
-            again=again,
-            left_text=left_text,
+            outvoted=outvoted,
             min_context_s=self.min_context_s,
             channel=self.channel,
         )
@@ -353,7 +319,7 @@ class Pipeline:
                 on_crash=partial(self.results.record_crash, request.key),
                 size=expected_tokens(window.speech),
                 weight=window.decoding.beams,
-                continues=window.continues,
+                continues=window.continues or request.outvoted,
             )
             try:
                 window = windows.send(answer.result)
