@@ -71,6 +71,13 @@ def test_where_nobody_pauses_timestamps_count() -> None:
     ]
 
 
+def test_what_a_timestamp_cuts_off_from_the_next_sentence_is_not_the_last_words() -> None:
+    cut = segment(0, 500, ("one", 0, 200), ("two", 200, 300))
+    assert placed(cut, (0, 300), (400, 900)) == [("one", 0, 200), ("two", 200, 300)]
+    late = segment(400, 900, ("one", 600, 700), ("two", 700, 900))
+    assert placed(late, (0, 500), (600, 900)) == [("one", 600, 700), ("two", 700, 900)]
+
+
 def test_segments_follow_their_words() -> None:
     (moved,) = place_words([segment(0, 1000, ("one", 0, 300), ("two", 300, 900))], [(100, 800)])
     assert (moved.start, moved.end) == (100, 800)
