@@ -67,10 +67,9 @@ def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Word]:
     spans = [(max(start, segment.start), min(end, segment.end)) for start, end in speech]
     spans = [(start, end) for start, end in spans if start < end] or [(segment.start, segment.end)]
     words = [_into_speech(word, spans) for word in segment.words]
-    cut_off = [(start, end) for start, end in spans if (start, end) not in speech]
-    if spans[-1] in cut_off and words[-1].end < spans[-1][0]:
+    if spans[-1] not in speech and words[-1].end < spans[-1][0]:
         spans = [span for span in spans if span[0] <= words[-1].end]
-    if spans[0] in cut_off and words[0].start > spans[0][1]:
+    if spans[0] not in speech and words[0].start > spans[0][1]:
         spans = [span for span in spans if span[1] >= words[0].start]
     words[0] = replace(words[0], start=spans[0][0])
     words[-1] = replace(words[-1], end=spans[-1][1])

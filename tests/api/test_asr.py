@@ -219,7 +219,7 @@ def test_translation_uses_a_model_that_can_translate(site):
 def test_translation_without_a_model_that_can_translate(site, model, other):
     site.service.fleet.catalogue = catalogue("tiny.en", other)
     response = post(site, task="translate", model=model)
-    assert (response.status_code, response.json()["error"]["param"]) == (400, "model")
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "task")
     assert "WHISPER_MODELS=large-v3" in response.json()["error"]["message"]
 
 

@@ -88,7 +88,7 @@ def test_segments_follow_their_words() -> None:
     st.lists(st.tuples(st.integers(0, 200_000), st.integers(1, 50_000)), max_size=6),
     st.lists(st.integers(1, 40_000), min_size=1, max_size=5),
 )
-def test_words_are_in_order_in_speech_and_none_is_lost(
+def test_words_are_in_order_and_none_is_lost(
     drawn: list[tuple[int, int]], pauses: list[Span], lengths: list[int]
 ) -> None:
     words = [(str(number), at, at + duration) for number, (at, duration) in enumerate(drawn)]

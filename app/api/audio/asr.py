@@ -147,11 +147,13 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
     errors = []
     for candidate in [model] if query.model.strip() else catalogue.states():
         try:
-            catalogue.check(candidate, query.task, query.options.language)
+            catalogue.check(candidate, query.task, query.language)
         except InvalidInput as error:
             errors.append(error)
         else:
             return candidate
+    if errors[0].param == "model":
+        errors[0].param = "task"
     raise errors[0]
 
 
