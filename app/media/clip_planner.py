@@ -15,7 +15,7 @@ from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 
 # Silence longer than this separates clips and belongs to none. A window costs the encoder the same however
 # little is said in it, so short lines with pauses between them share one, and the words before help to
-# recognise the next ones. Whisper was trained on windows with such pauses, but loses words around longer ones.
+# recognise the next. Whisper was trained on windows with such pauses, but loses words around longer ones.
 MAX_SILENCE_SAMPLES = 8 * SAMPLE_RATE
 # The same for the demo model. It was trained on shorter pauses, and loses words around longer ones.
 DEMO_MAX_SILENCE_SAMPLES = 2 * SAMPLE_RATE
