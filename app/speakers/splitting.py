@@ -1,4 +1,4 @@
-"""Segments are split where the speaker changes. Pure."""
+"""Segments are split where the speaker changes, or is silent for long. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,16 +6,18 @@ from itertools import accumulate, pairwise
 
 from app.speakers.word_labels import runs
 from app.transcript.edited import EditedSegment, word_speakers
-from workers.messages import Span
+from workers.messages import SAMPLE_RATE, Span, Word
+
+_LONG_PAUSE = SAMPLE_RATE  # samples without a word, in which a speaker counts as silent
 
 
 def split(segment: EditedSegment, speakers: Sequence[str]) -> Iterator[EditedSegment]:
-    """The segment, with its speaker; in parts, if it has several.
+    """The segment, with its speaker; in parts, if it has several speakers or long pauses.
 
     `speakers`: of each word, or one for a segment without words. Joined, the parts have the words and the
     text of the segment. The first part keeps its id, the next ones get `.1`, `.2`, … after it.
     """
-    spans = list(runs(speakers))
+    spans = list(_spans(segment.words, speakers))
     texts = _texts(segment, spans)
     if len(spans) == 1 or texts is None:
         yield with_turns(segment, speakers)
@@ -44,6 +46,13 @@ def with_turns(segment: EditedSegment, speakers: Sequence[str | None]) -> Edited
 def speakers_of(segment: EditedSegment) -> list[str | None]:
     """The reverse of `with_turns`: the speaker of each word, or the one of a segment without words."""
     return word_speakers(segment) or [segment.speaker]
+
+
+def _spans(words: Sequence[Word], speakers: Sequence[str]) -> Iterator[Span]:
+    """Spans of words with one speaker and without a long pause: first index, and index after the last."""
+    for first, end in runs(speakers):
+        pauses = (at for at in range(first + 1, end) if words[at].start - words[at - 1].end >= _LONG_PAUSE)
+        yield from pairwise((first, *pauses, end))
 
 
 def _texts(segment: EditedSegment, spans: Sequence[Span]) -> list[str] | None:

@@ -60,6 +60,14 @@ def test_a_short_answer_between_pauses_has_its_speaker() -> None:
     assert errors(made, labelled(made)) == 0
 
 
+def test_a_segment_does_not_span_a_long_pause_of_its_speaker() -> None:
+    made = conversation([Line("A", 9), Line("A", 9, 1.5, joined=True), Line("A", 9, 0.5, joined=True)])
+    first, rest = labelled(made)
+    assert (len(first.words), len(rest.words)) == (9, 18)
+    assert (first.id, rest.id, first.speaker, rest.speaker) == ("0-0", "0-0.1", "S1", "S1")
+    assert first.end == first.words[-1].end and rest.start == rest.words[0].start > first.end + SAMPLE_RATE
+
+
 @settings(max_examples=30)
 @given(
     st.lists(
