@@ -51,7 +51,7 @@ run: .venv/.installed
 # more: a machine may be busy for a moment. The last lines name it.
 PYTEST := $(BIN)/pytest --numprocesses 3
 
-test quick: export PYTHONDONTWRITEBYTECODE =
+test quick soak: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed
 	$(PYTEST) --reruns 1
 
