@@ -71,6 +71,10 @@ class Unauthorized(WhisperfleetError):
     """The API key is missing or wrong."""
 
 
+class NotAllowed(WhisperfleetError):
+    """The client may not do this, whatever its key."""
+
+
 class OriginNotAllowed(WhisperfleetError):
     """A web page of another site may not send this request."""
 
@@ -129,6 +133,14 @@ class PreconditionRequired(WhisperfleetError):
 
 class LinkRefused(WhisperfleetError):
     """A signed link has expired, or is not one for this request."""
+
+
+class NoKeys(WhisperfleetError):
+    """The service requires no key, so there is nothing to protect."""
+
+
+class UnknownSharedLink(WhisperfleetError):
+    """The job has no such shared link, or has it no more."""
 
 
 class UnknownUpload(WhisperfleetError):

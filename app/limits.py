@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.errors import QueueFull
+from app.owners import parse_keys
 from app.settings import Settings
 
 GUARANTEED_DIVISOR = 10  # a tenth of all places is guaranteed to an owner, less if there are more API keys
@@ -92,7 +93,7 @@ class Limits:
     """The limits that the settings give."""
 
     def __init__(self, settings: Settings) -> None:
-        owners = max(GUARANTEED_DIVISOR, len(settings.api_keys))
+        owners = max(GUARANTEED_DIVISOR, len({key.client.owner for key in parse_keys(settings.api_keys)}))
 
         def limit(total: int, setting: str, what: str, code: str | None = None, **others: Any) -> Limit:
             return Limit(total, setting, what, max(1, total // owners), code=code, **others)

@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
 from fastapi import Depends, FastAPI
 from fastapi.params import Depends as Dependency
 from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.api.audio.asr import asr_routes
 from app.api.audio.openai import openai_routes
@@ -17,13 +20,14 @@ from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
 from app.api.http.errors import add_error_handlers
 from app.api.http.hosts import AllowedHosts, BrowserGuard
-from app.api.http.keys import ApiKeys
+from app.api.http.keys import Authentication, UserHeader, operators_only
 from app.api.http.requests import RequestCounts, RequestLog
 from app.api.http.root_path import RootPath
 from app.api.jobs.archive import archive_routes
 from app.api.jobs.links import link_routes
 from app.api.jobs.peaks import peak_routes
 from app.api.jobs.routes import job_routes
+from app.api.jobs.shared import shared_routes
 from app.api.jobs.tus import EXPOSED_HEADERS
 from app.api.jobs.uploads import upload_routes
 from app.api.operation.metric_list import Sources
@@ -36,12 +40,17 @@ from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
+from app.errors import InvalidSetting, WhisperfleetError
+from app.owners import KeyRing
 from app.settings import Settings
 
 if TYPE_CHECKING:
     from app.database.connection import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
+
+
+log = structlog.get_logger("whisperfleet.api")
 
 
 def create_app(
@@ -61,6 +70,7 @@ def create_app(
 
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
+    keys = _key_ring(settings)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
     worker_events = WorkerEvents(running.fleet, jobs)
@@ -72,6 +82,7 @@ def create_app(
         try:
             await jobs.start()
             try:
+                await jobs.rename_owners(keys.named())
                 yield
             finally:
                 await jobs.stop()
@@ -87,7 +98,7 @@ def create_app(
         description="Audio in, subtitles out, on every GPU.",
         version=VERSION,
         lifespan=lifespan,
-        middleware=_middleware(settings, running, jobs, requests),
+        middleware=_middleware(settings, running, jobs, requests, keys),
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         openapi_url=None,  # `add_docs` answers it
         docs_url=None,
@@ -97,6 +108,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
+    app.state.reload_keys = partial(_reload_keys, keys, jobs)
     add_error_handlers(app)
     routers = (
         openai_routes(running, admission),
@@ -110,31 +122,41 @@ def create_app(
         speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         asr_routes(running, admission),
+        shared_routes(running, jobs, settings),
         model_routes(running.fleet),
+    )
+    for_operators = (
         worker_routes(running.fleet, worker_events, admission),
         node_routes(running.fleet),
         metric_routes(Sources(running, jobs, admission, requests)),
     )
+    key = _documented_key(settings)
     for router in routers:
-        app.include_router(router, dependencies=_documented_key(settings))
+        app.include_router(router, dependencies=key)
+    for router in for_operators:
+        app.include_router(router, dependencies=[*key, Depends(operators_only)])
     probes = probe_routes(running.fleet)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
     # FastAPI's own router hides the routes of those that it includes.
-    for known in (*routers, probes, app):
+    for known in (*routers, *for_operators, probes, app):
         requests.add_routes(known.routes)
     return app
 
 
 def _middleware(
-    settings: Settings, service: "TranscriptionService", jobs: "JobService", requests: RequestCounts
+    settings: Settings,
+    service: "TranscriptionService",
+    jobs: "JobService",
+    requests: RequestCounts,
+    keys: KeyRing,
 ) -> list[Middleware]:
     """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
 
     With keys, hosts are not checked: a page that got here by DNS rebinding has no key.
     """
-    hosts = None if settings.api_keys else AllowedHosts([settings.host, *settings.allowed_hosts])
+    hosts = None if settings.needs_key else AllowedHosts([settings.host, *settings.allowed_hosts])
     cors = Middleware(
         CORSMiddleware,
         allow_origins=settings.cors_origins,
@@ -142,22 +164,44 @@ def _middleware(
         allow_headers=["*"],
         expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
     )
-    keys = Middleware(
-        ApiKeys,
-        keys=settings.api_keys,
-        link_secret=lambda: jobs.link_secret.value,
-        public_docs=settings.public_docs,
+    user = settings.trusted_user_header and Middleware(
+        UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies
     )
     return [
+        *([user] if user else []),
+        Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies)),
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
         Middleware(RequestLog, is_demo=lambda: service.fleet.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
         Middleware(EnsureResponse),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
-        *([keys] if settings.api_keys else []),
+        *(
+            [Middleware(Authentication, settings=settings, keys=keys, jobs=jobs)]
+            if settings.needs_key
+            else []
+        ),
     ]
 
 
+def _key_ring(settings: Settings) -> KeyRing:
+    """Raises InvalidSetting if the file of keys cannot be read, or has a wrong entry."""
+    try:
+        return KeyRing(settings.api_keys, settings.api_keys_file)
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"WHISPER_API_KEYS_FILE={settings.api_keys_file}: {error}") from None
+
+
+async def _reload_keys(keys: KeyRing, jobs: "JobService") -> None:
+    """Read the file of keys again. After an error, which is logged, the keys stay as they were."""
+    try:
+        keys.load()
+        await jobs.rename_owners(keys.named())
+    except (OSError, ValueError, WhisperfleetError) as error:
+        log.error("the file of keys cannot be used; the keys stay as they were", error=str(error))
+    else:
+        log.info("the file of keys was read again", keys=len(keys), owners=len(keys.owners()))
+
+
 def _documented_key(settings: Settings) -> Sequence[Dependency]:
-    """Document the API key in OpenAPI. `ApiKeys` checks it, before the body is read."""
-    return [Depends(HTTPBearer(auto_error=False))] if settings.api_keys else []
+    """Document the API key in OpenAPI. `Authentication` checks it, before the body is read."""
+    return [Depends(HTTPBearer(auto_error=False))] if settings.needs_key else []

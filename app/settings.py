@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from app.errors import InvalidSetting, fault_of
+from app.owners import parse_keys
 
 
 def _split(value: Any) -> Any:
@@ -36,10 +37,23 @@ _MAY_BE_EMPTY = frozenset({"model_aliases"})
 
 # How the service's own paths begin. Below one of them, it could not tell a root path from its own path.
 OWN_PATHS = frozenset(
-    {"asr", "detect-language", "docs", "health", "metrics", "openapi.json", "ready", "status", "v1", "web"}
+    {
+        "asr",
+        "detect-language",
+        "docs",
+        "health",
+        "login",
+        "metrics",
+        "openapi.json",
+        "ready",
+        "status",
+        "v1",
+        "web",
+    }
 )
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _HOST_PATTERN = re.compile(r"\*|(\*?\.)?[^\s/:@*.\[\]]+(\.[^\s/:@*.\[\]]+)*\.?(:\d+)?")
 
 
@@ -97,6 +111,23 @@ def _check_proxies(proxies: tuple[str, ...]) -> tuple[str, ...]:
         except ValueError as error:
             raise ValueError(f"{error}; give addresses or networks, as 10.0.0.7 or 10.0.0.0/8") from None
     return proxies
+
+
+def _check_keys(entries: tuple[str, ...]) -> tuple[str, ...]:
+    parse_keys(entries)
+    return entries
+
+
+def _check_metrics_key(key: str | None) -> str | None:
+    if key is not None:
+        parse_keys((f"metrics:{key}",))
+    return key
+
+
+def _check_header(name: str | None) -> str | None:
+    if name is not None and not _HEADER_NAME.fullmatch(name):
+        raise ValueError("this is no name of a header; give one such as X-Forwarded-User or Remote-User")
+    return name
 
 
 def _check_yt_dlp(allow_urls: bool) -> bool:
@@ -275,13 +306,30 @@ class Settings(BaseSettings):
     )
     trusted_proxies: Annotated[CommaList, AfterValidator(_check_proxies)] = Field(
         ("127.0.0.1", "::1"),
-        description="Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count.",
+        description="Addresses or networks of proxies whose X-Forwarded-For, X-Forwarded-Proto and "
+        "`WHISPER_TRUSTED_USER_HEADER` count.",
     )
-    api_keys: CommaList = Field(
+    api_keys: Annotated[CommaList, AfterValidator(_check_keys)] = Field(
         (),
         repr=False,
-        description="Comma-separated; if set, every request needs `Authorization: Bearer KEY`, or is a "
-        "signed link.",
+        description="Comma-separated `KEY`, `NAME:KEY` or `NAME:KEY:operator`; if set, every request needs "
+        "`Authorization: Bearer KEY`, or is a link. A name sees its own jobs alone; operators see all, and "
+        "so does a key without a name.",
+    )
+    api_keys_file: Path | None = Field(
+        None,
+        description="File with more such entries, one in each line. SIGHUP makes the service read it again.",
+    )
+    metrics_key: Annotated[str | None, AfterValidator(_check_metrics_key)] = Field(
+        None, repr=False, description="Key for `/metrics` alone, besides those of operators."
+    )
+    trusted_user_header: Annotated[str | None, AfterValidator(_check_header)] = Field(
+        None,
+        description="Header in which a login proxy names the user, such as `X-Forwarded-User`; the user owns "
+        "jobs as a name of a key does. It counts from `WHISPER_TRUSTED_PROXIES` only.",
+    )
+    operators: CommaList = Field(
+        (), description="Comma-separated: users by `WHISPER_TRUSTED_USER_HEADER` who are operators."
     )
     public_docs: bool = Field(False, description="`/docs` and `/openapi.json` need no key.")
     cors_origins: CommaList = Field(
@@ -432,6 +480,11 @@ class Settings(BaseSettings):
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
+
+    @cached_property
+    def needs_key(self) -> bool:
+        """Whether requests must say whose they are: by a key, or by the header of a login proxy."""
+        return bool(self.api_keys or self.api_keys_file or self.trusted_user_header)
 
     @cached_property
     def max_upload_bytes(self) -> int:

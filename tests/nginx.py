@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CONFIGURATION = Path(__file__).parents[1] / "deploy" / "nginx.conf"
+DEPLOY = Path(__file__).parents[1] / "deploy"
 NAMES = ("nginx", "/usr/sbin/nginx")
 REQUIRED = os.environ.get("REQUIRE_NGINX") == "1"
 MISSING = "there is no nginx. Install it (Debian: `apt-get install nginx-light`)"
@@ -19,8 +19,17 @@ def find_nginx() -> str | None:
 
 
 @contextmanager
-def running_nginx(folder: Path, port: int, service_port: int) -> Iterator[None]:
-    """Run nginx in front of the service on `service_port`, with TLS on `port`. It may not listen yet."""
+def running_nginx(
+    folder: Path,
+    port: int,
+    service_port: int,
+    configuration: str = "nginx.conf",
+    login_port: int | None = None,
+) -> Iterator[None]:
+    """Run nginx in front of the service on `service_port`, with TLS on `port`. It may not listen yet.
+
+    `login_port`: of a login proxy, if the `configuration` has one.
+    """
     program = find_nginx()
     assert program is not None, f"{MISSING}."
     folder.mkdir()
@@ -42,10 +51,11 @@ def running_nginx(folder: Path, port: int, service_port: int) -> Iterator[None]:
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "/etc/letsencrypt/live/media.example.org/fullchain.pem": f"{folder}/cert.pem",
         "/etc/letsencrypt/live/media.example.org/privkey.pem": f"{folder}/key.pem",
-        "http://127.0.0.1:8000;": f"http://127.0.0.1:{service_port};",
         "proxy_set_header Host $host;": "proxy_set_header Host $http_host;",  # the port is not that of https
     }
-    servers = CONFIGURATION.read_text()
+    servers = (DEPLOY / configuration).read_text()
+    servers = servers.replace("http://127.0.0.1:8000;", f"http://127.0.0.1:{service_port};")
+    servers = servers.replace("http://127.0.0.1:4180;", f"http://127.0.0.1:{login_port};")
     for text, other in changed.items():
         assert servers.count(text) == 1, text
         servers = servers.replace(text, other)

@@ -242,6 +242,31 @@ class Link(BaseModel):
     expires_at: Moment
 
 
+class SharedLink(BaseModel):
+    id: str
+    job: str = Field(description="The id of the job that it opens.")
+    correct: bool = Field(description="Whether it may correct the transcript.")
+    audio: bool = Field(description="Whether it opens the recording and its waveform.")
+    created_at: Moment
+    expires_at: Moment
+
+
+class NewSharedLink(SharedLink):
+    token: str = Field(description="What the link sends as bearer token. It is not shown again.")
+    path: str = Field(description="Of the page, with the token. The server's address goes before it.")
+
+
+class SharedLinkList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[SharedLink]
+
+
+class Identity(BaseModel):
+    owner: str | None = Field(description="Whose the requests are. Null: the service requires no key.")
+    operator: bool = Field(description="Whether all jobs are visible, and the workers.")
+    shared: SharedLink | None = Field(description="The shared link that the request is made by.")
+
+
 class SegmentWord(BaseModel):
     word: str
     start: float = Field(description="Seconds from the recording's start.")
@@ -271,6 +296,7 @@ class Revision(BaseModel):
     revision: int = Field(description="Its number; 0 is the original.")
     created_at: Moment
     changed: int = Field(description="How many segments differ from the revision before it.")
+    by_link: bool = Field(False, description="Somebody with a shared link made it.")
 
 
 class RevisionList(BaseModel):

@@ -21,6 +21,7 @@ from app.commands.accepting import (
     lengthen_queues,
 )
 from app.commands.ending import command, print_error
+from app.concurrency import BackgroundTasks
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
 from app.listening import address_fault, max_connections, raise_descriptor_limit
@@ -42,12 +43,17 @@ class Server(uvicorn.Server):
     otherwise stay open for as long as its job runs.
     """
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config, *, has_key_file: bool = False) -> None:
         super().__init__(config)
         self._app = app
+        self._has_key_file = has_key_file
+        self._tasks = BackgroundTasks()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(handle_loop_error)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(handle_loop_error)
+        if self._has_key_file:
+            loop.add_signal_handler(signal.SIGHUP, lambda: self._tasks.spawn(self._app.state.reload_keys()))
         await super().startup(sockets)
         lengthen_queues(self.servers)
 
@@ -93,9 +99,11 @@ def run_server(overrides: dict[str, Any]) -> int:
         keep_loop_free()
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        has_key_file = settings.api_keys_file is not None
+        server = Server(app, uvicorn_config(app, settings), has_key_file=has_key_file)
         try:
             with suppress(KeyboardInterrupt):
-                runner.run(Server(app, uvicorn_config(app, settings)).serve())
+                runner.run(server.serve())
         finally:
             traces.stop()
     return 0
@@ -111,7 +119,7 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         access_log=False,  # the application logs its requests itself
         log_config=None,
         server_header=False,
-        forwarded_allow_ips=list(settings.trusted_proxies),
+        proxy_headers=False,  # the application reads them itself, after it knows whose the connection is
         # h11: no other parser has a limit for the head.
         http=cast(
             type[asyncio.Protocol], partial(Connection, connections, send_timeout_s=settings.send_timeout_s)

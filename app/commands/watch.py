@@ -92,7 +92,8 @@ async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     from app.telemetry.logs import configure_logs
     from app.transcription.service import TranscriptionService
 
-    settings = settings.model_copy(update={"api_keys": (), "max_upload_mb": _NO_LIMIT_MB})
+    no_keys = {"api_keys": (), "api_keys_file": None, "trusted_user_header": None}
+    settings = settings.model_copy(update={**no_keys, "max_upload_mb": _NO_LIMIT_MB})
     plan = make_plan(settings)
     check_compute_type(plan)
     configure_logs(settings)

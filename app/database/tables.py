@@ -56,6 +56,7 @@ jobs = sa.Table(
     sa.Column("corrected_at", sa.Float),  # when people last changed the transcript
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
+    sa.Index("jobs_by_owner", "owner", "number"),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 
@@ -111,6 +112,7 @@ revisions = sa.Table(
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("changed", sa.Integer, nullable=False),  # segments that differ from the revision before
     sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Column("by_link", sa.Boolean, nullable=False, server_default=sa.false()),  # made by a shared link
 )
 
 peaks = sa.Table("peaks", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False))
@@ -152,6 +154,21 @@ uploads = sa.Table(
     sa.Column("expires_at", sa.Float, nullable=False),
     sa.Column("job_id", sa.String(40)),
     sa.Index("uploads_by_time", "expires_at"),
+)
+
+# Links that open one transcript for people without a key. Their tokens are stored nowhere.
+shared_links = sa.Table(
+    "shared_links",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("token_digest", sa.String(64), nullable=False, unique=True),
+    sa.Column(
+        "job_number", _NUMBER, sa.ForeignKey("jobs.number", ondelete="CASCADE"), nullable=False, index=True
+    ),
+    sa.Column("may_correct", sa.Boolean, nullable=False),
+    sa.Column("has_audio", sa.Boolean, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
 )
 
 # What the service keeps to itself: the secret that signs links, and tokens that the data folder also has.

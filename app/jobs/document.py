@@ -67,6 +67,7 @@ class Job(BaseModel):
     error: JobError | None
     failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
     webhook_url: str | None
+    owner: str | None = Field(None, description="Whose job it is, for operators.")
     revision: int = Field(description="Number of the newest correction; 0: the transcript is the original.")
     expires_at: Moment | None = Field(
         description="When the service deletes the job with all of it. Null: never, or the job has not ended."

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,6 +30,7 @@ from app.jobs.link_secret import LinkSecret
 from app.jobs.peaks import JobPeaks
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
+from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
 from app.jobs.webhooks.delivery import Webhooks
@@ -59,6 +60,7 @@ class JobService:
         retention = Retention(settings.result_ttl_s, settings.keep_corrected)
         self.store = Store(database, helper=service.helper, retention=retention)
         self.link_secret = LinkSecret(database)
+        self.shared_links = SharedLinks(database)
         older_note = "" if settings.database_url is None else database.name
         self._token = FolderToken(database, service.media.folder.note, older_note)
         self.uploads = Uploads(database, service.media.folder, settings)
@@ -85,6 +87,7 @@ class JobService:
         """
         await self._database.open()
         await self.link_secret.load()
+        await self.shared_links.load()
         await self.store.recount(_COMMIT_S)
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job)
@@ -119,6 +122,11 @@ class JobService:
         await asyncio.to_thread(clean_downloads, folder.uploads)
         with suppress(DiskFull, OSError):  # the sweeper does it later
             await self._token.renew()
+
+    async def rename_owners(self, names: Mapping[str, str]) -> None:
+        """See `Store.rename_owners`. Does nothing if there are no `names`."""
+        if names:
+            await self.store.rename_owners(names)
 
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
@@ -274,6 +282,7 @@ class JobService:
                 await self._remove_expired()
                 await self._remove_files_without_job()
                 await self.uploads.sweep()
+                await self.shared_links.load()
                 await self._token.renew()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)

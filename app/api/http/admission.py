@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from app.api.http.keys import client_of
 from app.limits import Limit, Limits, Shares
 
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ class Admission:
 
 
 def owner_of(request: Request) -> str:
-    """The digest of a request's API key, or the name of all links; empty if no keys are set."""
-    return str(getattr(request.state, "owner", ""))
+    """The owner of what a request makes, see `app.owners.Client`."""
+    return client_of(request).owner
 
 
 def link_of(request: Request) -> str:
-    """The signature of the link that a request was made by; empty if it has a key."""
+    """The signed or shared link that a request was made by; empty if it has a key."""
     return str(getattr(request.state, "link", ""))

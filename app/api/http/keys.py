@@ -1,65 +1,104 @@
-"""API keys, and links that need none. They are checked before the body is read."""
+"""Whose a request is: API keys, users of a login proxy, and links. Checked before the body is read."""
 
-import hashlib
 import hmac
+import re
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.http.errors import error_response
-from app.api.http.requests import LINK_OWNER
 from app.api.http.root_path import route_path
-from app.api.jobs.signatures import check_link, has_signature
-from app.errors import LinkRefused, Unauthorized
+from app.api.jobs.signatures import check_link, has_signature, shared_link_id
+from app.errors import LinkRefused, NotAllowed, Unauthorized
+from app.ids import ID
+from app.jobs.shared_links import TOKEN_PREFIX, SharedLink, SharedLinks
+from app.owners import LINK_OWNER, Client, KeyRing, is_user
+from app.settings import Settings
 from app.telemetry.work import current_work, working_for
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
 
 OPEN_PATHS = frozenset({"/health", "/ready"})  # probes send no keys
 PAGE, PAGE_FILES = "/", "/web/"  # the page asks for the key
 DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
 DOCS_ASSETS = "/docs/assets/"
+METRICS_PATH = "/metrics"
+IDENTITY_PATH = "/v1/me"
+
+_NO_KEY = Unauthorized(
+    "You didn't provide an API key. Send it in an Authorization header: `Authorization: Bearer YOUR_KEY`."
+)
+# What a shared link opens: below the path of its job, with these methods.
+_SHARED_PATH = re.compile(
+    rf"/v1/jobs/(?P<job>{ID.pattern})(/(?P<part>segments|revisions|result|links|audio|peaks|speakers))?"
+)
 
 
-class ApiKeys:
-    """ASGI middleware: refuses requests without one of `keys` as bearer token.
+class UserHeader:
+    """ASGI middleware: takes the name of the user from a header of a login proxy.
 
-    `state.owner` of a request is the digest of its key. `public_docs`: documentation needs no key.
-    A request without an Authorization header may be a link, signed with `link_secret`: `state.link` is its
-    signature.
+    `state.user` is the name, if the connection is that of one of `proxies`. Nothing else sees the header.
+    Outermost: what is further in knows the address of the client instead of the proxy's.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        keys: Collection[str],
-        link_secret: Callable[[], bytes],
-        *,
-        public_docs: bool = False,
-    ) -> None:
+    def __init__(self, app: ASGIApp, header: str, proxies: Collection[str]) -> None:
         self.app = app
-        self._link_secret = link_secret
-        self._public_docs = public_docs
-        self._keys = [key.encode() for key in keys]
+        self._header = header.lower().encode()
+        self._proxies = [ip_network(proxy) for proxy in proxies]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if "headers" in scope:
+            names = [value for name, value in scope["headers"] if name == self._header]
+            others = [(name, value) for name, value in scope["headers"] if name != self._header]
+            scope = {**scope, "headers": others, "state": {**scope.get("state", {})}}
+            if len(names) == 1 and names[0] and self._is_proxy(scope.get("client")):
+                scope["state"]["user"] = names[0].decode("utf-8", "replace")
+        await self.app(scope, receive, send)
+
+    def _is_proxy(self, client: tuple[str, int] | None) -> bool:
+        try:
+            address = ip_address(client[0]) if client else None
+        except ValueError:  # of a socket in the file system
+            return False
+        address = getattr(address, "ipv4_mapped", None) or address
+        return any(address in network for network in self._proxies if address is not None)
+
+
+class Authentication:
+    """ASGI middleware: refuses requests that do not say whose they are.
+
+    `state.client` of a request is whose it is. A request without an Authorization header may be a signed link
+    to audio or a result: `state.link` is its signature then. A bearer token may be that of a shared link:
+    `state.shared` is the link, and `state.link` its id.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, keys: KeyRing, jobs: "JobService") -> None:
+        self.app = app
+        self._keys = keys
+        self._shared: SharedLinks = jobs.shared_links
+        self._link_secret: Callable[[], bytes] = lambda: jobs.link_secret.value
+        self._public_docs = settings.public_docs
+        self._metrics_key = None if settings.metrics_key is None else settings.metrics_key.encode()
+        self._operators = frozenset(settings.operators)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._is_open(path := route_path(scope)):
             await self.app(scope, receive, send)
             return
-        headers, query = Headers(scope=scope), scope["query_string"]
-        state = scope.setdefault("state", {})
         try:
-            if "authorization" not in headers and has_signature(query):
-                state["link"] = check_link(self._link_secret(), scope["method"], path, query, time.time())
-                owner = LINK_OWNER
-            else:
-                owner = hashlib.sha256(self._check(headers.get("authorization", ""))).hexdigest()
-        except (LinkRefused, Unauthorized) as error:
+            client = self._client(scope, path)
+        except (LinkRefused, NotAllowed, Unauthorized) as error:
             await error_response(error)(scope, receive, send)
             return
-        state["owner"] = owner
-        with working_for(replace(current_work(), owner=owner)):
+        scope["state"]["client"] = client
+        with working_for(replace(current_work(), owner=client.owner)):
             await self.app(scope, receive, send)
 
     def _is_open(self, path: str) -> bool:
@@ -67,19 +106,83 @@ class ApiKeys:
             return True
         return path in OPEN_PATHS or path == PAGE or path.startswith(PAGE_FILES)
 
-    def _check(self, authorization: str) -> bytes:
-        """The key in an Authorization header. Raises Unauthorized if it is missing or wrong."""
-        scheme, _, token = authorization.partition(" ")
-        key = token.strip().encode("latin-1")
-        if scheme.lower() != "bearer" or not key:
-            raise Unauthorized(
-                "You didn't provide an API key. Send it in an Authorization header: "
-                "`Authorization: Bearer YOUR_KEY`."
-            )
-        if not self._is_known(key):
+    def _client(self, scope: Scope, path: str) -> Client:
+        """Whose a request is. Raises Unauthorized, LinkRefused and NotAllowed."""
+        state, headers = scope.setdefault("state", {}), Headers(scope=scope)
+        authorization = headers.get("authorization")
+        if authorization is None and has_signature(scope["query_string"]):
+            state["link"] = self._check_link(scope, path)
+            return Client(LINK_OWNER, is_operator=False)
+        token = _token(authorization)
+        if token.startswith(TOKEN_PREFIX):
+            state["shared"] = link = self._check_shared(token, scope["method"], path)
+            state["link"] = link.id
+            return Client(LINK_OWNER, is_operator=False)
+        if (user := state.get("user")) is not None:  # a login proxy may send a token of its own beside it
+            if not is_user(user):
+                raise NotAllowed(
+                    "The name of the user is too long or has control characters: use another account."
+                )
+            return Client(user, user in self._operators)
+        if not token:
+            raise _NO_KEY
+        if path == METRICS_PATH and self._metrics_key and hmac.compare_digest(token, self._metrics_key):
+            return Client("metrics", is_operator=True)
+        client = self._keys.find(token)
+        if client is None:
             raise Unauthorized("Incorrect API key provided.")
-        return key
+        return client
 
-    def _is_known(self, token: bytes) -> bool:
-        # Compares with every key, each in constant time: the duration must reveal nothing about the keys.
-        return sum([hmac.compare_digest(token, key) for key in self._keys]) > 0
+    def _check_link(self, scope: Scope, path: str) -> str:
+        """The signature of a signed link. One that a shared link has made ends with it."""
+        query = scope["query_string"]
+        signature = check_link(self._link_secret(), scope["method"], path, query, time.time())
+        made_by = shared_link_id(query)
+        if made_by is not None:
+            link = self._shared.get(made_by)
+            if link is None or not link.may("GET", path.rpartition("/")[2]):
+                raise LinkRefused("The shared link that made this link was revoked, or has expired.")
+        return signature
+
+    def _check_shared(self, token: bytes, method: str, path: str) -> SharedLink:
+        link = self._shared.find(token)
+        if link is None:
+            raise Unauthorized(
+                "This shared link was revoked, or it has expired. Ask for a new one.",
+                code="shared_link_ended",
+            )
+        found = _SHARED_PATH.fullmatch(path)
+        if path == IDENTITY_PATH and method == "GET":
+            return link
+        if found is None or found["job"] != link.job_id or not link.may(method, found["part"] or ""):
+            raise NotAllowed("This shared link does not open that. It opens one transcript alone.")
+        return link
+
+
+def _token(authorization: str | None) -> bytes:
+    """The token of an Authorization header; empty without one. Raises Unauthorized for another scheme."""
+    if authorization is None:
+        return b""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        return b""
+    return token.strip().encode("latin-1")
+
+
+def client_of(request: Request) -> Client:
+    """Whose a request is; an operator's if the service requires no key."""
+    client: Client = getattr(request.state, "client", Client())
+    return client
+
+
+def shared_link_of(request: Request) -> SharedLink | None:
+    """The shared link that a request was made by."""
+    link: SharedLink | None = getattr(request.state, "shared", None)
+    return link
+
+
+def operators_only(request: Request) -> None:
+    """Raise NotAllowed unless the client is an operator. A dependency of routes."""
+    client = client_of(request)
+    if not client.is_operator:
+        raise NotAllowed(f"{client.owner} is no operator of this service, and this is for operators.")

@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.http.errors import CLIENT_CLOSED_REQUEST, METHODS
 from app.api.http.root_path import route_path
+from app.owners import LINK_OWNER
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
 from app.telemetry.work import Work, working_for
 
 FIRST_ERROR = 400
 MAX_ADDRESS_CHARS = 64
-LINK_OWNER = "link"  # of all requests by link: no digest of a key
 UNMATCHED = "unmatched"  # no endpoint has this path and method
 OTHER = "other"  # a method of no endpoint
 
@@ -94,7 +94,10 @@ class RequestLog:
                 has_begun, status = True, message["status"]
                 self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
-                if scope["state"].get("owner") == LINK_OWNER:  # other sites and shared caches get nothing
+                client = scope["state"].get("client")
+                if (
+                    client is not None and client.owner == LINK_OWNER
+                ):  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
                     answer_headers.setdefault("cache-control", "private")
                 answer_headers["x-request-id"] = request_id
@@ -117,7 +120,7 @@ class RequestLog:
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
-                address = scope.get("client")
+                address, client = scope.get("client"), scope["state"].get("client")
                 write(
                     "request",
                     method=scope["method"],
@@ -127,4 +130,5 @@ class RequestLog:
                     client=address[0][:MAX_ADDRESS_CHARS] if address else None,
                     ms=round((time.perf_counter() - start) * 1000, 1),
                     request_id=request_id,
+                    **({} if client is None else {"owner": client.owner}),
                 )

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
+from app.api.http.keys import client_of
 from app.api.http.sending import AdmittedResponse, plain_body
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import ResultFormat, result_response
@@ -25,7 +26,7 @@ from app.api.jobs.submissions import BINARY
 from app.concurrency import run_shielded
 from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
 from app.ids import ID
-from app.jobs.job import Status
+from app.jobs.job import Job, Status
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -106,9 +107,10 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         archive says so in `errors.txt`.
         """
         wanted = distinct_ids(ids, MAX_JOBS)
-        await _check_done(jobs, wanted)
+        owner = client_of(request).visible_owner
+        await _check_done(jobs, wanted, owner)
         response = ArchiveResponse(
-            archive(service, jobs, wanted, format),
+            archive(service, jobs, wanted, format, owner),
             headers={"content-disposition": f'attachment; filename="transcripts-{format}.zip"'},
         )
         response.admitted = admission.sending.hold(request)
@@ -134,16 +136,20 @@ class ArchiveResponse(AdmittedResponse, StreamingResponse):
 
 
 async def archive(
-    service: "TranscriptionService", jobs: "JobService", ids: Sequence[str], form: ResultFormat
+    service: "TranscriptionService",
+    jobs: "JobService",
+    ids: Sequence[str],
+    form: ResultFormat,
+    owner: str | None = None,
 ) -> AsyncGenerator[bytes]:
-    """A ZIP with the results of jobs in a format, in parts of about one result each."""
+    """A ZIP with the results of an owner's jobs in a format, in parts of about one result each."""
     written = _Written()
     names = ArchiveNames(ERRORS)
     errors: list[str] = []
     with ZipFile(written, "w", ZIP_DEFLATED) as file:
         for job_id in ids:
             try:
-                entry, result = await _entry(service, jobs, names, job_id, form)
+                entry, result = await _entry(service, jobs, names, await jobs.store.get(job_id, owner), form)
             except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
                 errors.append(f"{job_id}: {error.message}\n")
             except WhisperfleetError:
@@ -165,10 +171,9 @@ def _add(file: ZipFile, entry: ZipInfo, result: Response) -> None:
 
 
 async def _entry(
-    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job_id: str, form: ResultFormat
+    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job: Job, form: ResultFormat
 ) -> tuple[ZipInfo, Response]:
     """The result of one job, with its name and time. Raises as `result_response` does."""
-    job = await jobs.store.get(job_id)
     response = await result_response(service, jobs, job, form)
     extension = "json" if form == "verbose_json" else form
     name = names.unique(job.submission.filename, job.id, extension)
@@ -201,9 +206,9 @@ class _Written(RawIOBase):
         return taken
 
 
-async def _check_done(jobs: "JobService", ids: Sequence[str]) -> None:
-    """Raises UnknownJob and JobNotDone, for the first job that has no result."""
-    statuses = await jobs.store.statuses([job_id for job_id in ids if ID.fullmatch(job_id)])
+async def _check_done(jobs: "JobService", ids: Sequence[str], owner: str | None) -> None:
+    """Raises UnknownJob and JobNotDone, for the first job of the owner that has no result."""
+    statuses = await jobs.store.statuses([job_id for job_id in ids if ID.fullmatch(job_id)], owner)
     for job_id in ids:
         if job_id not in statuses:
             raise UnknownJob(f"There is no job {job_id[:64]!r}; leave it out.", param="ids")

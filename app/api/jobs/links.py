@@ -5,22 +5,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app.api.http.errors import documented_errors, invalid_input
 from app.api.http.json_bodies import json_object
+from app.api.http.keys import operators_only, shared_link_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
 from app.api.jobs.lookup import find_job
 from app.api.jobs.results import ResultFormat
-from app.api.jobs.signatures import signed_query
+from app.api.jobs.signatures import SHARED, signed_query
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query
 from app.api.schemas import Link
 from app.api.transcripts.correction_bodies import RevisionNumber
-from app.errors import InvalidInput
+from app.errors import InvalidInput, NotAllowed
 from app.jobs.document import timestamp
+from app.jobs.shared_links import SharedLink
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -78,15 +80,18 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         Its query ends with `expires`, the Unix time (s) until which it works, and `signature`. A request with
         any other query than the link's gets a 403.
         """
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         check_json(request)
         link = _parse(await receive_document(service, request))
+        shared = shared_link_of(request)
+        if shared is not None and not shared.may("GET", link.path):
+            raise NotAllowed("This shared link does not open the recording.")
         if isinstance(link, AudioLink):
             check_sound_query(job, link.format, link.start, link.end)
         now = time.time()
-        expires = int(now) + LIFETIME_S
+        expires = int(min(now + LIFETIME_S, now + LIFETIME_S if shared is None else shared.expires_at))
         path = f"/v1/jobs/{job.id}/{link.path}"
-        query = signed_query(jobs.link_secret.value, path, _query(link), expires)
+        query = signed_query(jobs.link_secret.value, path, _query(link, shared), expires)
         answer = Link(path=public_path(request, f"{path}?{query}"), expires_at=timestamp(expires))
         return JSONResponse(answer.model_dump(), 201)
 
@@ -94,7 +99,8 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         "/links",
         summary="Withdraw all links to audio and results",
         status_code=204,
-        responses=documented_errors(401, 503, 507),
+        responses=documented_errors(401, 403, 503, 507),
+        dependencies=[Depends(operators_only)],
     )
     async def withdraw_links() -> Response:
         """All links of all jobs stop working at once. New ones can be made."""
@@ -116,7 +122,9 @@ def _parse(body: bytes) -> AudioLink | ResultLink:
         raise invalid_input(error.errors(include_url=False)) from None
 
 
-def _query(link: AudioLink | ResultLink) -> str:
-    """The parameters that a link was asked for with, as a query."""
+def _query(link: AudioLink | ResultLink, shared: SharedLink | None) -> str:
+    """The parameters that a link was asked for with, as a query, and the shared link that it ends with."""
     fields = link.model_dump(exclude={"path"}, exclude_none=True)
+    if shared is not None:
+        fields[SHARED] = shared.id
     return urlencode({name: str(value).removesuffix(".0") for name, value in fields.items()})

@@ -4,23 +4,40 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from starlette.requests import Request
+
+from app.api.http.keys import client_of
 from app.errors import InvalidInput, JobNotDone, UnknownJob
 from app.ids import ID
+from app.jobs.document import Job as JobDocument
 from app.jobs.job import Job, Status
+from app.owners import LINK_OWNER, Client
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
 
 
-async def find_job(jobs: "JobService", job_id: str, param: str | None = None) -> Job:
-    """The job with an id; `param` names the request's parameter. Raises UnknownJob."""
+async def find_job(jobs: "JobService", request: Request, job_id: str, param: str | None = None) -> Job:
+    """The job with an id, if the client may see it; `param` names the request's parameter.
+
+    Raises UnknownJob, for another owner's job just as for none.
+    """
     if not ID.fullmatch(job_id):
         raise UnknownJob(f"There is no job {job_id[:64]!r}.", param=param)
     try:
-        return await jobs.store.get(job_id)
+        return await jobs.store.get(job_id, client_of(request).visible_owner)
     except UnknownJob as error:
         error.param = param
         raise
+
+
+def seen_by(client: Client, document: JobDocument, job: Job) -> JobDocument:
+    """What a client may see of a job: links no addresses, operators alone whose it is."""
+    if client.owner == LINK_OWNER:
+        return document.model_copy(update={"url": None, "webhook_url": None})
+    if client.is_operator and job.submission.owner:
+        return document.model_copy(update={"owner": job.submission.owner})
+    return document
 
 
 def distinct_ids(ids: Sequence[str], most: int) -> list[str]:

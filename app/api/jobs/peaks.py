@@ -55,7 +55,7 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
         They are there as soon as the recording is decoded, and stay with the job. If they are missing, they
         are made from the recording.
         """
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         packed = await jobs.peaks.stored(job)
         if packed is None:
             with admission.requests.hold(request):

@@ -10,19 +10,22 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.forms import JobFields
+from app.api.http.keys import client_of
 from app.api.http.sending import sendable
 from app.api.jobs.events import events_response
-from app.api.jobs.lookup import distinct_ids, find_job
+from app.api.jobs.lookup import distinct_ids, find_job, seen_by
 from app.api.jobs.results import ResultFormat, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.jobs.submissions import BINARY, submission_body, submit_job
 from app.api.schemas import JobList, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
+from app.errors import NotAllowed
 from app.ids import ID
-from app.jobs.document import Job, document, public
+from app.jobs.document import Job, document
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Status
 from app.numbers import WHOLE
+from app.owners import Client
 from app.transcript.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -78,6 +81,13 @@ class _IdConvertor(StringConvertor):
 register_url_convertor("job_id", _IdConvertor())
 
 
+def _check_owner(client: Client, owner: str) -> str:
+    """The owner whose jobs are wanted. Raises NotAllowed."""
+    if client.visible_owner not in (None, owner):
+        raise NotAllowed(f"Only operators see the jobs of others; leave `owner` out, or give {client.owner}.")
+    return owner
+
+
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -104,7 +114,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         "",
         summary="List or find jobs, newest first",
         response_model=JobList,
-        responses=documented_errors(400, 401, 404, 429, 503),
+        responses=documented_errors(400, 401, 403, 404, 429, 503),
     )
     async def list_jobs(
         request: Request,
@@ -127,15 +137,23 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 "exist are left out. Other parameters do not apply then.",
             ),
         ] = None,
+        owner: Annotated[
+            str | None,
+            Query(
+                max_length=64, description="Only the jobs of this owner: of others, operators alone see any."
+            ),
+        ] = None,
     ) -> Response:
-        now = time.time()
+        now, client = time.time(), client_of(request)
+        whose = client.visible_owner if owner is None else _check_owner(client, owner)
         if ids is not None:
             named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]
-            page, has_more = await jobs.store.named(named), False
+            page, has_more = await jobs.store.named(named, whose), False
         else:
-            last = await find_job(jobs, after, param="after") if after else None
-            page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
-        listed = JobList(data=[document(job, now) for job in page], has_more=has_more)
+            last = await find_job(jobs, request, after, param="after") if after else None
+            text = q if q.strip() else None
+            page, has_more = await jobs.store.page(status, limit, last, text, whose)
+        listed = JobList(data=[seen_by(client, document(job, now), job) for job in page], has_more=has_more)
         response = JSONResponse(listed.model_dump(mode="json"))
         return await sendable(response, admission.sending.hold(request))
 
@@ -145,8 +163,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         response_model=Job,
         responses=documented_errors(401, 404, 503),
     )
-    async def retrieve_job(job_id: str) -> Response:
-        return JSONResponse(public(await find_job(jobs, job_id), time.time()))
+    async def retrieve_job(request: Request, job_id: str) -> Response:
+        job = await find_job(jobs, request, job_id)
+        seen = seen_by(client_of(request), document(job, time.time()), job)
+        return JSONResponse(seen.model_dump(mode="json"))
 
     @router.delete(
         "/{job_id:job_id}",
@@ -154,8 +174,8 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         status_code=204,
         responses=documented_errors(401, 404, 503, 507),
     )
-    async def delete_job(job_id: str) -> Response:
-        await jobs.delete((await find_job(jobs, job_id)).id)
+    async def delete_job(request: Request, job_id: str) -> Response:
+        await jobs.delete((await find_job(jobs, request, job_id)).id)
         return Response(status_code=204)
 
     @router.get(
@@ -185,7 +205,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
         The events `job.segments` have segments instead: they replace all that start at `from` or later.
         """
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         return await events_response(service, jobs, job, last_event_id, admission.streams.hold(request))
 
     @router.get(
@@ -209,7 +229,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         if_none_match: IfNoneMatch = "",
     ) -> Response:
         """With all corrections, unless a `revision` is named."""
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         number = wanted_number(revision)
         response = await result_response(service, jobs, job, format, number, if_none_match)
         return await sendable(response, admission.sending.hold(request))
@@ -240,7 +260,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
         `start` and `end` select a span, to the sample; they need a `format`.
         """
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         check_sound_query(job, format, start, end)
         if format is None:
             return await audio_response(service, job, admission.recordings.hold(request))

@@ -15,6 +15,8 @@ _QUERY = re.compile(
     r"(?P<signed>(.*&)?expires=(?P<expires>[0-9]{1,12}))&signature=(?P<signature>[\w-]{43})", re.A
 )
 
+SHARED = "shared"  # the parameter with the id of the shared link that has made a link
+
 _ASK_AGAIN = "Ask for a new link: `POST /v1/jobs/{id}/links`, with an API key."
 
 
@@ -25,6 +27,11 @@ def signed_query(secret: bytes, path: str, query: str, expires: int) -> str:
     """
     signed = f"{query}&expires={expires}" if query else f"expires={expires}"
     return f"{signed}&signature={_signature(secret, path, signed)}"
+
+
+def shared_link_id(query: bytes) -> str | None:
+    """The id of the shared link that has made a signed link, from the query of the latter."""
+    return dict(parse_qsl(query.decode("latin-1"))).get(SHARED)
 
 
 def has_signature(query: bytes) -> bool:

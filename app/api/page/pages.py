@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from app.api.jobs.results import ResultFormat
 from app.api.page.static_files import HEADERS, StaticFolder
@@ -55,7 +55,12 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
         headers = PAGE_HEADERS | {"Content-Security-Policy": POLICY.format(nonce=nonce)}
         return HTMLResponse(page.substitute(generated=data), headers=headers)
 
+    # A login proxy asks who the user is before it lets this request through.
+    async def logged_in(request: Request) -> Response:
+        return RedirectResponse("./", 303, {"Cache-Control": "no-store"})
+
     app.add_route("/", show, methods=["GET"], include_in_schema=False)
+    app.add_route("/login", logged_in, methods=["GET"], include_in_schema=False)
     app.add_route("/web/{name:path}", StaticFolder(WEB).answer, methods=["GET"], include_in_schema=False)
 
 
@@ -88,7 +93,8 @@ def service_data(settings: Settings, version: str) -> str:
     return json_in_html(
         {
             "version": version,
-            "keys": bool(settings.api_keys),
+            "keys": settings.needs_key,
+            "login": settings.trusted_user_header is not None,
             "urls": settings.allow_urls,
             "max_upload_mb": settings.max_upload_mb,
             "aliases": [alias.partition("=")[0].strip() for alias in settings.model_aliases],

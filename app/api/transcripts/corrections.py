@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
+from app.api.http.keys import client_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.sending import json_response
 from app.api.jobs.lookup import check_done, find_job
@@ -21,6 +22,7 @@ from app.jobs.document import timestamp
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript
 from app.jobs.storage.revisions import transcript_changed
+from app.owners import LINK_OWNER
 from app.transcription.helper import LONG_S, work_s
 
 if TYPE_CHECKING:
@@ -55,12 +57,12 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         A segment that keeps its `id` keeps the times of the words that it keeps. The answer is the document
         of the new revision. If nothing differs from the newest revision, none is stored.
         """
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         condition = check_condition(request, job, if_match)
         with admission.corrections.hold(request):
             max_bytes = _LEAST_BYTES + _BYTES_PER_S * int(job.duration or 0)
             body = await receive_document(service, request, min(max_bytes, MAX_CORRECTION_BYTES))
-            return await revise(jobs, job, condition, partial(_correct, service, jobs, job, body))
+            return await revise(jobs, job, condition, partial(_correct, service, jobs, job, body), request)
 
     @router.get(
         "/{job_id}/revisions",
@@ -68,13 +70,13 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         response_model=RevisionList,
         responses=documented_errors(401, 404, 409, 503),
     )
-    async def list_revisions(job_id: str) -> Response:
+    async def list_revisions(request: Request, job_id: str) -> Response:
         """The original and the newest corrections."""
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         check_done(job)
         revisions = [
-            Revision(revision=number, created_at=timestamp(created_at), changed=changed)
-            for number, created_at, changed in await jobs.store.revisions(job)
+            Revision(revision=number, created_at=timestamp(created_at), changed=changed, by_link=by_link)
+            for number, created_at, changed, by_link in await jobs.store.revisions(job)
         ]
         return JSONResponse(RevisionList(data=revisions).model_dump())
 
@@ -119,6 +121,7 @@ async def revise(
     job: Job,
     condition: str,
     make: Callable[[PackedTranscript], Awaitable[Outcome]],
+    request: Request,
 ) -> Response:
     """Store what `make` makes of the newest revision. Returns the document of the newest one after that.
 
@@ -130,7 +133,8 @@ async def revise(
         correction, document = await make(base)
         try:
             if correction is not None:
-                job = await jobs.store.correct(job, correction)
+                by_link = client_of(request).owner == LINK_OWNER
+                job = await jobs.store.correct(job, correction, by_link=by_link)
         except PreconditionFailed:
             continue  # another correction came first: the condition may allow it, as `*` does
         headers = {"ETag": revision_etag(job.revision if correction else base.revision)}

@@ -50,7 +50,7 @@ def segment_routes(service: "TranscriptionService", jobs: "JobService", admissio
 
         A `revision` can be named once the job has succeeded.
         """
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         number = wanted_number(revision)
         if number is not None:
             check_done(job)

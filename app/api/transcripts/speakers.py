@@ -40,7 +40,7 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
         So do speakers that someone chose. `names` alone only renames, for any job. The answer is the document
         of the new revision. If nothing differs from the newest revision, none is stored.
         """
-        job = await find_job(jobs, job_id)
+        job = await find_job(jobs, request, job_id)
         condition = check_condition(request, job, if_match)
         with admission.corrections.hold(request):
             body = await receive_document(service, request, MAX_SPEAKERS_BYTES)
@@ -59,6 +59,6 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
                 filename = job.submission.filename
                 return await service.helper.run(length_s, relabelled, base, voices, wanted, filename)
 
-            return await revise(jobs, job, condition, make)
+            return await revise(jobs, job, condition, make, request)
 
     return router

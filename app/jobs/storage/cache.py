@@ -16,6 +16,9 @@ from app.jobs.job import Job, Status
 UNWRITTEN = (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict)
 
 
+_LookUp = tuple[str, str | None, int]  # the id, whose job it must be, and the writes before it
+
+
 class JobCache:
     """The jobs used last, as the database has them: many clients poll the same jobs.
 
@@ -26,17 +29,24 @@ class JobCache:
         self._max_jobs = max_jobs
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._writes = 0
-        self._look_ups: dict[tuple[str, int], asyncio.Future[Job]] = {}  # by id, and the writes before it
+        self._look_ups: dict[_LookUp, asyncio.Future[Job]] = {}
 
-    async def get(self, job_id: str, look_up: Callable[[str], Coroutine[Any, Any, Job]]) -> Job:
-        """The cached job, or the one that `look_up` reads from the database, once for all who wait."""
-        if job_id in self._jobs:
-            return self._jobs[job_id]
-        writes = self._writes
-        reading = self._look_ups.get((job_id, writes))
+    async def get(
+        self, job_id: str, owner: str | None, look_up: Callable[[str, str | None], Coroutine[Any, Any, Job]]
+    ) -> Job:
+        """The cached job, or the one that `look_up` reads from the database, once for all who wait.
+
+        `owner`: whose it must be; None: anybody's. Another owner's job is looked up as one that does not
+        exist: the answer takes as long.
+        """
+        job = self._jobs.get(job_id)
+        if job is not None and owner in (None, job.submission.owner):
+            return job
+        key = (job_id, owner, writes := self._writes)
+        reading = self._look_ups.get(key)
         if reading is None:
-            reading = self._look_ups[job_id, writes] = spawn_shared(look_up(job_id))
-            reading.add_done_callback(partial(self._forget_look_up, (job_id, writes)))
+            reading = self._look_ups[key] = spawn_shared(look_up(job_id, owner))
+            reading.add_done_callback(partial(self._forget_look_up, key))
         job = await asyncio.shield(reading)
         if self._writes == writes:  # otherwise the job may be out of date already
             self.put(job)
@@ -53,7 +63,11 @@ class JobCache:
         """Forget a job."""
         self._jobs.pop(job_id, None)
 
-    def _forget_look_up(self, key: tuple[str, int], _: "asyncio.Future[Job]") -> None:
+    def clear(self) -> None:
+        """Forget all jobs."""
+        self._jobs.clear()
+
+    def _forget_look_up(self, key: _LookUp, _: "asyncio.Future[Job]") -> None:
         del self._look_ups[key]
 
     @contextmanager

@@ -21,10 +21,18 @@ class Revision(NamedTuple):
     number: int
     created_at: float  # Unix time in s
     changed: int  # segments that differ from the revision before
+    by_link: bool = False  # somebody made it by a shared link
 
 
 async def add_revision(
-    connection: AsyncConnection, job: Job, packed: PackedTranscript, words: str, changed: int, now: float
+    connection: AsyncConnection,
+    job: Job,
+    packed: PackedTranscript,
+    words: str,
+    changed: int,
+    now: float,
+    *,
+    by_link: bool = False,
 ) -> None:
     """Store a revision of a job's transcript; the original is number 0. Removes corrections beyond `KEPT`.
 
@@ -37,7 +45,7 @@ async def add_revision(
     if revision == ORIGINAL:
         await connection.execute(sa.insert(transcripts).values(row))
         return
-    row |= {"number": revision, "created_at": now, "changed": changed}
+    row |= {"number": revision, "created_at": now, "changed": changed, "by_link": by_link}
     await connection.execute(sa.insert(revisions).values(row))
     outdated = revisions.c.number <= revision - KEPT
     await connection.execute(sa.delete(revisions).where(revisions.c.job_number == job.number, outdated))
@@ -73,7 +81,7 @@ async def read_revision(connection: AsyncConnection, job: Job, revision: int | N
 
 async def list_revisions(connection: AsyncConnection, job: Job) -> list[Revision]:
     """All revisions of a job that has succeeded, newest first."""
-    columns = (revisions.c.number, revisions.c.created_at, revisions.c.changed)
+    columns = (revisions.c.number, revisions.c.created_at, revisions.c.changed, revisions.c.by_link)
     query = sa.select(*columns).where(revisions.c.job_number == job.number)
     rows = await connection.execute(query.order_by(revisions.c.number.desc()))
     return [*(Revision(*row) for row in rows), Revision(ORIGINAL, job.finished_at or job.created_at, 0)]

@@ -45,11 +45,17 @@ async def index_text(connection: AsyncConnection, job_number: int, words: str) -
 
 
 async def find_jobs(
-    connection: AsyncConnection, words: Sequence[str], status: Status | None, below: int | None, limit: int
+    connection: AsyncConnection,
+    words: Sequence[str],
+    *,
+    status: Status | None,
+    below: int | None,
+    limit: int,
+    owner: str | None,
 ) -> list[int]:
     """The numbers of the newest jobs that match all `words`, from `query_words`.
 
-    Only those with a status, if one is given, and with a number below `below`.
+    Only those with a status and of an owner, if they are given, and with a number below `below`.
     """
     dialect = _DIALECTS[connection.dialect.name]
     if dialect.prepare is not None:
@@ -61,5 +67,6 @@ async def find_jobs(
         "status": None if status is None else status.value,
         "below": _HIGHEST if below is None else below,
         "limit": limit,
+        "owner": owner,
     }
     return list(await connection.scalars(sa.text(dialect.find), values))

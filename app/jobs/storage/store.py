@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.connection import Database, Then
-from app.database.tables import clips, jobs, peaks
+from app.database.tables import clips, deliveries, jobs, peaks, uploads
 from app.errors import (
     IllegalTransition,
     JobNotDone,
@@ -138,12 +139,33 @@ class Store:
             except WhisperfleetError:
                 raise unknown from None
 
-    async def get(self, job_id: str) -> Job:
-        """Raises UnknownJob."""
-        return await self._cache.get(job_id, self._look_up)
+    async def get(self, job_id: str, owner: str | None = None) -> Job:
+        """A job; `owner`: whose it must be, None: anybody's. Raises UnknownJob."""
+        return await self._cache.get(job_id, owner, self._look_up)
 
-    async def _look_up(self, job_id: str) -> Job:
-        return await self._database.query(self._get, job_id)
+    async def _look_up(self, job_id: str, owner: str | None = None) -> Job:
+        return await self._database.query(self._get, job_id, owner)
+
+    async def rename_owners(self, names: Mapping[str, str]) -> None:
+        """Give the jobs, uploads and webhooks of owners (keys of `names`) to others (values).
+
+        A job loses its idempotency key if the new owner has used the same one.
+        """
+
+        async def rename(connection: AsyncConnection, then: Then) -> None:
+            for before, after in names.items():
+                used = sa.select(jobs.c.idempotency_key).where(
+                    jobs.c.owner == after, jobs.c.idempotency_key.is_not(None)
+                )
+                twice = sa.and_(jobs.c.owner == before, jobs.c.idempotency_key.in_(used))
+                await connection.execute(sa.update(jobs).where(twice).values(idempotency_key=None))
+                for table in (jobs, uploads, deliveries):
+                    await connection.execute(
+                        sa.update(table).where(table.c.owner == before).values(owner=after)
+                    )
+            then(self._cache.clear)
+
+        await self._write(rename)
 
     async def find(self, owner: str, idempotency_key: str) -> Job | None:
         """The owner's job with an idempotency key."""
@@ -152,24 +174,31 @@ class Store:
         return self._job(found[0]) if found else None
 
     async def page(
-        self, status: Status | None, limit: int, after: Job | None, text: str | None = None
+        self,
+        status: Status | None,
+        limit: int,
+        after: Job | None,
+        text: str | None = None,
+        owner: str | None = None,
     ) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
 
-        `text`: for each word of it, the job's name or text must have a word that begins with it. If it has
-        none, no job matches.
+        `owner`: whose; None: of all owners. `text`: for each word of it, the job's name or text must have a
+        word that begins with it. If it has none, no job matches.
         """
         below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
         if text is not None:
             words = query_words(text)
-            found = await self._database.query(find_jobs, words, status, below, limit + 1) if words else []
+            find = partial(find_jobs, status=status, below=below, limit=limit + 1, owner=owner)
+            found = await self._database.query(find, words) if words else []
             query = query.where(jobs.c.number.in_(found))
         else:
             if status is not None:
                 query = query.where(jobs.c.status == status.value)
             if below is not None:
                 query = query.where(jobs.c.number < below)
+            query = query.where(_of(owner))
         rows = await self._database.rows(query)
         return [self._job(row) for row in rows[:limit]], len(rows) > limit
 
@@ -203,15 +232,15 @@ class Store:
 
         await self._database.transact(count)  # nobody else changes a status meanwhile
 
-    async def statuses(self, ids: Sequence[str]) -> dict[str, Status]:
-        """The statuses of jobs, by id, in the order of `ids`. Jobs that do not exist are left out."""
-        query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids))
+    async def statuses(self, ids: Sequence[str], owner: str | None) -> dict[str, Status]:
+        """The statuses of an owner's jobs, by id, in the order of `ids`. Others are left out."""
+        query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids), _of(owner))
         found = {row.id: Status(row.status) for row in await self._database.rows(query)}
         return {job_id: found[job_id] for job_id in ids if job_id in found}
 
-    async def named(self, ids: Sequence[str]) -> list[Job]:
-        """The jobs with these ids, newest first. Those that do not exist are left out."""
-        query = sa.select(jobs).where(jobs.c.id.in_(ids)).order_by(jobs.c.number.desc())
+    async def named(self, ids: Sequence[str], owner: str | None) -> list[Job]:
+        """The jobs of an owner with these ids, newest first. Others are left out."""
+        query = sa.select(jobs).where(jobs.c.id.in_(ids), _of(owner)).order_by(jobs.c.number.desc())
         return [self._job(row) for row in await self._database.rows(query)]
 
     async def with_status(self, statuses: Collection[Status]) -> list[Job]:
@@ -413,8 +442,10 @@ class Store:
         """All revisions of the transcript of a job that has succeeded, newest first."""
         return await self._database.query(list_revisions, job)
 
-    async def correct(self, job: Job, correction: PackedCorrection) -> Job:
+    async def correct(self, job: Job, correction: PackedCorrection, *, by_link: bool = False) -> Job:
         """Store a correction as the newest revision of a job's transcript, and queue the webhook.
+
+        `by_link`: somebody made it by a shared link.
 
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
@@ -429,7 +460,7 @@ class Store:
             corrected = await self._get(connection, job.id)
             if not rows:
                 raise _not_correctable(corrected)
-            await add_revision(connection, corrected, transcript, words, changed, now)
+            await add_revision(connection, corrected, transcript, words, changed, now, by_link=by_link)
             then(self._cache.put, corrected)
             if corrected.submission.webhook_url is not None:
                 await add_webhook(connection, corrected, "job.corrected", now)
@@ -530,8 +561,9 @@ class Store:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
         return await self._get(connection, job_id)
 
-    async def _get(self, connection: AsyncConnection, job_id: str) -> Job:
-        row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
+    async def _get(self, connection: AsyncConnection, job_id: str, owner: str | None = None) -> Job:
+        query = sa.select(jobs).where(jobs.c.id == job_id, _of(owner))
+        row = (await connection.execute(query)).one_or_none()
         if row is None:
             why = "it may have been deleted, or its time may be over"
             raise UnknownJob(f"There is no job {job_id!r}; {why}.")
@@ -539,6 +571,11 @@ class Store:
 
     def _job(self, row: sa.Row[Any]) -> Job:
         return job_from_row(row, self._retention)
+
+
+def _of(owner: str | None) -> sa.ColumnElement[bool]:
+    """Whether a job is an owner's; None: anybody's."""
+    return sa.true() if owner is None else jobs.c.owner == owner
 
 
 async def _status(connection: AsyncConnection, job_id: str) -> Status | None:

@@ -1,0 +1,268 @@
+"""What each client may see: owners, operators, users of a login proxy, and links that share a transcript."""
+
+import json
+import re
+import statistics
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.owners import unnamed_owner
+from app.settings import Settings
+from tests.api.conftest import Site, serve_site
+from tests.api.waiting import wait_for
+from tests.pages import ROOT
+from tests.tables import table
+
+ALICE, BOB, OPERATOR, UNNAMED = "sk-alice", "sk-bob", "sk-operator", "sk-without-name"
+KEYS = (f"alice:{ALICE}", f"bob:{BOB}", f"ops:{OPERATOR}:operator", UNNAMED)
+METRICS_KEY = "sk-metrics"
+USER_HEADER = "X-Forwarded-User"
+NONE = "0" * 32  # the id of nothing
+TUS = {"Tus-Resumable": "1.0.0", "Upload-Length": "9"}
+PART = TUS | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def serve_owners(serve: Any, **settings: Any) -> Site:
+    values = {
+        "api_keys": KEYS,
+        "metrics_key": METRICS_KEY,
+        "trusted_user_header": USER_HEADER,
+        "operators": ("root@example.org",),
+    }
+    return serve(**(values | settings))
+
+
+@pytest.fixture
+def owners(serve: Any) -> Site:
+    return serve_owners(serve)
+
+
+def submitted(site: Site, key: str, **fields: str) -> str:
+    """The id of a job of an owner that has succeeded."""
+    answer = site.submit(headers=bearer(key), **fields)
+    assert answer.status_code == 202, answer.text
+    job = str(answer.json()["id"])
+    wait_for(lambda: seen(site, job, key)["finished_at"])
+    return job
+
+
+def seen(site: Site, job: str, key: str) -> Any:
+    return site.client.get(f"/v1/jobs/{job}", headers=bearer(key)).raise_for_status().json()
+
+
+def shared(site: Site, job: str, key: str = ALICE, **options: Any) -> Any:
+    answer = site.client.post(f"/v1/jobs/{job}/shared", json=options, headers=bearer(key))
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def status(site: Site, method: str, path: str, headers: dict[str, str]) -> int:
+    """The status of an answer, whose body may never end."""
+    with site.client.stream(method, path, headers=headers) as answer:
+        return answer.status_code
+
+
+ACCESS = ROOT / "docs" / "security.md"
+COLUMNS = {
+    "the owner": lambda site, job: bearer(ALICE),
+    "another owner": lambda site, job: bearer(BOB),
+    "operators": lambda site, job: bearer(OPERATOR),
+    "a link to read": lambda site, job: bearer(shared(site, job, audio=False)["token"]),
+    "a link to correct, with the recording": lambda site, job: bearer(
+        shared(site, job, correct=True)["token"]
+    ),
+    "nobody": lambda site, job: {},
+}
+# Statuses that say no. All others come from what the request lacks, after it was let in.
+REFUSED = {401: "401", 403: "403", 404: "404"}
+
+
+def access_rows(site: Site) -> list[list[str]]:
+    """A row for each route: what each client gets for a job of the owner, or `yes`."""
+    document = site.client.get("/openapi.json", headers=bearer(OPERATOR)).json()
+    routes = [(method.upper(), path) for path, methods in document["paths"].items() for method in methods]
+    routes += [("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json")]
+    names: dict[str, str] = {}
+    rows = []
+    for method, path in sorted(routes, key=lambda route: (route[1], route[0])):
+        cells = []
+        for headers_of in COLUMNS.values():
+            if not names or method == "DELETE":
+                job = submitted(site, ALICE)
+                location = site.client.post("/v1/uploads", headers=bearer(ALICE) | TUS).headers["location"]
+                upload = location.rpartition("/")[2]
+                names = {"job_id": job, "upload_id": upload, "link_id": shared(site, job)["id"]}
+            headers = headers_of(site, names["job_id"]) | (PART if path.startswith("/v1/uploads") else {})
+            full = path
+            for name in re.findall(r"\{(\w+)", path):
+                full = re.sub(rf"\{{{name}[^}}]*\}}", names.get(name, "whisper-1"), full)
+            query = f"?ids={names['job_id']}" if path == "/v1/jobs/archive" else ""
+            cells.append(REFUSED.get(status(site, method, full + query, headers), "yes"))
+        rows.append([f"`{method} {path}`", *cells])
+    return rows
+
+
+def test_every_route_lets_in_whom_the_documentation_names(owners: Site) -> None:
+    made = "\n".join(table(["", *COLUMNS], access_rows(owners)))
+    text = ACCESS.read_text(encoding="utf-8")
+    begin, end = "<!-- access -->\n", "\n<!-- end of access -->"
+    written = text.partition(begin)[2].partition(end)[0]
+    assert written == made, f"look at what differs; if it is right, {ACCESS.name} must have it:\n{made}"
+    assert not any("yes" in row[2] for row in access_rows_with_job(written)), "another owner got in"
+
+
+def access_rows_with_job(written: str) -> list[list[str]]:
+    """The rows of routes that name a job."""
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in written.splitlines()]
+    return [row for row in rows if "{job_id" in row[0]]
+
+
+def test_ended_links_and_forged_headers_open_nothing(serve: Any) -> None:
+    site = serve_owners(serve, trusted_proxies=("10.9.8.7",))
+    job = submitted(site, ALICE)
+    revoked = shared(site, job)
+    site.client.delete(f"/v1/jobs/{job}/shared/{revoked['id']}", headers=bearer(ALICE)).raise_for_status()
+    document = site.client.get("/openapi.json", headers=bearer(OPERATOR)).json()
+    for path, methods in document["paths"].items():
+        if path in ("/health", "/ready"):
+            continue
+        full = re.sub(r"\{(\w+)(:\w+)?\}", job, path)
+        for method in methods:
+            for headers in (
+                bearer(revoked["token"]),
+                bearer("shared_" + "x" * 43),
+                {USER_HEADER: "alice"},
+                {USER_HEADER.lower(): "root@example.org"},
+                {"X-Forwarded-For": "10.9.8.7", USER_HEADER: "alice"},
+            ):
+                assert (path, status(site, method, full, headers)) == (path, 401)
+
+
+def test_an_owner_lists_finds_and_archives_its_own_jobs_alone(owners: Site) -> None:
+    mine, other = submitted(owners, ALICE), submitted(owners, BOB)
+    listed = owners.client.get("/v1/jobs", headers=bearer(ALICE)).json()["data"]
+    assert [job["id"] for job in listed] == [mine]
+    assert listed[0]["owner"] is None
+    word = owners.client.get(f"/v1/jobs/{other}/result?format=txt", headers=bearer(BOB)).text.split()[0]
+    for query in (f"ids={mine},{other}", "q=talk", f"q={word}", "owner=alice"):
+        data = owners.client.get(f"/v1/jobs?{query}", headers=bearer(ALICE)).json()["data"]
+        assert {job["id"] for job in data} <= {mine}
+    assert owners.client.get("/v1/jobs?owner=bob", headers=bearer(ALICE)).status_code == 403
+    assert owners.client.get(f"/v1/jobs?after={other}", headers=bearer(ALICE)).status_code == 404
+    archive = owners.client.get(f"/v1/jobs/archive?ids={mine},{other}", headers=bearer(ALICE))
+    assert archive.status_code == 404
+    assert other in archive.json()["error"]["message"]
+    everything = owners.client.get("/v1/jobs", headers=bearer(OPERATOR)).json()["data"]
+    assert {job["id"]: job["owner"] for job in everything} == {mine: "alice", other: "bob"}
+    of_bob = owners.client.get("/v1/jobs?owner=bob", headers=bearer(UNNAMED)).json()["data"]
+    assert [job["id"] for job in of_bob] == [other]
+
+
+def test_a_foreign_job_is_answered_as_one_that_does_not_exist(owners: Site) -> None:
+    job = submitted(owners, ALICE)
+    seen(owners, job, ALICE)  # cached
+    answers = {job_id: owners.client.get(f"/v1/jobs/{job_id}", headers=bearer(BOB)) for job_id in (job, NONE)}
+    texts = {job_id: answer.text.replace(job_id, "ID") for job_id, answer in answers.items()}
+    assert len(set(texts.values())) == 1
+    assert {answer.status_code for answer in answers.values()} == {404}
+
+
+def test_a_user_of_a_login_proxy_owns_jobs_and_may_be_an_operator(owners: Site) -> None:
+    user, root = {USER_HEADER: "jane@example.org"}, {USER_HEADER: "root@example.org"}
+    job = owners.submit(headers=user).json()["id"]
+    me = owners.client.get("/v1/me", headers=user).json()
+    assert me == {"owner": "jane@example.org", "operator": False, "shared": None}
+    assert status(owners, "GET", f"/v1/jobs/{job}", bearer(ALICE)) == 404
+    assert status(owners, "GET", f"/v1/jobs/{job}", root) == 200
+    assert status(owners, "GET", "/v1/workers", user) == 403
+    # A proxy may send a token of its own; a key is not needed beside the user.
+    assert status(owners, "GET", f"/v1/jobs/{job}", user | bearer("a token of the proxy")) == 200
+    assert status(owners, "GET", "/v1/me", {USER_HEADER: "x" * 65}) == 403
+    assert status(owners, "GET", "/v1/me", {USER_HEADER: ""}) == 401
+    twice = [(USER_HEADER, "jane@example.org"), (USER_HEADER, "root@example.org")]
+    assert owners.client.get("/v1/me", headers=httpx.Headers(twice)).status_code == 401
+
+
+def test_a_shared_link_opens_one_transcript_as_it_says(owners: Site) -> None:
+    job, other = submitted(owners, ALICE), submitted(owners, ALICE)
+    reading, correcting = shared(owners, job, audio=False), shared(owners, job, correct=True)
+    reader, corrector = bearer(reading["token"]), bearer(correcting["token"])
+    assert reading["path"] == f"/#/jobs/{job}?link={reading['token']}"
+    me = owners.client.get("/v1/me", headers=reader).json()
+    assert (me["operator"], me["shared"]["job"], me["shared"]["correct"]) == (False, job, False)
+    assert owners.client.get(f"/v1/jobs/{job}", headers=reader).json()["id"] == job
+    assert status(owners, "GET", f"/v1/jobs/{other}", reader) == 403
+    answer = owners.client.get(f"/v1/jobs/{job}/segments", headers=reader)
+    document, tag = answer.json(), answer.headers["etag"]
+    document["segments"][0]["text"] = " Corrected by link."
+    body = json.dumps({"segments": document["segments"]})
+    headers = {"If-Match": tag, "Content-Type": "application/json"}
+    path = f"/v1/jobs/{job}/segments"
+    assert owners.client.put(path, content=body, headers=reader | headers).status_code == 403
+    corrected = owners.client.put(path, content=body, headers=corrector | headers)
+    assert corrected.status_code == 200, corrected.text
+    again = owners.client.put(path, content=body, headers=bearer(ALICE) | headers)
+    assert again.status_code == 412
+    revisions = owners.client.get(f"/v1/jobs/{job}/revisions", headers=bearer(ALICE)).json()["data"]
+    assert [revision["by_link"] for revision in revisions] == [True, False]
+    assert "alice" not in owners.client.get(f"/v1/jobs/{job}/revisions", headers=reader).text
+
+
+def test_links_to_the_recording_end_with_the_shared_link_that_made_them(owners: Site) -> None:
+    job = submitted(owners, ALICE)
+    link = shared(owners, job)
+    by_link = bearer(link["token"])
+    made = owners.client.post(f"/v1/jobs/{job}/links", json={"path": "audio"}, headers=by_link).json()
+    assert status(owners, "GET", made["path"], {}) == 200
+    silent = bearer(shared(owners, job, audio=False)["token"])
+    refused = owners.client.post(f"/v1/jobs/{job}/links", json={"path": "audio"}, headers=silent)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_allowed")
+    owners.client.delete(f"/v1/jobs/{job}/shared/{link['id']}", headers=bearer(ALICE)).raise_for_status()
+    assert status(owners, "GET", made["path"], {}) == 403
+    assert status(owners, "GET", f"/v1/jobs/{job}", by_link) == 401
+
+
+def test_jobs_of_before_belong_to_the_key_that_made_them(tmp_path: Path) -> None:
+    def site(*keys: str) -> AbstractContextManager[Site]:
+        return serve_site(Settings(data_dir=tmp_path, api_keys=keys, _env_file=None))
+
+    with site(ALICE, BOB) as before:
+        first, second = submitted(before, ALICE, language="en"), submitted(before, BOB)
+        assert seen(before, first, BOB)["owner"] == unnamed_owner(ALICE.encode())
+    with site(f"alice:{ALICE}", "carol:sk-carol", OPERATOR) as after:
+        assert status(after, "GET", f"/v1/jobs/{first}", bearer(ALICE)) == 200
+        assert status(after, "GET", f"/v1/jobs/{first}", bearer("sk-carol")) == 404
+        assert status(after, "GET", f"/v1/jobs/{second}", bearer("sk-carol")) == 404
+        owned = {
+            job["id"]: job["owner"]
+            for job in after.client.get("/v1/jobs", headers=bearer(OPERATOR)).json()["data"]
+        }
+        assert owned == {first: "alice", second: unnamed_owner(BOB.encode())}
+
+
+@pytest.mark.soak
+def test_the_time_of_a_refusal_does_not_tell_whether_there_is_a_job(owners: Site) -> None:
+    """A thousand alternating tries: an observer who compares both groups guesses as by chance."""
+    job = submitted(owners, ALICE)
+    times: dict[str, list[float]] = {job: [], NONE: []}
+    for _ in range(1000):
+        for job_id, durations in times.items():
+            began = time.perf_counter()
+            status(owners, "GET", f"/v1/jobs/{job_id}", bearer(BOB))
+            durations.append(time.perf_counter() - began)
+    foreign, none = times.values()
+    lower = sum(a < b for a in foreign for b in none) / (len(foreign) * len(none))
+    print(
+        f"medians {statistics.median(foreign) * 1e6:.0f} and {statistics.median(none) * 1e6:.0f} µs, "
+        f"{lower:.3f} of all pairs are lower"
+    )
+    assert 0.45 < lower < 0.55
