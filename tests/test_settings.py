@@ -38,8 +38,8 @@ def test_an_invalid_webhook_secret_is_refused_and_not_repeated(
     assert "\n" not in str(error.value)
 
 
-def test_three_settings_are_secret() -> None:
-    assert {"api_keys", "database_url", "webhook_secret"} == SECRET_SETTINGS
+def test_four_settings_are_secret() -> None:
+    assert {"api_keys", "database_url", "metrics_key", "webhook_secret"} == SECRET_SETTINGS
 
 
 @pytest.mark.parametrize("name", sorted(SECRET_SETTINGS))

@@ -114,7 +114,7 @@ def access_rows(site: Site) -> list[list[str]]:
 def test_every_route_lets_in_whom_the_documentation_names(owners: Site) -> None:
     made = "\n".join(table(["", *COLUMNS], access_rows(owners)))
     text = ACCESS.read_text(encoding="utf-8")
-    begin, end = "<!-- access -->\n", "\n<!-- end of access -->"
+    begin, end = "<!-- access -->\n", "\n<!-- access ends -->"
     written = text.partition(begin)[2].partition(end)[0]
     assert written == made, f"look at what differs; if it is right, {ACCESS.name} must have it:\n{made}"
     assert not any("yes" in row[2] for row in access_rows_with_job(written)), "another owner got in"
