@@ -10,6 +10,7 @@ from typing import TypeVar
 from app.concurrency import Wakeup
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
+from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.order import LONG_S
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
@@ -19,6 +20,7 @@ from workers.messages import SoundTrack
 T = TypeVar("T")
 
 TICK_S = 0.5
+_UNFOLLOWED_S = 2.0  # the interval between two stored values while nobody follows the job
 _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval between two stored values
 
 
@@ -28,8 +30,9 @@ class ProgressBuffer:
     All of it until it is stored.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clips: ClipStore) -> None:
         self._store = store
+        self._clips = clips
         self._progress: dict[str, JobProgress] = {}  # not stored yet
         self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
         # Not stored yet.
@@ -41,7 +44,7 @@ class ProgressBuffer:
 
     def begin(self, job_id: str) -> None:
         """Accept the progress of a job from now on."""
-        self._began_at[job_id] = self._stored_at[job_id] = time.monotonic()
+        self._began_at[job_id] = time.monotonic()
 
     def end(self, job_id: str) -> None:
         """Forget a job."""
@@ -74,7 +77,8 @@ class ProgressBuffer:
                 self._wakeup.set()
 
     async def store(self) -> None:
-        """Store all buffered values. Raises what the store raises."""
+        """Store all buffered values, and the clips' results. Raises what the store raises."""
+        await self._clips.flush()
         await self._store_jobs(self._waiting)
 
     @property
@@ -93,6 +97,7 @@ class ProgressBuffer:
                     listed = [asdict(track) for track in tracks]
                     await self._store.store_peaks(job_id, packed, pcm=pcm, audio_tracks=listed)
                 if progress or published:
+                    await self._clips.flush()  # nothing is shown before it is stored
                     await self._store.store_progress(progress, published)
             except BaseException:  # keep the values for the next time, unless there are newer ones
                 self._decoded = _only(self._began_at, decoded) | self._decoded
@@ -100,13 +105,15 @@ class ProgressBuffer:
                 for job_id, clips in _only(self._began_at, published).items():
                     self._published[job_id] = [*clips, *self._published.get(job_id, ())]
                 raise
-            stored = {**progress, **published}.keys() & self._stored_at.keys()
+            stored = {**progress, **published}.keys() & self._began_at.keys()
             self._stored_at |= dict.fromkeys(stored, time.monotonic())
 
     def _is_due(self, job_id: str) -> bool:
         # At a constant interval, a recording of ten hours would get tens of thousands of events.
         now = time.monotonic()
         interval_s = (now - self._began_at.get(job_id, 0)) * _INTERVAL_FRACTION
+        if not self._store.is_followed(job_id):
+            interval_s = max(interval_s, _UNFOLLOWED_S)
         return now - self._stored_at.get(job_id, 0) >= interval_s
 
 
