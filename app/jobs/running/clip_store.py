@@ -146,7 +146,9 @@ class ClipStore:
             return None
 
         async def store(connection: AsyncConnection, then: Then) -> None:
-            await _replace(connection, rows)
+            for table, upsert in _UPSERTS.items():
+                if values := [row.values for row in rows if row.table is table]:
+                    await connection.execute(upsert, values)
             then(self._forget, rows)
 
         try:
@@ -222,21 +224,23 @@ def _clip_key(row: sa.Row[Any]) -> ClipKey:
     return (row.start, row.end, row.language or None, row.channel)
 
 
-def _upsert(table: sa.Table, *columns: str) -> sa.Insert:
-    """Inserts a row, or sets these columns of the one with its key. A value replaces another, NULL none."""
-    insert = postgresql.insert(table)  # SQLite has the same syntax
-    values = {name: sa.func.coalesce(insert.excluded[name], table.c[name]) for name in columns}
-    return insert.on_conflict_do_update(index_elements=list(table.primary_key), set_=values)
+def _upsert(table: sa.Table, key: Sequence[str], values: Sequence[str]) -> sa.Insert:
+    """Inserts the row of a clip, or else changes these values of the row with its key; NULL changes nothing.
+
+    Does nothing for a job that is deleted or has ended.
+    """
+    columns = [sa.bindparam(name, type_=table.c[name].type) for name in (*key, *values)]
+    row = sa.select(jobs.c.number, *columns).where(
+        jobs.c.number == sa.bindparam("job_number"), sa.or_(*(jobs.c.status == status for status in _UNFINISHED))
+    )
+    insert = postgresql.insert(table).from_select(("job_number", *key, *values), row)
+    return insert.on_conflict_do_update(  # SQLite has PostgreSQL's syntax
+        index_elements=["job_number", *key],
+        set_={name: sa.func.coalesce(insert.excluded[name], table.c[name]) for name in values},
+    )
 
 
-_UPSERTS = {clips: _upsert(clips, "crash_count", "result"), voices: _upsert(voices, "content")}
-
-
-async def _replace(connection: AsyncConnection, rows: Sequence[_Row]) -> None:
-    """Store rows, except those of jobs that are deleted or have ended."""
-    of_jobs = jobs.c.number.in_({row.job_number for row in rows}) & jobs.c.status.in_(_UNFINISHED)
-    unfinished = set(await connection.scalars(sa.select(jobs.c.number).where(of_jobs)))
-    for table, upsert in _UPSERTS.items():
-        values = [row.values for row in rows if row.table is table and row.job_number in unfinished]
-        if values:
-            await connection.execute(upsert, values)
+_UPSERTS = {
+    clips: _upsert(clips, ("start", "end", "language", "channel"), ("crash_count", "result")),
+    voices: _upsert(voices, ("start", "end"), ("content",)),
+}

@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TypeVar
+
+import structlog
 
 from app.concurrency import Wakeup
 from app.errors import DatabaseUnavailable, DiskFull
@@ -20,8 +21,10 @@ from workers.messages import SoundTrack
 T = TypeVar("T")
 
 TICK_S = 0.5
-_UNFOLLOWED_S = 2.0  # the interval between two stored values while nobody follows the job
+_UNFOLLOWED_S = 2.0  # the same for jobs that nobody follows, after their first value
 _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval between two stored values
+
+log = structlog.get_logger(__name__)
 
 
 class ProgressBuffer:
@@ -39,6 +42,7 @@ class ProgressBuffer:
         self._decoded: dict[str, tuple[str, Sequence[SoundTrack], PeakCollector]] = {}
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
+        self._unfollowed_at = 0.0  # when jobs that nobody follows are due (monotonic, in s)
         self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
 
@@ -67,12 +71,19 @@ class ProgressBuffer:
         self._wakeup.set()
 
     async def store_forever(self) -> None:
-        """Store buffered values as they become due, at most once in `TICK_S`."""
+        """Store buffered values as they become due, at most once in `TICK_S`.
+
+        Clients that follow a job see its text within a second; nobody waits for that of other jobs.
+        """
         while True:
             await self._wakeup.wait()
             await asyncio.sleep(TICK_S)
-            with suppress(DatabaseUnavailable, DiskFull):
-                await self._store_jobs([job_id for job_id in self._waiting if self._is_due(job_id)])
+            try:
+                await self._store_jobs(self._due())
+            except (DatabaseUnavailable, DiskFull) as error:
+                log.error("progress cannot be stored; retrying", error=error.message)
+            except Exception:  # the loop must go on: nothing else stores the progress of other jobs
+                log.exception("progress cannot be stored; retrying")
             if self._waiting or self._decoded:
                 self._wakeup.set()
 
@@ -108,13 +119,23 @@ class ProgressBuffer:
             stored = {**progress, **published}.keys() & self._began_at.keys()
             self._stored_at |= dict.fromkeys(stored, time.monotonic())
 
-    def _is_due(self, job_id: str) -> bool:
-        # At a constant interval, a recording of ten hours would get tens of thousands of events.
+    def _due(self) -> list[str]:
+        """The waiting jobs whose values are to be stored now; those that nobody follows come together."""
         now = time.monotonic()
+        with_unfollowed = now >= self._unfollowed_at
+        if with_unfollowed:
+            self._unfollowed_at = now + _UNFOLLOWED_S
+        return [
+            job_id
+            for job_id in self._waiting
+            if job_id not in self._stored_at
+            or ((with_unfollowed or self._store.is_followed(job_id)) and self._is_due(job_id, now))
+        ]
+
+    def _is_due(self, job_id: str, now: float) -> bool:
+        # At a constant interval, a recording of ten hours would get tens of thousands of events.
         interval_s = (now - self._began_at.get(job_id, 0)) * _INTERVAL_FRACTION
-        if not self._store.is_followed(job_id):
-            interval_s = max(interval_s, _UNFOLLOWED_S)
-        return now - self._stored_at.get(job_id, 0) >= interval_s
+        return now - self._stored_at[job_id] >= interval_s
 
 
 @dataclass(frozen=True, slots=True)
