@@ -231,7 +231,8 @@ def _upsert(table: sa.Table, key: Sequence[str], values: Sequence[str]) -> sa.In
     """
     columns = [sa.bindparam(name, type_=table.c[name].type) for name in (*key, *values)]
     row = sa.select(jobs.c.number, *columns).where(
-        jobs.c.number == sa.bindparam("job_number"), sa.or_(*(jobs.c.status == status for status in _UNFINISHED))
+        jobs.c.number == sa.bindparam("job_number"),
+        sa.or_(*(jobs.c.status == status for status in _UNFINISHED)),
     )
     insert = postgresql.insert(table).from_select(("job_number", *key, *values), row)
     return insert.on_conflict_do_update(  # SQLite has PostgreSQL's syntax
