@@ -1,4 +1,4 @@
-"""Kills of the service while it stores clips and progress: at any await of any transaction, also of lost ones.
+"""Kills of the service while it stores clips and progress: at any await of any transaction, also a lost one.
 
 Whatever clients have seen is in the database then, and stored clips are not transcribed again.
 """
