@@ -6,7 +6,6 @@ import { t } from "../core/text.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
 import { undoLast } from "./deletions.js";
 import { SearchBar, SelectionBar } from "./history_bar.js";
-import { selected } from "./history_selection.js";
 import { JobRow } from "./job_row.js";
 import {
   filter,
@@ -20,6 +19,7 @@ import {
   setFilter,
   useJobs,
 } from "./job_store.js";
+import { selected } from "./selection.js";
 
 export function History() {
   useJobs();

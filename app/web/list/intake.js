@@ -4,14 +4,14 @@ import { Icon } from "../core/icons.js";
 import { service } from "../core/service.js";
 import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
-import { computed, effect, html, useRef, useState } from "../vendor/ui.js";
-import { UrlForm } from "./intake_url.js";
+import { computed, effect, html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { jobs } from "./job_store.js";
 import { isAvailable, isStarting, problem, session, startRecording } from "./microphone.js";
 import { MicrophoneBar } from "./microphone_bar.js";
-import { OptionsFold } from "./options_fold.js";
-import { addFiles, uploads } from "./upload_store.js";
-import { UploadList } from "./uploads_list.js";
+import { OptionsFold } from "./options_form.js";
+import { urlsIn } from "./upload_files.js";
+import { UploadList } from "./upload_list.js";
+import { addFiles, addUrls, uploads } from "./upload_store.js";
 
 /** Small once there is something to list. Remembered: while the list loads, the page must not jump. */
 const isCompact = remembered("compact", false);
@@ -84,4 +84,34 @@ function MicrophoneProblem() {
   const text = isAvailable ? problem.value : t("microphone.insecure");
   if (!text) return null;
   return html`<p class=${isAvailable ? "notice warning small" : "small muted"} role=${isAvailable ? "alert" : undefined}>${text}</p>`;
+}
+
+/** @param {{close: () => void}} props */
+export function UrlForm({ close }) {
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const [isWrong, setWrong] = useState(false);
+  useLayoutEffect(() => {
+    const opener = document.activeElement;
+    input.current?.focus();
+    return () => opener instanceof HTMLElement && opener.focus();
+  }, []);
+  /** @param {SubmitEvent} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const urls = urlsIn(input.current?.value ?? "");
+    setWrong(!urls.length);
+    if (!urls.length) return;
+    addUrls(urls);
+    close();
+  };
+  return html`<form class="url-form" novalidate onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()}>
+    <label class="field">
+      <span>${t("intake.urlLabel")}</span>
+      <input ref=${input} type="url" inputmode="url" placeholder="https://" dir="ltr"
+        aria-invalid=${isWrong} aria-describedby=${isWrong ? "url-wrong" : undefined} />
+      ${isWrong && html`<small id="url-wrong" class="wrong" role="alert">${t("intake.urlWrong")}</small>`}
+    </label>
+    <button class="button primary" type="submit">${t("intake.urlAdd")}</button>
+    <button class="button quiet" type="button" onClick=${close}>${t("cancel")}</button>
+  </form>`;
 }

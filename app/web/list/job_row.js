@@ -7,7 +7,7 @@ import { factsOf, JobProgress, StatusBadge } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
 import { html } from "../vendor/ui.js";
 import { removeJobs } from "./deletions.js";
-import { select } from "./history_selection.js";
+import { select } from "./selection.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
 
