@@ -17,7 +17,7 @@ from app.jobs.serialization import (
     PackedTranscript,
     identified,
     pack_transcript,
-    pack_with_words,
+    pack_with_summary,
     unpack_transcript,
 )
 from app.jobs.storage.store import Store
@@ -39,7 +39,7 @@ def corrected(text: str) -> Transcript:
 
 
 def correction(revision: int, text: str = " Hallo.") -> PackedCorrection:
-    content, words = pack_with_words(corrected(text), "talk.flac")
+    content, words = pack_with_summary(corrected(text), "talk.flac")
     return PackedCorrection(PackedTranscript(revision, content), words, 1)
 
 

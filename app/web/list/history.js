@@ -1,6 +1,7 @@
 /** All jobs of the service: search, state, downloads. */
 
 import { announce } from "../core/announcer.js";
+import { isReachable } from "../core/health.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
@@ -32,7 +33,7 @@ export function History() {
   return html`<section class="history" aria-labelledby="history-title">
     <h2 id="history-title">${t("history.title")}</h2>
     ${!(isEmpty && !isFiltered.value) && html`<${SearchBar} />`}
-    ${listError.value && html`<${LoadError} error=${listError.value} />`}
+    ${listError.value && isReachable.value && html`<${LoadError} error=${listError.value} />`}
     ${isEmpty ? html`<${Empty} />` : html`<${Rows} />`}
   </section>`;
 }

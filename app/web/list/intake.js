@@ -12,9 +12,10 @@ import { OptionsFold } from "./options_form.js";
 import { urlsIn } from "./upload_files.js";
 import { UploadList } from "./upload_list.js";
 import { addFiles, addUrls, uploads } from "./upload_store.js";
+import { SampleButton, Welcome } from "./welcome.js";
 
 /** Small once there is something to list. Remembered: while the list loads, the page must not jump. */
-const isCompact = remembered("compact", false);
+export const isCompact = remembered("compact", false);
 const hasRows = computed(() => uploads.value.length > 0 || (jobs.value?.length ?? 0) > 0);
 let isFirstList = true;
 
@@ -32,8 +33,8 @@ export function Intake() {
       <div class="drop-zone-text">
         <span class="drop-zone-icon"><${Icon} name="upload" /></span>
         <div>
-          <h2 id="intake-title">${t("intake.title")}</h2>
-          <p class="muted">${t("intake.hint")}</p>
+          <h2 id="intake-title">${t(isCompact.value ? "intake.title" : "intake.firstTitle")}</h2>
+          <p class="muted">${t(isCompact.value ? "intake.hint" : "intake.firstHint")}</p>
         </div>
       </div>
       ${
@@ -42,9 +43,11 @@ export function Intake() {
           : html`<${Sources} isUrlOpen=${isUrlOpen} toggleUrl=${() => openUrl(!isUrlOpen)} />`
       }
       ${isUrlOpen && html`<${UrlForm} close=${() => openUrl(false)} />`}
+      ${!isCompact.value && html`<${SampleButton} />`}
       <${MicrophoneProblem} />
       <${OptionsFold} />
     </div>
+    ${!isCompact.value && html`<${Welcome} />`}
     <${UploadList} />
   </section>`;
 }

@@ -110,7 +110,7 @@ function explain(error) {
   const name = error instanceof Error ? error.name : "";
   if (name === "NotAllowedError" || name === "SecurityError") return t("microphone.refused");
   if (name === "NotFoundError" || name === "OverconstrainedError") return t("microphone.missing");
-  return t("microphone.failed", { reason: error instanceof Error ? error.message : String(error) });
+  return t("microphone.failed");
 }
 
 /** @param {BeforeUnloadEvent} event */

@@ -40,9 +40,14 @@ function UploadRowView({ row }) {
     </div>
     <${Actions} row=${row} />
     ${!hasFailed && !stored.source && html`<div class="upload-bar"><${Bar} row=${row} /></div>`}
-    ${message && html`<p class=${hasFailed ? "small upload-message failed" : "small upload-message"} dir="auto">${message}</p>`}
+    ${message && html`<p class=${hasFailed ? "small upload-message failed" : "small upload-message"} dir="auto">${hasFailed ? message : firstSentence(message)}</p>`}
     ${row.isRestarted && !hasFailed && html`<p class="small muted upload-message">${t("upload.restarted")}</p>`}
   </li>`;
+}
+
+/** What happened, without what to do: the upload goes on by itself. @param {string} message */
+function firstSentence(message) {
+  return message.replace(/([.;!?])\s.*/s, "$1");
 }
 
 /** @param {UploadRow["state"]} state */
