@@ -31,7 +31,7 @@ export function History() {
   ]);
   const isEmpty = jobs.value?.length === 0;
   return html`<section class="history" aria-labelledby="history-title">
-    <h2 id="history-title">${t("history.title")}</h2>
+    <h2 id="history-title" class=${isEmpty && !isFiltered.value ? "visually-hidden" : ""}>${t("history.title")}</h2>
     ${!(isEmpty && !isFiltered.value) && html`<${SearchBar} />`}
     ${listError.value && isReachable.value && html`<${LoadError} error=${listError.value} />`}
     ${isEmpty ? html`<${Empty} />` : html`<${Rows} />`}

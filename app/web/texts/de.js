@@ -521,7 +521,7 @@ const texts = {
   "fleet.now": "jetzt",
   "fleet.legend": "Aufnahmen der letzten fünf Minuten",
   "fleet.noWork": "Keine Arbeit in den letzten fünf Minuten.",
-  "fleet.direct": "Anfragen anderer Programme",
+  "fleet.direct": "Andere Programme",
   "fleet.deleted": "Gelöschte Aufnahme",
   "fleet.moreJobs": { one: "{count} weiterer", other: "{count} weitere" },
   "fleet.fewerJobs": "Weniger zeigen",

@@ -507,7 +507,7 @@ export default {
   "fleet.now": "now",
   "fleet.legend": "Recordings of the last five minutes",
   "fleet.noWork": "No work in the last five minutes.",
-  "fleet.direct": "Requests of other programs",
+  "fleet.direct": "Other programs",
   "fleet.deleted": "Deleted recording",
   "fleet.moreJobs": { one: "{count} more", other: "{count} more" },
   "fleet.fewerJobs": "Show fewer",

@@ -517,7 +517,7 @@ const texts = {
   "fleet.now": "ahora",
   "fleet.legend": "Grabaciones de los últimos cinco minutos",
   "fleet.noWork": "Sin trabajo en los últimos cinco minutos.",
-  "fleet.direct": "Peticiones de otros programas",
+  "fleet.direct": "Otros programas",
   "fleet.deleted": "Grabación eliminada",
   "fleet.moreJobs": { one: "{count} más", other: "{count} más" },
   "fleet.fewerJobs": "Ver menos",
