@@ -11,6 +11,7 @@ const texts = {
     "Der Dienst ist nicht erreichbar. Diese Seite macht von selbst weiter, sobald er wieder da ist. Dauert es länger, die Verbindung prüfen.",
   "error.status":
     "Im Dienst ist etwas schiefgegangen (Fehler {status}). In einer Minute noch einmal versuchen.",
+  "error.option": "Die Option „{option}“ passt nicht. Sie oder eine andere ändern und erneut versuchen.",
   "error.known": {
     // by code: the service itself speaks English, to programmers
     audio_not_decoded: "Die Aufnahme wird noch gelesen. Gleich noch einmal versuchen.",

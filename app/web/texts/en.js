@@ -9,6 +9,7 @@ export default {
   "error.unreachable":
     "The service cannot be reached. This page goes on by itself once it is back; if that takes long, check your connection.",
   "error.status": "Something went wrong in the service (error {status}). Try again in a minute.",
+  "error.option": "The option “{option}” does not fit. Change it or another one, and retry.",
   "error.known": {
     // by code: the service itself speaks English, to programmers
     audio_not_decoded: "The recording is still being read. Try again in a moment.",

@@ -10,6 +10,7 @@ const texts = {
   "error.unreachable":
     "No se puede acceder al servicio. Esta página continúa por sí sola en cuanto vuelva; si tarda, comprueba tu conexión.",
   "error.status": "Algo ha fallado en el servicio (error {status}). Inténtalo de nuevo dentro de un minuto.",
+  "error.option": "La opción «{option}» no encaja. Cámbiala, o cambia otra, y vuelve a intentarlo.",
   "error.known": {
     // by code: the service itself speaks English, to programmers
     audio_not_decoded: "La grabación aún se está leyendo. Inténtalo de nuevo en un momento.",
