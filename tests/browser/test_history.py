@@ -113,7 +113,7 @@ def test_a_running_job_shows_its_progress_and_can_be_cancelled(page, site, half_
     shown = rows(page).first
     expect(shown.locator("progress")).to_be_attached()
     expect(shown).to_contain_text(re.compile(r"\d%"))
-    expect(shown).to_contain_text("left")
+    expect(shown).to_contain_text("left", timeout=60_000)  # once the first clip is transcribed
     expect(shown).to_contain_text("30:00")
     shown.get_by_role("button", name="Cancel").click()
     expect(page.locator(".toast")).to_contain_text("Cancelled")
