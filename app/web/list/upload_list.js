@@ -63,8 +63,8 @@ function Situation({ row }) {
   const { sent, rate } = row.progress.value;
   if (state === "sending" && sent > 0) {
     const parts = [t("upload.sent", { sent: bytes(sent, language.value), size })];
-    if (rate) parts.push(t("upload.rate", { rate: bytes(rate, language.value) }));
     if (rate) parts.push(t("upload.left", { time: clock((stored.size - sent) / rate) }));
+    if (rate) parts.push(t("upload.rate", { rate: bytes(rate, language.value) }));
     return parts.join(" · ");
   }
   return stored.source ? t(`upload.${state}`) : `${size} · ${t(`upload.${state}`)}`;
