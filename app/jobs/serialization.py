@@ -14,15 +14,25 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from app.jobs.search_terms import text_words
-from app.transcript.edited import EditedSegment, with_ids
+from app.transcript.edited import EditedSegment, speakers_of, with_ids
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
+
+EXCERPT_CHARS = 200
 
 _LEVEL = 3  # text and numbers: higher levels save little
 _RESULT = TypeAdapter(ClipResult)
 _TRANSCRIPT = TypeAdapter(Transcript)
 _SEGMENT = TypeAdapter(Segment)
 _EDITED = TypeAdapter(EditedSegment)
+
+
+class Summary(NamedTuple):
+    """What finds a transcript, and what a list shows of it."""
+
+    words: str  # by which the job is found, see `text_words`
+    excerpt: str  # its beginning
+    speakers: list[str]  # those that are known, in the order in which they begin
 
 
 class PackedTranscript(NamedTuple):
@@ -64,9 +74,17 @@ def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
     return edited or tuple(with_ids(transcript.segments, transcript.clips))
 
 
-def pack_with_words(transcript: Transcript, filename: str) -> tuple[bytes, str]:
-    """A packed transcript, and the words by which its job is found. Call it as `pack_transcript`."""
-    return pack_transcript(transcript), text_words(filename, transcript.text)
+def pack_with_summary(transcript: Transcript, filename: str) -> tuple[bytes, Summary]:
+    """A packed transcript, and its summary. Call it as `pack_transcript`."""
+    return pack_transcript(transcript), summary(transcript, filename)
+
+
+def summary(transcript: Transcript, filename: str) -> Summary:
+    """The summary of a transcript. `filename`: of the recording."""
+    text = transcript.text
+    speakers = dict.fromkeys(speaker for each in transcript.segments for speaker in speakers_of(each))
+    excerpt = " ".join(text[: 2 * EXCERPT_CHARS].split())
+    return Summary(text_words(filename, text), excerpt[:EXCERPT_CHARS], list(speakers))
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:

@@ -72,7 +72,9 @@ class JobObserver(Observer):
         stage = Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING
         self.progress.progressed(
             self.job_id,
-            JobProgress(stage, progress.done_s, progress.total_s, progress.clips_done, progress.clips_total),
+            JobProgress(
+                stage, progress.done_s, progress.expected_s, progress.clips_done, progress.clips_total
+            ),
         )
 
     def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:

@@ -150,7 +150,7 @@ class JobRunner:
         transcriptions: list[QueuedJob] = []
         downloads: list[QueuedJob] = []
         for row in rows:
-            if row.total_s is not None:  # an earlier run, perhaps before a restart, decoded all of it
+            if row.total_s is not None:  # an earlier run, perhaps before a restart, knew its length
                 self._lengths.record(row.id, row.total_s, row.done_s)
             if row.id not in self._paused:
                 remaining_s = self._lengths.remaining_s(row.id)

@@ -32,7 +32,7 @@ from app.jobs.events import (
 )
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.search_terms import query_words, text_words
-from app.jobs.serialization import PackedTranscript, pack_with_words
+from app.jobs.serialization import PackedTranscript, Summary, pack_with_summary
 from app.jobs.storage.cache import JobCache, JobCounts
 from app.jobs.storage.published_clips import (
     PackedClip,
@@ -275,7 +275,7 @@ class Store:
         Speakers are known only now, so with them an event says that all segments have changed.
         """
         filename = job.submission.filename
-        content = await self._helper.run(transcript.seconds, pack_with_words, transcript, filename)
+        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript, filename)
         total_s = seconds(transcript.samples - transcript.start)
         changes = {
             "duration": seconds(transcript.samples),
@@ -426,9 +426,11 @@ class Store:
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
         now = self._clock()
-        transcript, words, changed, by_people = correction
+        transcript, summary, changed, by_people = correction
         is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == transcript.revision - 1)
-        values = {"revision": transcript.revision, **({"corrected_at": now} if by_people else {})}
+        values = {"revision": transcript.revision, **_listed(summary)}
+        if by_people:
+            values["corrected_at"] = now
         change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(values)
 
         async def correct(connection: AsyncConnection, then: Then) -> Job:
@@ -436,7 +438,7 @@ class Store:
             corrected = await self._get(connection, job.id)
             if not rows:
                 raise _not_correctable(corrected)
-            await add_revision(connection, corrected, transcript, words, changed, now)
+            await add_revision(connection, corrected, transcript, summary.words, changed, now)
             then(self._cache.put, corrected)
             if corrected.submission.webhook_url is not None:
                 await add_webhook(connection, corrected, "job.corrected", now)
@@ -477,13 +479,13 @@ class Store:
         job_id: str,
         status: Status,
         changes: Mapping[str, Any],
-        transcript: tuple[bytes, str] | None = None,
+        transcript: tuple[bytes, Summary] | None = None,
         changed_segments: Span | None = None,
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
 
-        `transcript`: to store, packed, and its words, from `pack_with_words`. `changed_segments`: where they
-        differ from those that are published, for an event before that.
+        `transcript`: to store, from `pack_with_summary`. `changed_segments`: where its segments differ from
+        those that are published, for an event before that.
 
         A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
         job stay, and the voices of one that succeeds. Raises IllegalTransition and UnknownJob.
@@ -493,6 +495,8 @@ class Store:
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
             values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
+        if transcript is not None:
+            values |= _listed(transcript[1])
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
 
         async def transit(connection: AsyncConnection, then: Then) -> Job:
@@ -509,9 +513,9 @@ class Store:
                 if status is not Status.SUCCEEDED:
                     await drop_voices(connection, job)
             if transcript is not None:
-                content, words = transcript
+                content, summary = transcript
                 original = PackedTranscript(ORIGINAL, content)
-                await add_revision(connection, job, original, words, 0, now)
+                await add_revision(connection, job, original, summary.words, 0, now)
             then(self.counts.change, before, status)
             if changed_segments is not None:
                 then(self._publish, job, await add_segments_event(connection, job, changed_segments))
@@ -546,6 +550,11 @@ class Store:
 
     def _job(self, row: sa.Row[Any]) -> Job:
         return job_from_row(row, self._retention)
+
+
+def _listed(summary: Summary) -> dict[str, Any]:
+    """The columns of a job that say what its transcript is about."""
+    return {"excerpt": summary.excerpt, "speakers": summary.speakers}
 
 
 async def _status(connection: AsyncConnection, job_id: str) -> Status | None:

@@ -8,7 +8,7 @@ import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
 import { html, useState } from "../vendor/ui.js";
 import { CopyMenu, DownloadMenu } from "./exports_menu.js";
-import { factsOf, JobProgress, StatusBadge } from "./job_facts.js";
+import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
 import { RevisionsDialog } from "./revisions.js";
 import { isActive, nameOf } from "./types.js";
 
@@ -28,7 +28,7 @@ export function JobHeader({ session, playback }) {
     </div>
     <p class="job-facts small muted numbers">
       <${StatusBadge} job=${job} />
-      <span>${[...factsOf(job), job.model === "demo" ? t("header.demo") : job.model].join(" · ")}</span>
+      <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : job.model].join(" · ")}</span>
     </p>
     ${
       isActive(job) &&

@@ -37,6 +37,7 @@
  * @property {string | null} filename
  * @property {string | null} url
  * @property {number | null} duration seconds
+ * @property {unknown[] | null} audio_tracks null until the recording is decoded
  * @property {string | null} language
  * @property {string} model
  * @property {Record<string, unknown>} options
@@ -44,6 +45,8 @@
  * @property {{message: string, code: string | null} | null} error
  * @property {{start: number, end: number}[]} failed_spans
  * @property {number} revision 0: the transcript is the original.
+ * @property {string | null} excerpt The beginning of the text.
+ * @property {string[] | null} speakers
  * @property {string | null} expires_at null: it stays, or is not done.
  * @property {string | null} audio_expires_at The same for the recording.
  */
@@ -60,7 +63,7 @@ export function hasArrived(job) {
 
 /** Whether the service could not decode the recording. @param {Job} job */
 export function isUndecodable(job) {
-  return job.status === "failed" && job.progress.total_s === null;
+  return job.status === "failed" && job.audio_tracks === null;
 }
 
 /** @param {Job} job */

@@ -97,7 +97,7 @@ async function whenDecoded({ id, job }, points, state, ended) {
 
 /** Whether the recording is decoded, or will never be. @param {import("./types.js").Job | null} job */
 function isDecoded(job) {
-  return job !== null && (!isActive(job) || job.progress.total_s !== null);
+  return job !== null && (!isActive(job) || job.audio_tracks !== null);
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Uploads, a few at a time, each followed by its job. */
 
 import { signal } from "../vendor/ui.js";
-import { changesAfter } from "./uploads_failures.js";
-import { rateMeter } from "./uploads_rate.js";
+import { changesAfter } from "./upload_failures.js";
+import { rateMeter } from "./upload_rows.js";
 
-/** @import { StoredUpload, Transport, UploadRow, UploadStorage } from "./uploads_types.js" */
+/** @import { StoredUpload, Transport, UploadRow, UploadStorage } from "./upload_rows.js" */
 
 const AT_ONCE = 2; // browsers open six connections to a host, and the page needs some
 

@@ -1,4 +1,4 @@
-/** Which files of a choice may be recordings. The service decides about doubtful ones. */
+/** The files of a choice, a drop or the clipboard, and which of them may be recordings. The service decides about doubtful ones. */
 
 const RECORDINGS = words(
   "3g2 3gp aac aif aifc aiff amr ape asf au avi caf divx dts eac3 f4v flac flv gsm m2ts m4a m4b m4v mka mkv mov mp2",
@@ -60,4 +60,66 @@ export function nameOfUrl(url) {
   } catch {
     return last ?? hostname;
   }
+}
+
+/**
+ * Call this during the event: its data is gone afterwards.
+ * @param {DataTransfer} data
+ * @returns {Promise<{files: File[], unread: number}>} In the order of their paths; how many cannot be read.
+ */
+export async function filesOf(data) {
+  const items = [...data.items].filter((item) => item.kind === "file");
+  const sources = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+  const found = (await Promise.all(sources.map(readSource))).flat();
+  const files = found.filter((file) => file !== null);
+  return { files, unread: found.length - files.length };
+}
+
+/**
+ * @param {FileSystemEntry | File | null} source
+ * @returns {Promise<(File | null)[]>} null: a file or folder that cannot be read, such as a broken link.
+ */
+async function readSource(source) {
+  if (!source) return [];
+  if (source instanceof File) return [source];
+  if (source.isFile) return readFile(/** @type {FileSystemFileEntry} */ (source));
+  return readFolder(/** @type {FileSystemDirectoryEntry} */ (source));
+}
+
+/**
+ * @param {FileSystemFileEntry} entry
+ * @returns {Promise<(File | null)[]>}
+ */
+function readFile(entry) {
+  return new Promise((resolve) =>
+    entry.file(
+      (file) => resolve([file]),
+      () => resolve([null]),
+    ),
+  );
+}
+
+/**
+ * @param {FileSystemDirectoryEntry} folder
+ * @returns {Promise<(File | null)[]>}
+ */
+async function readFolder(folder) {
+  const reader = folder.createReader();
+  /** @type {FileSystemEntry[]} */
+  const entries = [];
+  let isRead = true;
+  for (;;) {
+    // Browsers give a hundred at a time.
+    const some = await new Promise((resolve) =>
+      reader.readEntries(resolve, () => {
+        isRead = false;
+        resolve([]);
+      }),
+    );
+    if (!some.length) break;
+    entries.push(...some);
+  }
+  entries.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
+  const files = (await Promise.all(entries.map(readSource))).flat();
+  return isRead ? files : [...files, null];
 }

@@ -1,8 +1,8 @@
-/** The uploads of this browser, in IndexedDB, which also takes files. Without it, they last as long as the page. */
+/** What outlives the page: the uploads of this browser, in IndexedDB, and which of its tabs works on which. */
 
 import { address } from "../core/service.js";
 
-/** @import { StoredUpload, UploadStorage } from "./uploads_types.js" */
+/** @import { StoredUpload, UploadStorage } from "./upload_rows.js" */
 
 const NAME = `uploads to ${address("/")}`; // a proxy may have several services at one origin
 
@@ -93,4 +93,33 @@ export async function claim(seen, tab) {
     isClaimed = false;
   });
   return isClaimed;
+}
+
+const ANSWER_MS = 300;
+const channel = new BroadcastChannel(`uploads to ${address("/")}`);
+
+/** @type {(ids: string[]) => void} */
+let onAnswer = () => {};
+
+/**
+ * Answer other tabs.
+ * @param {() => string[]} held The uploads of this tab.
+ */
+export function answerTabs(held) {
+  channel.onmessage = ({ data }) => {
+    if (data.isQuestion) channel.postMessage({ isQuestion: false, ids: held() });
+    else onAnswer(data.ids);
+  };
+}
+
+/** @returns {Promise<Set<string>>} The uploads of all other open tabs. */
+export async function heldElsewhere() {
+  /** @type {Set<string>} */
+  const held = new Set();
+  onAnswer = (ids) => {
+    for (const id of ids) held.add(id);
+  };
+  channel.postMessage({ isQuestion: true });
+  await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
+  return held;
 }

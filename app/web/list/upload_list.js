@@ -1,16 +1,35 @@
-/** One recording on its way to the service. */
+/** The rows of recordings on their way to the service. */
 
 import { bytes, clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { html, useRef } from "../vendor/ui.js";
-import { attach, isSameFile, pause, remove, resume } from "./upload_store.js";
+import { html, useRef, useState } from "../vendor/ui.js";
+import { attach, isSameFile, pause, remove, resume, uploads } from "./upload_store.js";
 
-/** @import { UploadRow } from "./uploads_types.js" */
+/** @import { UploadRow } from "./upload_rows.js" */
+
+const SHOWN = 30; // at first
+const MORE = 100; // with each click: all rows of a folder of thousands would take seconds
+
+export function UploadList() {
+  const [most, showMore] = useState(SHOWN);
+  const rows = uploads.value;
+  if (!rows.length) return null;
+  const shown = rows.slice(0, most);
+  const hidden = Math.min(rows.length - shown.length, MORE);
+  return html`<div class="card uploads">
+    <h3 class="visually-hidden">${t("upload.list")}</h3>
+    <ul>${shown.map((row) => html`<${UploadRowView} key=${row.stored.id} row=${row} />`)}</ul>
+    ${
+      hidden > 0 &&
+      html`<button class="button quiet" onClick=${() => showMore(most + MORE)}>${t("upload.more", { count: hidden })}</button>`
+    }
+  </div>`;
+}
 
 /** @param {{row: UploadRow}} props */
-export function UploadRowView({ row }) {
+function UploadRowView({ row }) {
   const { stored, state, message } = row;
   const hasFailed = state === "failed";
   return html`<li class=${className(state)}>
@@ -21,9 +40,14 @@ export function UploadRowView({ row }) {
     </div>
     <${Actions} row=${row} />
     ${!hasFailed && !stored.source && html`<div class="upload-bar"><${Bar} row=${row} /></div>`}
-    ${message && html`<p class=${hasFailed ? "small upload-message failed" : "small upload-message"} dir="auto">${message}</p>`}
+    ${message && html`<p class=${hasFailed ? "small upload-message failed" : "small upload-message"} dir="auto">${hasFailed ? message : firstSentence(message)}</p>`}
     ${row.isRestarted && !hasFailed && html`<p class="small muted upload-message">${t("upload.restarted")}</p>`}
   </li>`;
+}
+
+/** What happened, without what to do: the upload goes on by itself. @param {string} message */
+function firstSentence(message) {
+  return message.replace(/([.;!?])\s.*/s, "$1");
 }
 
 /** @param {UploadRow["state"]} state */
@@ -39,8 +63,8 @@ function Situation({ row }) {
   const { sent, rate } = row.progress.value;
   if (state === "sending" && sent > 0) {
     const parts = [t("upload.sent", { sent: bytes(sent, language.value), size })];
-    if (rate) parts.push(t("upload.rate", { rate: bytes(rate, language.value) }));
     if (rate) parts.push(t("upload.left", { time: clock((stored.size - sent) / rate) }));
+    if (rate) parts.push(t("upload.rate", { rate: bytes(rate, language.value) }));
     return parts.join(" · ");
   }
   return stored.source ? t(`upload.${state}`) : `${size} · ${t(`upload.${state}`)}`;

@@ -13,7 +13,7 @@ import {
 import { address } from "../core/service.js";
 import { Upload } from "../vendor/tus.js";
 
-/** @import { SendHandlers, StoredUpload, Transport } from "./uploads_types.js" */
+/** @import { SendHandlers, StoredUpload, Transport } from "./upload_rows.js" */
 /** @import { DetailedError } from "../vendor/tus.js" */
 
 const PATH = "/v1/uploads";

@@ -1,6 +1,6 @@
 /** What follows from an error in the upload of a recording, or in the submission of its job. */
 
-/** @import { StoredUpload, UploadRow } from "./uploads_types.js" */
+/** @import { StoredUpload, UploadRow } from "./upload_rows.js" */
 
 /**
  * @typedef {object} Failure An ApiError, or one of a test.
