@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { merge, resolved, withOpenParts } from "../../app/web/job/conflict.js";
 import * as edits from "../../app/web/job/edits.js";
-import { applyChanges, changesBetween, isSame } from "../../app/web/job/edits_changes.js";
+import { applyChanges, changesBetween, isSame } from "../../app/web/job/edits_rules.js";
 import { faults, randomDocument, randomEdit, randomFrom } from "./random_documents.js";
 
 /** @typedef {import("../../app/web/job/types.js").Segment} Segment */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as edits from "../../app/web/job/edits.js";
+import { createIds } from "../../app/web/job/saving_version.js";
 import { createDocument } from "../../app/web/job/session_document.js";
-import { createIds } from "../../app/web/job/session_ids.js";
 
 /** @typedef {import("../../app/web/job/types.js").Segment} Segment */
 

@@ -10,7 +10,7 @@ import { keepPosition, muted, positionOf, showsCaptions, volume } from "./player
 import { createWaveform } from "./waveform.js";
 import { WaveformBar } from "./waveform_bar.js";
 
-/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./playback.js").Playback} Playback */
 /** @typedef {import("./media_source.js").MediaSource} MediaSource */

@@ -9,7 +9,7 @@ import { PlayerMenu } from "./player_menu.js";
 import { showFullScreen, togglePictureInPicture } from "./player_picture.js";
 import { muted, RATES, showsCaptions, volume } from "./player_settings.js";
 
-/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 
 /**

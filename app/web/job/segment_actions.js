@@ -4,11 +4,11 @@ import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { insert, join, remove, setSpeakers, split } from "./edits.js";
-import { nextUnsure, splitPoint } from "./segment_words.js";
+import { nextUnsure, splitPoint } from "./words.js";
 
 /**
  * @typedef {object} Screen What the parts of the transcript share.
- * @property {import("./session_types.js").Session} session
+ * @property {import("./types.js").Session} session
  * @property {import("./playback.js").Playback} playback
  * @property {import("./transcript_view.js").View} view
  */

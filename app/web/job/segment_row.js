@@ -2,13 +2,16 @@
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
+import { assignSpeaker, insertAfter, joinWithNext, removeSegment, splitSegment } from "./segment_actions.js";
 import { SegmentEditor } from "./segment_editor.js";
-import { SegmentMenu } from "./segment_menu.js";
-import { isUnsure, piecesOf } from "./segment_words.js";
+import { isUnsure, piecesOf } from "./words.js";
 
 /** @typedef {import("./transcript_rows.js").SegmentRow} Row */
+/** @typedef {import("./segment_actions.js").Screen} Screen */
+/** @typedef {import("../core/menu.js").MenuItem} MenuItem */
 
 /**
  * @typedef {object} SegmentRowProps
@@ -74,4 +77,90 @@ function SegmentText({ segment, colourOf, language }) {
     });
   }, [segment]);
   return html`<p class="segment-text" dir="auto" lang=${language ?? undefined}>${pieces}</p>`;
+}
+
+const MOST_SPEAKERS = 9; // as many as have keys
+
+/** @param {{screen: Screen, segment: import("./types.js").Segment, isLast: boolean, tabindex: number}} props */
+export function SegmentMenu({ screen, segment, isLast, tabindex }) {
+  const { view } = screen;
+  const { id } = segment;
+  /** @type {[string, import("../core/text.js").TextKey, () => void][]} */
+  const entries = [
+    ["edit", "edit.edit", () => view.edit(id)],
+    ["clock", "edit.times", () => view.edit(id, null, "start")],
+    ["person", "edit.setSpeaker", () => view.edit(id, null, "speaker")],
+    ["cut", "edit.split", () => splitSegment(screen, id)],
+    ["join", "edit.join", () => joinWithNext(screen, id)],
+    ["plus", "edit.insert", () => insertAfter(screen, id)],
+    ["trash", "edit.remove", () => removeSegment(screen, id)],
+  ];
+  /** @type {MenuItem[]} */
+  const items = entries
+    .filter(([icon]) => !isLast || icon !== "join")
+    .map(([icon, key, run]) => ({ icon, label: t(key), run }));
+  const speakers = view.speakers.value.slice(0, MOST_SPEAKERS).map(({ name }) => ({
+    label: name,
+    checked: segment.speaker === name,
+    run: () => assignSpeaker(screen, id, name),
+  }));
+  if (speakers.length) items.push("separator", ...speakers);
+  return html`<${Menu} label=${t("edit.more")} icon="more" iconOnly items=${items} tabindex=${tabindex} />`;
+}
+
+/**
+ * @param {Element} text The `.segment-text` of a row.
+ * @param {Node} node In it.
+ * @param {number} offset In the node.
+ * @returns {number} In the whole text.
+ */
+export function offsetIn(text, node, offset) {
+  const range = document.createRange();
+  range.setStart(text, 0);
+  range.setEnd(node, offset);
+  return range.toString().length;
+}
+
+/**
+ * What is selected of a text.
+ * @param {Element} text
+ * @returns {{start: number, end: number} | null}
+ */
+export function selectionIn(text) {
+  const selection = getSelection();
+  if (!selection?.rangeCount) return null;
+  const { startContainer, startOffset, endContainer, endOffset } = selection.getRangeAt(0);
+  if (!text.contains(startContainer)) return null;
+  const start = offsetIn(text, startContainer, startOffset);
+  if (!text.contains(endContainer)) return { start, end: start };
+  const end = offsetIn(text, endContainer, endOffset);
+  const selected = (text.textContent ?? "").slice(start, end);
+  return { start, end: start + selected.trimEnd().length }; // Windows selects the space after a word as well
+}
+
+/**
+ * The part of a drawn text between two offsets.
+ * @param {Element} text
+ * @param {number} start
+ * @param {number} end
+ * @returns {Range | null}
+ */
+export function rangeIn(text, start, end) {
+  const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  let at = 0;
+  let hasStart = false;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const length = node.nodeValue?.length ?? 0;
+    if (!hasStart && start < at + length) {
+      range.setStart(node, start - at);
+      hasStart = true;
+    }
+    if (hasStart && end <= at + length) {
+      range.setEnd(node, end - at);
+      return range;
+    }
+    at += length;
+  }
+  return null;
 }

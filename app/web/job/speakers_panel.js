@@ -2,16 +2,14 @@
 
 import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
-import { t } from "../core/text.js";
+import { language, t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
-import { cleanSpeaker } from "./edits_segment.js";
+import { cleanSpeaker, MOST_SPEAKER_CHARS } from "./edits_rules.js";
 import { nameToKeep } from "./speakers.js";
-import { SpeakerChip } from "./speakers_chip.js";
-import { FindSpeakers, JoinSpeakers } from "./speakers_forms.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
-/** @typedef {import("./saving_speakers.js").SpeakersBody} SpeakersBody */
+/** @typedef {import("./saving_merge.js").SpeakersBody} SpeakersBody */
 /** @typedef {"join" | "find"} Mode */
 
 /** @param {{screen: Screen}} props */
@@ -136,4 +134,78 @@ function useFocus() {
     focusNext("");
   }, [wanted]);
   return { element, focusNext };
+}
+
+/**
+ * @typedef {object} ChipProps
+ * @property {import("./speakers.js").Speaker} speaker
+ * @property {boolean} canRename
+ * @property {boolean} isRenaming
+ * @property {() => void} begin Renaming it.
+ * @property {() => void} end Without another name.
+ * @property {(next: string) => void} rename
+ * @property {{isChosen: boolean, toggle: () => void} | null} choice While speakers are chosen.
+ */
+
+/** @param {ChipProps} props */
+export function SpeakerChip({ speaker, canRename, isRenaming, begin, end, rename, choice }) {
+  const { name, share, colour } = speaker;
+  const swatch = html`<span class=${`swatch ${colour}`} aria-hidden="true"></span>`;
+  if (isRenaming) {
+    return html`<span class="speaker">${swatch}<${NameField} name=${name} rename=${rename} end=${end} /></span>`;
+  }
+  const percent = new Intl.NumberFormat(language.value, { style: "percent" }).format(share);
+  const face = html`${swatch}<span class="speaker-name" dir="auto">${name}</span> <small class="muted numbers">${percent}</small>`;
+  return choice
+    ? html`<label class="speaker"><input type="checkbox" checked=${choice.isChosen} onChange=${choice.toggle} />${face}</label>`
+    : html`<button class="speaker" data-speaker=${name} disabled=${!canRename} onClick=${begin}
+        title=${t("speakers.rename", { name })}>${face}</button>`;
+}
+
+/** @param {Pick<ChipProps, "rename" | "end"> & {name: string}} props */
+function NameField({ name, rename, end }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useLayoutEffect(() => field.current?.select(), []);
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    // Undo and redo of the field are the browser's.
+    if ((event.ctrlKey || event.metaKey) && /^[zy]$/i.test(event.key)) event.stopPropagation();
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    rename(/** @type {HTMLInputElement} */ (event.target).value);
+  };
+  return html`<input class="input" ref=${field} dir="auto" list="speaker-names" autocomplete="off" maxlength=${MOST_SPEAKER_CHARS}
+    aria-label=${t("speakers.rename", { name })} value=${name} onKeyDown=${press} onBlur=${end} />`;
+}
+
+/** @param {{names: readonly string[], join: () => void, leave: () => void}} props `names`: the chosen ones. */
+export function JoinSpeakers({ names, join, leave }) {
+  return html`<div class="speakers-tools">
+    <button class="button primary" disabled=${names.length < 2} onClick=${join}>
+      ${names.length < 2 ? t("speakers.join") : t("speakers.joinAs", { next: nameToKeep(names) })}
+    </button>
+    <button class="button quiet" onClick=${leave}>${t("cancel")}</button>
+  </div>`;
+}
+
+/** @param {{find: (count: number | undefined) => Promise<void>, leave: () => void}} props */
+export function FindSpeakers({ find, leave }) {
+  const [isBusy, setBusy] = useState(false);
+  /** @param {SubmitEvent} event */
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    setBusy(true);
+    announce(t("speakers.finding"));
+    await find(Number(data.get("count")) || undefined);
+    setBusy(false);
+  };
+  return html`<form class="speakers-tools" onSubmit=${submit} aria-busy=${isBusy}>
+    <label class="segment-field"><span>${t("option.num_speakers")}</span>
+      <input class="input numbers" name="count" type="number" inputmode="numeric" min="1" max="100" step="1"
+        placeholder=${t("options.automatic")} /></label>
+    <button class="button primary">${t(isBusy ? "speakers.finding" : "speakers.findAgain")}</button>
+    <button type="button" class="button quiet" onClick=${leave}>${t("cancel")}</button>
+  </form>`;
 }

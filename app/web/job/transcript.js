@@ -4,7 +4,7 @@ import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.js";
-import { showMatches } from "./find_highlights.js";
+import { showMatches } from "./find_bar.js";
 import { SegmentRow } from "./segment_row.js";
 import { createFollower } from "./transcript_follow.js";
 import { click, doubleClick, mouseDown, noticeSelection, press } from "./transcript_input.js";
@@ -16,7 +16,7 @@ import { isActive } from "./types.js";
 
 const END_PX = 40; // this near to the end of the page, the reader sees its end
 
-/** @param {Screen & {search: import("./find_state.js").Search}} props */
+/** @param {Screen & {search: import("./find.js").Search}} props */
 export function Transcript({ session, playback, view, search }) {
   const job = session.job.value;
   const segments = session.segments.value;
@@ -43,7 +43,7 @@ function Nothing({ session }) {
   </div>`;
 }
 
-/** @param {Screen & {search: import("./find_state.js").Search, isGrowing: boolean}} props */
+/** @param {Screen & {search: import("./find.js").Search, isGrowing: boolean}} props */
 function List({ session, playback, view, search, isGrowing }) {
   const element = useRef(/** @type {HTMLElement | null} */ (null));
   const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);

@@ -1,8 +1,7 @@
 /** Marks what plays, and scrolls along with it until the reader scrolls away. */
 
 import { effect } from "../vendor/ui.js";
-import { placedWords } from "./edits_words.js";
-import { lastStarted, spokenNow } from "./segment_words.js";
+import { lastStarted, placedWords, spokenNow } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {{mark: () => void, start: () => () => void, scrolled: () => void, goBack: () => void}} Follower */

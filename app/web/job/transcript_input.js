@@ -1,8 +1,8 @@
 /** Mouse and keys on the list of segments. One handler for all rows: thousands of words need none of their own. */
 
 import { assignSpeaker, removeSegment } from "./segment_actions.js";
-import { selectionIn } from "./segment_text.js";
-import { spokenAt } from "./segment_words.js";
+import { selectionIn } from "./segment_row.js";
+import { spokenAt } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 

@@ -1,17 +1,20 @@
-/** What the reader does with the transcript: which segment has the keyboard, what is edited, what is searched. */
+/**
+ * What the reader does with the transcript: which segments have the keyboard or are selected, what is edited,
+ * what is searched.
+ */
 
 import { batch, computed, signal } from "../vendor/ui.js";
 import { remove } from "./edits.js";
 import { speakerBook } from "./speakers.js";
-import { createSelection } from "./transcript_selection.js";
 import { createVirtualList } from "./virtual_list.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
-/** @typedef {"text" | "start" | "speaker"} Field */
 /**
  * @template T
  * @typedef {import("../vendor/ui.js").Signal<T>} Signal
  */
+
+/** @typedef {"text" | "start" | "speaker"} Field */
 
 /**
  * @typedef {object} Editing
@@ -26,7 +29,7 @@ import { createVirtualList } from "./virtual_list.js";
  * @property {Signal<Editing | null>} editing
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
- * @property {import("./transcript_selection.js").Selection} selection
+ * @property {Selection} selection
  * @property {import("../vendor/ui.js").ReadonlySignal<readonly import("./speakers.js").Speaker[]>} speakers
  * @property {import("./virtual_list.js").VirtualList} list
  * @property {(id: string, focus?: boolean) => void} go To a segment.
@@ -37,7 +40,7 @@ import { createVirtualList } from "./virtual_list.js";
  */
 
 /**
- * @param {import("./session_types.js").Session} session
+ * @param {import("./types.js").Session} session
  * @returns {View}
  */
 export function createView(session) {
@@ -125,4 +128,43 @@ function isOnTop(cover) {
     getComputedStyle(cover).position === "sticky" &&
     (!text || (box.left < text.right && box.right > text.left))
   );
+}
+
+/** @typedef {ReturnType<typeof createSelection>} Selection */
+
+/** @type {ReadonlySet<string>} */
+const NONE = new Set();
+
+/** @param {import("./types.js").Session} session */
+export function createSelection(session) {
+  const range = signal(/** @type {{from: string, to: string} | null} */ (null));
+  const ids = computed(() => {
+    if (!range.value) return NONE;
+    const { from, to } = range.value;
+    const segments = session.segments.value;
+    const [first, last] = [from, to]
+      .map((id) => segments.findIndex((segment) => segment.id === id))
+      .sort((one, other) => one - other);
+    return first < 0 ? NONE : new Set(segments.slice(first, last + 1).map(({ id }) => id));
+  });
+
+  return {
+    ids,
+    /** Select from one segment to another. @param {string} from @param {string} to */
+    select(from, to) {
+      if (range.peek()?.from !== from || range.peek()?.to !== to) range.value = { from, to };
+    },
+    /** Up to another segment. @param {string} to @param {string} from Where it begins, if nothing is selected. */
+    extend(to, from) {
+      range.value = { from: range.peek()?.from ?? from, to };
+    },
+    clear() {
+      range.value = null;
+    },
+    /** The same, and no text is selected any more. */
+    end() {
+      range.value = null;
+      getSelection()?.removeAllRanges();
+    },
+  };
 }

@@ -8,7 +8,7 @@ import { fetchPeaks } from "./waveform_peaks.js";
 import { pointsFor } from "./waveform_scale.js";
 import { createView } from "./waveform_view.js";
 
-/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 /** @typedef {import("./waveform_view.js").WaveformView} WaveformView */
 /** @typedef {"loading" | "waiting" | "ready" | "missing"} WaveState */
