@@ -101,7 +101,7 @@ export function randomEdit(random, segments) {
           segments,
         ),
     ],
-    ["remove", () => edits.remove(segments, id)],
+    ["remove", () => edits.remove(segments, new Set([id]))],
     ["replace", () => edits.replaceAll(segments, matchesOf(segments, "a"), oneOf(random, ["", "b", "ä ö"]))],
   ];
   const [name, act] = oneOf(random, all);

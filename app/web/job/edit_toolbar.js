@@ -6,7 +6,7 @@ import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect } from "../vendor/ui.js";
 import { SaveStatus } from "./saving_status.js";
-import { assignSpeaker, editUnsure, travel } from "./segment_actions.js";
+import { assignSpeaker, editUnsure, joinSegments, removeSegments, travel } from "./segment_actions.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find.js").Search} Search */
@@ -21,9 +21,9 @@ export function EditToolbar({ screen, search }) {
       isEditable &&
       html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
       <${Tool} icon="redo" text="edit.redo" keys="Control+Shift+Z" isOff=${!session.canRedo.value} run=${() => travel(screen, "redo")} />
-      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`
+      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" run=${() => editUnsure(screen, 1)} />`
     }
-    <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
+    <${Tool} icon="search" text="find.open" keys="Control+F" run=${() => openSearch(search, "find")} />
     <span class="space"></span>
     ${isEditable && html`<${SelectionTools} screen=${screen} />`}
     <${RefusedPlace} screen=${screen} />
@@ -32,11 +32,11 @@ export function EditToolbar({ screen, search }) {
 }
 
 /**
- * @param {{icon: Parameters<typeof Icon>[0]["name"], text: import("../core/text.js").TextKey, keys: string, isOff: boolean, run: () => void}} props
+ * @param {{icon: Parameters<typeof Icon>[0]["name"], text: import("../core/text.js").TextKey, keys?: string, isOff?: boolean, run: () => void}} props
  */
-function Tool({ icon, text, keys, isOff, run }) {
-  const title = `${t(text)} (${keys.replace("Control", t("edit.control"))})`;
-  return html`<button class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
+function Tool({ icon, text, keys, isOff = false, run }) {
+  const title = keys ? `${t(text)} (${keys.replace("Control", t("edit.control"))})` : t(text);
+  return html`<button type="button" class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
 }
 
 /** The segment that the service does not store. @param {{screen: Screen}} props */
@@ -44,6 +44,12 @@ function RefusedPlace({ screen }) {
   const id = screen.session.refusal.value?.id;
   if (!id || screen.session.saveState.value !== "refused") return null;
   return html`<button class="button quiet" onClick=${() => screen.view.edit(id)}>${t("edit.showPlace")}</button>`;
+}
+
+/** From elsewhere, the arrows lead to the segments. @param {Screen} screen */
+function goToCurrent({ view }) {
+  const id = view.current.peek() ?? view.list.firstSeen();
+  if (id) view.go(id);
 }
 
 /**
@@ -86,8 +92,8 @@ function useEditingKeys(screen, search) {
   ]);
   useShortcuts(
     [
-      { keys: "ArrowDown", text: "keys.next" },
-      { keys: "ArrowUp", text: "keys.previous" },
+      { keys: "ArrowDown", text: "keys.next", run: () => goToCurrent(screen) },
+      { keys: "ArrowUp", text: "keys.previous", run: () => goToCurrent(screen) },
       { keys: "Control+f", text: "find.open", run: () => openSearch(search, "find"), inFields: true },
       ...(isEditable ? editing : []),
     ],
@@ -129,6 +135,8 @@ export function SelectionTools({ screen }) {
     <input class="input" name="speaker" required pattern=".*\\S.*" dir="auto" list="speaker-names" autocomplete="off"
       aria-label=${t("edit.speaker")} placeholder=${t("edit.speaker")} />
     <button class="button primary">${t("edit.setSpeaker")}</button>
+    ${count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
+    <${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />
     <button type="button" class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
       onClick=${leave}><${Icon} name="close" /></button>
   </form>`;

@@ -128,13 +128,11 @@ export function insert(segments, at, start, end, limit = Infinity) {
 
 /**
  * @param {Segments} segments
- * @param {string} id
+ * @param {ReadonlySet<string>} ids
  * @returns {Segments}
  */
-export function remove(segments, id) {
-  return segments.some((segment) => segment.id === id)
-    ? segments.filter((segment) => segment.id !== id)
-    : segments;
+export function remove(segments, ids) {
+  return segments.some(({ id }) => ids.has(id)) ? segments.filter(({ id }) => !ids.has(id)) : segments;
 }
 
 /**
@@ -230,6 +228,23 @@ export function join(segments, id) {
   const end = Math.max(segment.end, Math.min(next.end, before));
   const words = [...wordsOf(placedWords(segment)), ...wordsOf(placedWords(next))];
   return change(rest, id, (old) => ({ ...old, end, text, words }));
+}
+
+/**
+ * Join neighbouring segments. The first one keeps its id and its speaker.
+ * @param {Segments} segments
+ * @param {ReadonlySet<string>} ids
+ * @returns {Segments} The same array if the text would be too long.
+ */
+export function joinAll(segments, ids) {
+  const chosen = segments.filter(({ id }) => ids.has(id));
+  let joined = segments;
+  for (let count = 1; count < chosen.length; count++) {
+    const next = join(joined, chosen[0].id);
+    if (next === joined) return segments;
+    joined = next;
+  }
+  return joined;
 }
 
 /**

@@ -3,8 +3,8 @@
 import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
-import { toast } from "../core/toasts.js";
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { toastStep } from "./segment_actions.js";
 import { rangeIn } from "./segment_row.js";
 
 /** @typedef {import("./find.js").Search} Search */
@@ -51,7 +51,7 @@ export function FindBar({ screen, search }) {
       }
       <button class="icon-button" aria-label=${t("close")} title=${t("close")} onClick=${close}><${Icon} name="close" /></button>
     </div>
-    ${mode === "replace" && canReplace && html`<${Replacement} search=${search} />`}
+    ${mode === "replace" && canReplace && html`<${Replacement} screen=${screen} search=${search} />`}
   </div>`;
 }
 
@@ -105,12 +105,12 @@ function Toggle({ search, state, text, label }) {
   return html`<button class="icon-button" aria-pressed=${state.value} aria-label=${t(text)} title=${t(text)} onClick=${toggle}>${label}</button>`;
 }
 
-/** @param {{search: Search}} props */
-function Replacement({ search }) {
+/** @param {{screen: Screen, search: Search}} props */
+function Replacement({ screen, search }) {
   const hasMatches = search.matches.value.length > 0;
   const all = () => {
     const count = search.replaceEvery();
-    if (count) toast(t("find.replaced", { count }));
+    if (count) toastStep(screen, t("find.replaced", { count }));
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {

@@ -60,7 +60,8 @@ export function SaveStatus({ session }) {
  * @param {import("./types.js").SaveState} state
  */
 function textOf(session, state) {
-  if (state === "unsaved" && !session.complete.value) return t("saving.later");
+  if (!session.complete.value && state === "saved") return ""; // the job runs
+  if (!session.complete.value && state === "unsaved") return t("saving.later");
   if (state === "offline" && session.delay.value) return t("saving.unsaved");
   return t(`saving.${state}`);
 }

@@ -59,7 +59,7 @@ function TextField({ screen, segment, editing }) {
     const kept = screen.session.segments.peek().find(({ id }) => id === segment.id);
     if (kept && field.current) showText(field.current, kept.text);
   };
-  return html`<textarea class="segment-text" ref=${field} dir="auto" rows="1" spellcheck=${true}
+  return html`<textarea class="segment-text" data-anchor ref=${field} dir="auto" rows="1" spellcheck=${true}
     lang=${screen.session.job.value?.language ?? undefined} aria-label=${t("edit.text")} onInput=${write}
     onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment)} />`;
 }

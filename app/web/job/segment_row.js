@@ -5,8 +5,10 @@ import { Icon } from "../core/icons.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
-import { assignSpeaker, insertAfter, joinWithNext, removeSegment, splitSegment } from "./segment_actions.js";
+import { assignSpeaker, insertAfter, joinSegments, removeSegments, splitSegment } from "./segment_actions.js";
 import { SegmentEditor } from "./segment_editor.js";
+import { SpeakerMenu } from "./speaker_menu.js";
+import { turnFrom } from "./speakers.js";
 import { isUnsure, piecesOf } from "./words.js";
 
 /** @typedef {import("./transcript_rows.js").SegmentRow} Row */
@@ -38,7 +40,11 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
     <button class="segment-time numbers" tabindex=${tabindex} data-play="segment"
       aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     <div class="segment-body">
-      ${heading && html`<p class="segment-speaker" dir="auto"><span class=${`swatch ${colour}`} aria-hidden="true"></span>${heading}</p>`}
+      ${
+        heading &&
+        html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colour}
+        tabindex=${tabindex} part=${() => turnFrom(screen.session.segments.peek(), position)} /></div>`
+      }
       ${
         editing
           ? html`<${SegmentEditor} screen=${screen} segment=${segment} editing=${editing} />`
@@ -76,7 +82,7 @@ function SegmentText({ segment, colourOf, language }) {
       return html`<span class=${turn ? `${name} turn ${colourOf(turn)}` : name || undefined} data-turn=${turn || undefined} data-at=${piece.start} data-word=${piece.word ? word++ : undefined}>${piece.text}</span>`;
     });
   }, [segment]);
-  return html`<p class="segment-text" dir="auto" lang=${language ?? undefined}>${pieces}</p>`;
+  return html`<p class="segment-text" data-anchor dir="auto" lang=${language ?? undefined}>${pieces}</p>`;
 }
 
 const MOST_SPEAKERS = 9; // as many as have keys
@@ -91,9 +97,9 @@ export function SegmentMenu({ screen, segment, isLast, tabindex }) {
     ["clock", "edit.times", () => view.edit(id, null, "start")],
     ["person", "edit.setSpeaker", () => view.edit(id, null, "speaker")],
     ["cut", "edit.split", () => splitSegment(screen, id)],
-    ["join", "edit.join", () => joinWithNext(screen, id)],
+    ["join", "edit.join", () => joinSegments(screen, id)],
     ["plus", "edit.insert", () => insertAfter(screen, id)],
-    ["trash", "edit.remove", () => removeSegment(screen, id)],
+    ["trash", "edit.remove", () => removeSegments(screen, id)],
   ];
   /** @type {MenuItem[]} */
   const items = entries

@@ -3,13 +3,13 @@
 import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { language, t } from "../core/text.js";
-import { toast, toastError } from "../core/toasts.js";
+import { toast } from "../core/toasts.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
-import { cleanSpeaker, MOST_SPEAKER_CHARS } from "./edits_rules.js";
+import { cleanSpeaker } from "./edits_rules.js";
+import { correctSpeakers, NameField, renameSpeakers } from "./speaker_menu.js";
 import { nameToKeep } from "./speakers.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
-/** @typedef {import("./saving_merge.js").SpeakersBody} SpeakersBody */
 /** @typedef {"join" | "find"} Mode */
 
 /** @param {{screen: Screen}} props */
@@ -18,11 +18,21 @@ export function SpeakersPanel({ screen }) {
   return html`<datalist id="speaker-names">
       ${speakers.slice(0, 100).map(({ name }) => html`<option value=${name}></option>`)}
     </datalist>
-    ${speakers.length > 0 && html`<${Panel} screen=${screen} />`}`;
+    ${(speakers.length > 0 || canFind(screen)) && html`<${Panel} screen=${screen} />`}`;
+}
+
+/** Whether the service has speech and can compare its voices. @param {Screen} screen */
+function canFind({ session }) {
+  return (
+    session.complete.value &&
+    session.segments.value.length > 0 &&
+    Boolean(session.job.value?.audio_expires_at)
+  );
 }
 
 /** @param {{screen: Screen}} props */
-function Panel({ screen: { session, view } }) {
+function Panel({ screen }) {
+  const { session, view } = screen;
   const [mode, setMode] = useState(/** @type {Mode | null} */ (null));
   const [renamed, setRenamed] = useState(/** @type {string | null} */ (null));
   const [chosen, setChosen] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
@@ -30,39 +40,20 @@ function Panel({ screen: { session, view } }) {
   const speakers = view.speakers.value;
   const canCorrect = session.complete.value && session.editable.value;
 
-  /**
-   * @param {SpeakersBody} body
-   * @returns {Promise<boolean>} Whether it is done.
-   */
-  const correct = async (body) => {
-    try {
-      await session.correctSpeakers(body);
-      return true;
-    } catch (error) {
-      toastError(error);
-      return false;
-    }
-  };
-  /** @param {readonly string[]} those @param {string} next The name of all of them. */
-  const nameAll = async (those, next) => {
-    const isDone = await correct({ names: Object.fromEntries(those.map((name) => [name, next])) });
-    if (isDone) announce(t("speakers.renamed", { name: those.join(", "), next }));
-    return isDone;
-  };
   /** @param {string} name @param {string} wanted */
   const rename = async (name, wanted) => {
     const next = cleanSpeaker(wanted) ?? name;
-    if (next === name || (await nameAll([name], next))) leave(chipOf(next));
+    if (next === name || (await renameSpeakers(screen, [name], next))) leave(chipOf(next));
   };
   const joined = speakers.map(({ name }) => name).filter((name) => chosen.has(name));
   const join = async () => {
     const next = nameToKeep(joined);
     const others = joined.filter((name) => name !== next);
-    if (await nameAll(others, next)) leave(chipOf(next));
+    if (await renameSpeakers(screen, others, next)) leave(chipOf(next));
   };
   /** @param {number | undefined} count */
   const find = async (count) => {
-    if (!(await correct(count ? { num_speakers: count } : {}))) return;
+    if (!(await correctSpeakers(screen, count ? { num_speakers: count } : {}))) return;
     toast(t("speakers.found", { count: view.speakers.peek().length }));
     leave();
   };
@@ -111,7 +102,7 @@ function Panel({ screen: { session, view } }) {
             <${Icon} name="join" />${t("speakers.join")}</button>`
         }
         <button class="button quiet" data-mode="find" onClick=${() => enter("find")}>
-          <${Icon} name="retry" />${t("speakers.findAgain")}</button>
+          <${Icon} name=${speakers.length ? "retry" : "person"} />${t(speakers.length ? "speakers.findAgain" : "speakers.find")}</button>
       </div>`
     }
     ${mode === "join" && html`<${JoinSpeakers} names=${joined} join=${join} leave=${() => leave()} />`}
@@ -152,7 +143,7 @@ export function SpeakerChip({ speaker, canRename, isRenaming, begin, end, rename
   const { name, share, colour } = speaker;
   const swatch = html`<span class=${`swatch ${colour}`} aria-hidden="true"></span>`;
   if (isRenaming) {
-    return html`<span class="speaker">${swatch}<${NameField} name=${name} rename=${rename} end=${end} /></span>`;
+    return html`<span class="speaker">${swatch}<${NameField} label=${t("speakers.rename", { name })} value=${name} name=${rename} end=${end} /></span>`;
   }
   const percent = new Intl.NumberFormat(language.value, { style: "percent" }).format(share);
   const face = html`${swatch}<span class="speaker-name" dir="auto">${name}</span> <small class="muted numbers">${percent}</small>`;
@@ -160,22 +151,6 @@ export function SpeakerChip({ speaker, canRename, isRenaming, begin, end, rename
     ? html`<label class="speaker"><input type="checkbox" checked=${choice.isChosen} onChange=${choice.toggle} />${face}</label>`
     : html`<button class="speaker" data-speaker=${name} disabled=${!canRename} onClick=${begin}
         title=${t("speakers.rename", { name })}>${face}</button>`;
-}
-
-/** @param {Pick<ChipProps, "rename" | "end"> & {name: string}} props */
-function NameField({ name, rename, end }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useLayoutEffect(() => field.current?.select(), []);
-  /** @param {KeyboardEvent} event */
-  const press = (event) => {
-    // Undo and redo of the field are the browser's.
-    if ((event.ctrlKey || event.metaKey) && /^[zy]$/i.test(event.key)) event.stopPropagation();
-    if (event.key !== "Enter" || event.isComposing) return;
-    event.preventDefault();
-    rename(/** @type {HTMLInputElement} */ (event.target).value);
-  };
-  return html`<input class="input" ref=${field} dir="auto" list="speaker-names" autocomplete="off" maxlength=${MOST_SPEAKER_CHARS}
-    aria-label=${t("speakers.rename", { name })} value=${name} onKeyDown=${press} onBlur=${end} />`;
 }
 
 /** @param {{names: readonly string[], join: () => void, leave: () => void}} props `names`: the chosen ones. */

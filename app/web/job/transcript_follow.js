@@ -68,7 +68,8 @@ export function createFollower({ session, playback, view }) {
     if (next?.id === playing?.id && next?.word === playing?.word && next?.isNow === playing?.isNow) return;
     playing = next;
     mark();
-    if (playing && view.following.peek() && !view.editing.peek() && wantsToSee()) show();
+    if (playing && view.following.peek() && !view.editing.peek() && !view.list.isHeld() && wantsToSee())
+      show();
   }
 
   function scrolled() {

@@ -78,7 +78,8 @@ export function createView(session) {
   function stop() {
     const left = session.segments.peek().find(({ id }) => id === editing.peek()?.id);
     editing.value = null;
-    if (left && !left.text.trim()) session.edit("remove", (segments) => remove(segments, left.id), left.id);
+    if (left && !left.text.trim())
+      session.edit("remove", (segments) => remove(segments, new Set([left.id])), left.id);
   }
 
   function leave() {

@@ -8,6 +8,7 @@ import { signal } from "../vendor/ui.js";
 const MARGIN_PX = 500; // drawn above and below the viewport
 const BELOW_PX = 72; // at the lower edge of the window, where buttons are
 const WIDEST_PX = 1088; // until the list is measured
+const HELD_MS = 500; // after a press: a second one makes it a double click
 
 /**
  * @typedef {object} VirtualList
@@ -20,7 +21,9 @@ const WIDEST_PX = 1088; // until the list is measured
  * @property {(key: string, where?: "near" | "third") => void} reveal Scrolls there. `near`: only if
  *   the row is out of sight. `third`: to the upper third.
  * @property {(key: string) => HTMLElement | null} rowElement
+ * @property {() => boolean} isHeld Whether a pointer is down on a row, or was a moment ago: nothing scrolls.
  * @property {() => number} clearTop The upper edge of what nothing covers, in the viewport.
+ * @property {() => string | undefined} firstSeen
  * @property {() => void} toEnd
  */
 
@@ -50,6 +53,11 @@ export function createVirtualList(clearTop) {
   /** @type {{key: string, where: "near" | "third"} | null} */
   let wanted = null;
   const range = signal({ first: 0, last: 20 });
+  /** The row below the pointer that is down, or was a moment ago. @type {string | null} */
+  let held = null;
+  let shifted = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let releasing;
 
   const rowElements = () =>
     /** @type {HTMLElement[]} */ ([...(list?.querySelectorAll(":scope > [data-key]") ?? [])]);
@@ -83,32 +91,81 @@ export function createVirtualList(clearTop) {
 
   const spaceBelow = () => offsets[keys.length] - (shown.length ? offsets[shown[shown.length - 1] + 1] : 0);
 
-  /** Rows in sight, the one with the focus first: the first of them that is still there will not move. */
+  /** Of the text, below a heading that may come and go. @param {HTMLElement} row */
+  const topOf = (row) => (row.querySelector("[data-anchor]") ?? row).getBoundingClientRect().top;
+
+  /**
+   * Rows in sight, the one below the pointer first, and then the one with the focus: the first of them that is still
+   * there will not move.
+   */
   function remember() {
     const focused = document.activeElement?.closest("[data-key]");
-    /** @type {[string, number][]} */
-    const tops = [];
+    /** @type {HTMLElement[]} */
+    const rows = [];
     const clear = clearTop();
     for (const row of rowElements()) {
       const { top, bottom } = row.getBoundingClientRect();
       if (bottom <= clear || top >= innerHeight) continue;
-      const entry = /** @type {[string, number]} */ ([row.dataset.key ?? "", top]);
-      if (row === focused) tops.unshift(entry);
-      else tops.push(entry);
+      if (row === focused) rows.unshift(row);
+      else rows.push(row);
     }
+    const pressed = held && rowElement(held);
+    if (pressed) rows.unshift(pressed);
     const isScrolled = list !== null && list.getBoundingClientRect().top < clear;
-    before = isScrolled ? { tops: new Map(tops), scrollY } : null;
+    const tops = rows.map((row) => /** @type {[string, number]} */ ([row.dataset.key ?? "", topOf(row)]));
+    before = isScrolled || pressed ? { tops: new Map(tops), scrollY } : null;
   }
 
   function restore() {
     if (!before) return;
+    // A page that has become shorter has scrolled by itself.
+    const isClamped =
+      scrollY < before.scrollY && scrollY + innerHeight >= document.documentElement.scrollHeight - 1;
+    const scrolled = isClamped && held ? 0 : scrollY - before.scrollY;
     for (const [key, top] of before.tops) {
       const row = rowElement(key);
       if (!row) continue;
-      const moved = row.getBoundingClientRect().top - (top - (scrollY - before.scrollY));
-      if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
+      const moved = () => topOf(row) - (top - scrolled);
+      const by = moved();
+      if (Math.abs(by) < 1) return;
+      scrollBy({ top: by, behavior: "instant" });
+      if (held) shift(moved()); // the page does not scroll beyond its edges
       return;
     }
+  }
+
+  /** Draw the list higher than it is. @param {number} by pixels */
+  function shift(by) {
+    if (!list || Math.abs(by) < 1) return;
+    shifted += by;
+    list.style.translate = shifted ? `0 ${-shifted}px` : "";
+  }
+
+  /** Nothing moves below a pointer that is down, whatever it changes, until a double click would have come. */
+  function hold(/** @type {PointerEvent} */ event) {
+    const row = /** @type {Element} */ (event.target).closest("[data-key]");
+    clearTimeout(releasing);
+    held = /** @type {HTMLElement | null} */ (row)?.dataset.key ?? null;
+    remember();
+    requestAnimationFrame(keep);
+  }
+
+  function keep() {
+    if (!held) return;
+    restore();
+    remember();
+    requestAnimationFrame(keep);
+  }
+
+  /** @param {number} [after] ms */
+  function release(after = HELD_MS) {
+    if (!held) return;
+    clearTimeout(releasing);
+    releasing = setTimeout(() => {
+      held = null;
+      shift(-shifted);
+      remember();
+    }, after);
   }
 
   function measure() {
@@ -186,6 +243,9 @@ export function createVirtualList(clearTop) {
       remember();
       onScroll();
     };
+    element.addEventListener("pointerdown", hold, { capture: true, signal: ending.signal });
+    addEventListener("pointerup", () => release(), { signal: ending.signal });
+    addEventListener("pointercancel", () => release(0), { signal: ending.signal });
     addEventListener("scroll", scrolled, { passive: true, signal: ending.signal });
     addEventListener("resize", scrolled, { passive: true, signal: ending.signal });
     const observer = new ResizeObserver(() => {
@@ -199,6 +259,7 @@ export function createVirtualList(clearTop) {
     observer.observe(element);
     return () => {
       ending.abort();
+      release(0);
       observer.disconnect();
       list = null;
     };
@@ -206,7 +267,22 @@ export function createVirtualList(clearTop) {
 
   const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
 
-  return { setRows, drawn, spaceBelow, settle, attach, reveal, rowElement, clearTop, toEnd };
+  const firstSeen = () => keys[rowAt(offsets, clearTop() - (list?.getBoundingClientRect().top ?? 0))];
+  const isHeld = () => held !== null;
+
+  return {
+    setRows,
+    drawn,
+    spaceBelow,
+    settle,
+    attach,
+    reveal,
+    rowElement,
+    isHeld,
+    clearTop,
+    firstSeen,
+    toEnd,
+  };
 }
 
 /**
