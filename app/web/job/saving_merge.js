@@ -92,7 +92,7 @@ export function createMerging(job, document, version, onResolved) {
  *   `names`: other names for speakers; two with one name become one. Else they are found again.
  */
 
-const WAIT_MS = 60_000; // it takes a second, or a few where hours were spoken
+const WAIT_MS = 600_000; // it takes a second, or minutes where the voices of hours were never compared
 const MOST_ATTEMPTS = 5; // one after the other, while others save, too
 
 /**

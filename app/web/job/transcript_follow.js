@@ -6,7 +6,6 @@ import { lastStarted, placedWords, spokenNow } from "./words.js";
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {{mark: () => void, start: () => () => void, scrolled: () => void, goBack: () => void}} Follower */
 
-const BELOW_PX = 96; // the lower edge of the window, where buttons are
 const SMOOTH_MS = 1000; // longer than browsers scroll smoothly
 
 /**
@@ -43,7 +42,7 @@ export function createFollower({ session, playback, view }) {
 
   /** @param {DOMRect} box */
   function isInSight(box) {
-    return box.top >= view.list.clearTop() && box.bottom <= innerHeight - BELOW_PX;
+    return box.top >= view.list.clearTop() && box.bottom <= view.list.clearBottom();
   }
 
   function show() {

@@ -48,7 +48,7 @@ export function createView(session) {
   const current = signal(null);
   /** @type {Signal<Editing | null>} */
   const editing = signal(null);
-  const list = createVirtualList(clearTop);
+  const list = createVirtualList(clearTop, clearBottom);
   const selected = createSelection(session);
   const speakersOf = speakerBook();
   let wantsFocus = false;
@@ -119,6 +119,16 @@ export function createView(session) {
 function clearTop() {
   const covers = [...document.querySelectorAll(".top-bar, .job-top")];
   return Math.max(0, ...covers.filter(isOnTop).map((cover) => cover.getBoundingClientRect().bottom));
+}
+
+/** The upper edge of what stays at the bottom of the window, where buttons come and go. */
+function clearBottom() {
+  const covers = [...document.querySelectorAll(".edit-toolbar, .player")].filter(
+    (cover) =>
+      /^(fixed|sticky)$/.test(getComputedStyle(cover).position) &&
+      cover.getBoundingClientRect().top > innerHeight / 2,
+  );
+  return Math.min(innerHeight - 72, ...covers.map((cover) => cover.getBoundingClientRect().top - 12));
 }
 
 /** Beside the text it covers nothing. @param {Element} cover */

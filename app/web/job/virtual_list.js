@@ -6,7 +6,6 @@
 import { signal } from "../vendor/ui.js";
 
 const MARGIN_PX = 500; // drawn above and below the viewport
-const BELOW_PX = 72; // at the lower edge of the window, where buttons are
 const WIDEST_PX = 1088; // until the list is measured
 const HELD_MS = 500; // after a press: a second one makes it a double click
 
@@ -23,6 +22,7 @@ const HELD_MS = 500; // after a press: a second one makes it a double click
  * @property {(key: string) => HTMLElement | null} rowElement
  * @property {() => boolean} isHeld Whether a pointer is down on a row, or was a moment ago: nothing scrolls.
  * @property {() => number} clearTop The upper edge of what nothing covers, in the viewport.
+ * @property {() => number} clearBottom The lower edge.
  * @property {() => string | undefined} firstSeen
  * @property {() => void} toEnd
  */
@@ -31,9 +31,10 @@ const HELD_MS = 500; // after a press: a second one makes it a double click
 
 /**
  * @param {() => number} clearTop
+ * @param {() => number} clearBottom
  * @returns {VirtualList}
  */
-export function createVirtualList(clearTop) {
+export function createVirtualList(clearTop, clearBottom) {
   /** @type {readonly string[]} */
   let keys = [];
   /** @type {(index: number, width: number) => number} */
@@ -222,16 +223,12 @@ export function createVirtualList(clearTop) {
   function scrollToRow(key, where) {
     const box = rowElement(key)?.getBoundingClientRect();
     if (!box) return;
-    const isClear = box.top >= clearTop() && box.bottom <= innerHeight - BELOW_PX;
+    const isClear = box.top >= clearTop() && box.bottom <= clearBottom();
     if (where === "near" && isClear) return;
-    const target = where === "third" ? thirdOfView() : nearest(box);
+    const top = clearTop() + 12;
+    const lowest = Math.max(top, clearBottom() - box.height); // of its upper edge, where all of it is seen
+    const target = where === "third" ? Math.min(thirdOfView(), lowest) : box.top < top ? top : lowest;
     scrollBy({ top: box.top - target, behavior: "instant" });
-  }
-
-  /** @param {DOMRect} box */
-  function nearest(box) {
-    const [top, bottom] = [clearTop() + 12, innerHeight - BELOW_PX];
-    return box.top < top || box.height > bottom - top ? top : bottom - box.height;
   }
 
   /** @type {VirtualList["attach"]} */
@@ -280,6 +277,7 @@ export function createVirtualList(clearTop) {
     rowElement,
     isHeld,
     clearTop,
+    clearBottom,
     firstSeen,
     toEnd,
   };

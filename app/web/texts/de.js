@@ -24,8 +24,7 @@ const texts = {
     invalid_api_key: "Der API-Schlüssel fehlt oder ist falsch. Erneut versuchen und ihn eingeben.",
     job_not_found: "Dieses Transkript gibt es nicht. Vielleicht wurde es gelöscht.",
     model_not_found: "Dieses Modell gibt es hier nicht. In den Optionen ein anderes wählen.",
-    no_voices:
-      "Stimmen lassen sich nur in Aufnahmen vergleichen, die mit der Option „Wer spricht“ hinzugefügt wurden, bis sie gelöscht werden.",
+    no_voices: "Stimmen lassen sich nur vergleichen, solange der Dienst die Aufnahme behält.",
     no_audio_track: "Die Datei hat keinen Ton. Eine Aufnahme mit Ton senden.",
     not_audio:
       "Die Datei ist keine Aufnahme. Eine Audio- oder Videodatei senden, zum Beispiel MP3, WAV oder MP4.",

@@ -11,8 +11,7 @@ export default {
   "error.known": {
     // by code; the service itself speaks English, of its API
     audio_not_kept: "The service no longer has the recording. Text and waveform stay.",
-    no_voices:
-      "Voices can be compared only in recordings that were added with the option “Who speaks”, until they are deleted.",
+    no_voices: "Voices can be compared only while the service keeps the recording.",
   },
 
   // Frame

@@ -24,8 +24,7 @@ const texts = {
     invalid_api_key: "Falta la clave de API o no es correcta. Vuelve a intentarlo e introdúcela.",
     job_not_found: "Esta transcripción no existe. Puede que se haya eliminado.",
     model_not_found: "Este modelo no existe aquí. Elige otro en las opciones.",
-    no_voices:
-      "Las voces solo se pueden comparar en grabaciones añadidas con la opción «Quién habla», hasta que se borran.",
+    no_voices: "Las voces solo se pueden comparar mientras el servicio guarda la grabación.",
     no_audio_track: "El archivo no tiene sonido. Envía una grabación con sonido.",
     not_audio: "El archivo no es una grabación. Envía audio o vídeo, por ejemplo MP3, WAV o MP4.",
     queue_full: "El servicio está ocupado. Inténtalo más tarde.",
