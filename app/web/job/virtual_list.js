@@ -164,9 +164,18 @@ export function createVirtualList(clearTop, clearBottom) {
     clearTimeout(releasing);
     releasing = setTimeout(() => {
       held = null;
-      shift(-shifted);
+      settleShift();
       remember();
     }, after);
+  }
+
+  /** Draw the list where it is, as soon as the page can scroll so that nothing moves. */
+  function settleShift() {
+    const by = shifted;
+    const target = scrollY + by;
+    if (held || !by || target < 0 || target + innerHeight > document.documentElement.scrollHeight) return;
+    shift(-by);
+    scrollBy({ top: by, behavior: "instant" });
   }
 
   function measure() {
@@ -236,6 +245,7 @@ export function createVirtualList(clearTop, clearBottom) {
     list = element;
     const ending = new AbortController();
     const scrolled = () => {
+      settleShift();
       updateRange();
       remember();
       onScroll();
