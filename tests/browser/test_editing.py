@@ -401,7 +401,7 @@ def test_edges_are_dragged_on_the_waveform(page, site, job):
     edit(page, LINES[1])
     start, end = page.get_by_label("Start"), page.get_by_label("End")
     before = start.input_value(), end.input_value()
-    handle = page.locator(".waveform-canvas [part~='region-handle-right']")
+    handle = page.locator(".waveform-edge[data-side=end]")
     box = handle.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()

@@ -17,6 +17,7 @@ export function EditToolbar({ screen, search }) {
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
   return html`<div class="edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")}>
+    <${LayoutSwitch} view=${screen.view} />
     ${
       isEditable &&
       html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
@@ -29,6 +30,23 @@ export function EditToolbar({ screen, search }) {
     <${RefusedPlace} screen=${screen} />
     ${(isEditable || session.dirty.value) && html`<${SaveStatus} session=${session} />`}
   </div>`;
+}
+
+const LAYOUTS = /** @type {const} */ (["text", "subtitles"]);
+
+/** @param {{view: import("./transcript_view.js").View}} props */
+function LayoutSwitch({ view }) {
+  /** @param {"text" | "subtitles"} layout */
+  const choose = (layout) => {
+    view.stop();
+    view.layout.value = layout;
+  };
+  return html`<span class="switch" role="group" aria-label=${t("layout.label")}>
+    ${LAYOUTS.map(
+      (layout) => html`<button aria-pressed=${view.layout.value === layout} title=${t(`layout.${layout}Hint`)}
+        onClick=${() => choose(layout)}>${t(`layout.${layout}`)}</button>`,
+    )}
+  </span>`;
 }
 
 /**
@@ -48,7 +66,7 @@ function RefusedPlace({ screen }) {
 
 /** From elsewhere, the arrows lead to the segments. @param {Screen} screen */
 function goToCurrent({ view }) {
-  const id = view.current.peek() ?? view.list.firstSeen();
+  const id = view.current.peek() ?? view.list.seen();
   if (id) view.go(id);
 }
 

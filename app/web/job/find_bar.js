@@ -4,8 +4,8 @@ import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { rangeIn } from "./carets.js";
 import { toastStep } from "./segment_actions.js";
-import { rangeIn } from "./segment_row.js";
 
 /** @typedef {import("./find.js").Search} Search */
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -141,7 +141,7 @@ export function showMatches(list, matches, shown) {
   const groups = groupsOf(matches);
   const rows = groups.size ? document.querySelectorAll(".segment") : [];
   for (const row of rows) {
-    const text = row.querySelector("p.segment-text");
+    const text = row.querySelector(".segment-text:not(textarea, [contenteditable])");
     const inRow = groups.get(/** @type {HTMLElement} */ (row).dataset.key ?? "") ?? [];
     for (const match of inRow) {
       const range = text && rangeIn(text, match.start, match.end);

@@ -43,13 +43,13 @@ export function JobScreen({ id }) {
     </div>`;
   }
   if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
-  return html`<div class="job">
+  return html`<div class="job" data-layout=${view.layout.value}>
     <${JobHeader} session=${session} playback=${playback} />
     <div class="job-top">
-      <${Player} session=${session} playback=${playback} />
       <${EditToolbar} screen=${screen} search=${search} />
       <${FindBar} screen=${screen} search=${search} />
     </div>
+    <${Player} screen=${screen} />
     <${LostCorrections} session=${session} />
     <${SpeakersPanel} screen=${screen} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
@@ -73,11 +73,12 @@ function useScrollPadding(view) {
     const update = (/** @type {FocusEvent} */ event) => {
       const isInText = /** @type {Element} */ (event.target).closest(".transcript") !== null;
       style.scrollPaddingTop = isInText ? `${view.list.clearTop() + 8}px` : "";
+      style.scrollPaddingBottom = isInText ? `${innerHeight - view.list.clearBottom()}px` : "";
     };
     addEventListener("focusin", update);
     return () => {
       removeEventListener("focusin", update);
-      style.scrollPaddingTop = "";
+      style.scrollPadding = "";
     };
   }, [view]);
 }

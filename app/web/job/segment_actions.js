@@ -3,6 +3,7 @@
 import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { caretIn } from "./carets.js";
 import { insert, join, joinAll, remove, setSpeakers, split } from "./edits.js";
 import { nextUnsure, splitPoint } from "./words.js";
 
@@ -220,6 +221,6 @@ export function editUnsure(screen, direction) {
 /** @param {1 | -1} direction */
 function caretOffset(direction) {
   const field = document.activeElement;
-  if (field instanceof HTMLTextAreaElement) return field.selectionStart;
+  if (field?.matches(".segment-text")) return caretIn(/** @type {HTMLElement} */ (field)).start;
   return direction > 0 ? -1 : Infinity;
 }

@@ -4,6 +4,7 @@ import { parseClock, preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
+import { caretIn } from "./carets.js";
 import { setSpeaker, setText, setTimes } from "./edits.js";
 import { MOST_SPEAKER_CHARS } from "./edits_rules.js";
 import { editNeighbour, joinWithNext, joinWithPrevious, splitSegment } from "./segment_actions.js";
@@ -35,7 +36,7 @@ export function SegmentEditor({ screen, segment, editing }) {
  */
 function caretOf({ id }) {
   const field = document.querySelector(`[data-key="${CSS.escape(id)}"] textarea`);
-  return /** @type {HTMLTextAreaElement} */ (field).selectionStart;
+  return caretIn(/** @type {HTMLElement} */ (field)).start;
 }
 
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
@@ -81,13 +82,15 @@ function showText(field, text) {
 }
 
 /**
+ * The keys of the text field.
  * @param {KeyboardEvent} event
  * @param {Screen} screen
  * @param {Segment} segment
+ * @returns {boolean} Whether the key is one of them.
  */
-function press(event, screen, { id, text }) {
-  if (event.isComposing) return; // Enter chooses a character
-  const { selectionStart, selectionEnd } = /** @type {HTMLTextAreaElement} */ (event.target);
+export function press(event, screen, { id, text }) {
+  if (event.isComposing) return false; // Enter chooses a character
+  const { start: selectionStart, end: selectionEnd } = caretIn(/** @type {HTMLElement} */ (event.target));
   const isCaret = selectionStart === selectionEnd;
   const isPlain = !event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
   /** @type {(() => void) | undefined} */
@@ -102,9 +105,10 @@ function press(event, screen, { id, text }) {
     action = () => joinWithPrevious(screen, id);
   else if (event.key === "Delete" && isPlain && isCaret && selectionEnd === text.length)
     action = () => joinWithNext(screen, id);
-  if (!action) return;
+  if (!action) return false;
   event.preventDefault();
   action();
+  return true;
 }
 
 const STEP_S = 0.1;

@@ -37,7 +37,7 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
   const colour = colourOf(segment.speaker);
   return html`<li class=${`segment ${colour && "spoken"} ${colour}`} data-key=${segment.id} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
     data-current=${isCurrent} data-selected=${isSelected} aria-posinset=${position + 1} aria-setsize=${count}>
-    <button class="segment-time numbers" tabindex=${tabindex} data-play="segment"
+    <button class="segment-time numbers" tabindex=${tabindex} data-play
       aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     <div class="segment-body">
       ${
@@ -67,9 +67,10 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
  * @param {object} props
  * @param {import("./types.js").Segment} props.segment
  * @param {(speaker: string) => string} props.colourOf
- * @param {string | null | undefined} props.language
+ * @param {string | null | undefined} [props.language]
+ * @param {"p" | "span"} [props.tag] Within a paragraph: a span, without a direction of its own.
  */
-function SegmentText({ segment, colourOf, language }) {
+export function SegmentText({ segment, colourOf, language, tag = "p" }) {
   const pieces = useMemo(() => {
     let word = 0;
     let speaker = segment.speaker;
@@ -82,7 +83,7 @@ function SegmentText({ segment, colourOf, language }) {
       return html`<span class=${turn ? `${name} turn ${colourOf(turn)}` : name || undefined} data-turn=${turn || undefined} data-at=${piece.start} data-word=${piece.word ? word++ : undefined}>${piece.text}</span>`;
     });
   }, [segment]);
-  return html`<p class="segment-text" data-anchor dir="auto" lang=${language ?? undefined}>${pieces}</p>`;
+  return html`<${tag} class="segment-text" data-anchor=${tag === "p" || undefined} dir=${tag === "p" ? "auto" : undefined} lang=${language ?? undefined}>${pieces}</${tag}>`;
 }
 
 const MOST_SPEAKERS = 9; // as many as have keys
@@ -112,61 +113,4 @@ export function SegmentMenu({ screen, segment, isLast, tabindex }) {
   }));
   if (speakers.length) items.push("separator", ...speakers);
   return html`<${Menu} label=${t("edit.more")} icon="more" iconOnly items=${items} tabindex=${tabindex} />`;
-}
-
-/**
- * @param {Element} text The `.segment-text` of a row.
- * @param {Node} node In it.
- * @param {number} offset In the node.
- * @returns {number} In the whole text.
- */
-export function offsetIn(text, node, offset) {
-  const range = document.createRange();
-  range.setStart(text, 0);
-  range.setEnd(node, offset);
-  return range.toString().length;
-}
-
-/**
- * What is selected of a text.
- * @param {Element} text
- * @returns {{start: number, end: number} | null}
- */
-export function selectionIn(text) {
-  const selection = getSelection();
-  if (!selection?.rangeCount) return null;
-  const { startContainer, startOffset, endContainer, endOffset } = selection.getRangeAt(0);
-  if (!text.contains(startContainer)) return null;
-  const start = offsetIn(text, startContainer, startOffset);
-  if (!text.contains(endContainer)) return { start, end: start };
-  const end = offsetIn(text, endContainer, endOffset);
-  const selected = (text.textContent ?? "").slice(start, end);
-  return { start, end: start + selected.trimEnd().length }; // Windows selects the space after a word as well
-}
-
-/**
- * The part of a drawn text between two offsets.
- * @param {Element} text
- * @param {number} start
- * @param {number} end
- * @returns {Range | null}
- */
-export function rangeIn(text, start, end) {
-  const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
-  const range = document.createRange();
-  let at = 0;
-  let hasStart = false;
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const length = node.nodeValue?.length ?? 0;
-    if (!hasStart && start < at + length) {
-      range.setStart(node, start - at);
-      hasStart = true;
-    }
-    if (hasStart && end <= at + length) {
-      range.setEnd(node, end - at);
-      return range;
-    }
-    at += length;
-  }
-  return null;
 }

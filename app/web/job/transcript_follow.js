@@ -53,14 +53,16 @@ export function createFollower({ session, playback, view }) {
     ownScrollUntil = performance.now() + (isSmooth ? SMOOTH_MS : 100);
     if (!box) view.list.reveal(playing?.id ?? "", "third");
     else {
-      const target = view.list.clearTop() + (innerHeight - view.list.clearTop()) / 3;
+      const target = view.list.clearTop() + (view.list.clearBottom() - view.list.clearTop()) / 3;
       scrollBy({ top: box.top - target, behavior: isSmooth ? "smooth" : "instant" });
     }
   }
 
-  /** While paused, only a reader who uses the player wants to see the place. */
+  /** While paused, only a reader who uses the player wants to see the place, or one who comes back to it. */
   const wantsToSee = () =>
-    playback.playing.peek() || document.querySelector(".player:is(:hover, :focus-within)") !== null;
+    playback.playing.peek() ||
+    (playback.resumedAt.peek() > 0 && playback.time.peek() === playback.resumedAt.peek()) ||
+    document.querySelector(".player:is(:hover, :focus-within)") !== null;
 
   function update() {
     const next = placeOf(playback.time.value);

@@ -1,10 +1,12 @@
 /** Mouse and keys on the list of segments. One handler for all rows: thousands of words need none of their own. */
 
+import { selectionIn } from "./carets.js";
 import { assignSpeaker, removeSegments } from "./segment_actions.js";
-import { selectionIn } from "./segment_row.js";
 import { spokenAt } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
+
+const TEXT = ".segment-text:not(textarea, [contenteditable])";
 
 /** @param {EventTarget | null} target */
 function rowOf(target) {
@@ -24,13 +26,19 @@ let clicked;
 export function click(event, { session, playback, view }) {
   clearTimeout(clicked);
   const target = /** @type {Element} */ (event.target);
-  const id = rowOf(target)?.dataset.key;
+  const head = /** @type {HTMLElement | null} */ (target.closest("[data-of]")); // of a paragraph
+  const id = rowOf(target)?.dataset.key ?? head?.dataset.of;
   const segment = session.segments.peek().find((other) => other.id === id);
   if (!segment) return;
-  if (target.closest("[data-edit]")) return view.edit(segment.id);
+  const button = /** @type {HTMLElement | null} */ (target.closest("[data-edit]"));
+  if (button) {
+    const wanted = button.dataset.edit || segment.id;
+    return view.edit(wanted, view.word?.id === wanted ? view.word : null);
+  }
   const word = /** @type {HTMLElement | null} */ (target.closest("[data-at]"));
   const isSelecting = word !== null && getSelection()?.isCollapsed === false;
   if (isSelecting || event.shiftKey || (!word && !target.closest("[data-play]"))) return;
+  view.word = word && { id: segment.id, ...wordSpan(word) };
   const play = (/** @type {number} */ from) => {
     view.following.value = true;
     playback.play(from);
@@ -40,13 +48,19 @@ export function click(event, { session, playback, view }) {
     clicked = setTimeout(play, SECOND_CLICK_MS, spokenAt(segment, Number(word.dataset.at)));
 }
 
+/** Where a drawn word is in its text. @param {HTMLElement} word */
+function wordSpan({ dataset, textContent }) {
+  const start = Number(dataset.at);
+  return { start, end: start + (textContent?.length ?? 0) };
+}
+
 /**
  * Edit the text, with the word selected.
  * @param {MouseEvent} event
  * @param {Screen} screen
  */
 export function doubleClick(event, { view }) {
-  const text = /** @type {Element} */ (event.target).closest("p.segment-text");
+  const text = /** @type {Element} */ (event.target).closest(TEXT);
   const id = rowOf(text)?.dataset.key;
   if (text && id) view.edit(id, selectionIn(text));
 }
@@ -96,7 +110,7 @@ export function noticeSelection({ view }) {
  */
 export function press(event, screen) {
   const row = rowOf(event.target);
-  const isField = /^(INPUT|TEXTAREA)$/.test(/** @type {Element} */ (event.target).tagName);
+  const isField = /** @type {Element} */ (event.target).matches("input, textarea, [contenteditable]");
   const id = row?.dataset.key;
   if (!id || isField || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
   const isOnRow = event.target === row;

@@ -3,6 +3,7 @@
  * what is searched.
  */
 
+import { remembered } from "../core/storage.js";
 import { batch, computed, signal } from "../vendor/ui.js";
 import { remove } from "./edits.js";
 import { speakerBook } from "./speakers.js";
@@ -27,6 +28,8 @@ import { createVirtualList } from "./virtual_list.js";
  * @typedef {object} View
  * @property {Signal<string | null>} current The segment that has, or had, the keyboard.
  * @property {Signal<Editing | null>} editing
+ * @property {Signal<"text" | "subtitles">} layout Paragraphs, or a row for each segment. Remembered.
+ * @property {{id: string, start: number, end: number} | null} word The word that was clicked last, in its segment's text.
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
  * @property {Selection} selection
@@ -38,6 +41,8 @@ import { createVirtualList } from "./virtual_list.js";
  * @property {() => void} leave Stop editing. The keyboard goes to the segment.
  * @property {() => void} focusWanted Gives the keyboard to the segment that `go` named, as soon as it is drawn.
  */
+
+const layout = remembered("transcript.layout", /** @type {"text" | "subtitles"} */ ("text"));
 
 /**
  * @param {import("./types.js").Session} session
@@ -102,6 +107,8 @@ export function createView(session) {
   return {
     current,
     editing,
+    layout,
+    word: null,
     following: signal(true),
     search: signal(null),
     selection: selected,
@@ -117,18 +124,16 @@ export function createView(session) {
 
 /** The lower edge of what stays at the top of the window. */
 function clearTop() {
-  const covers = [...document.querySelectorAll(".top-bar, .job-top")];
+  const covers = [...document.querySelectorAll(".top-bar, .job-top, .player-picture")];
   return Math.max(0, ...covers.filter(isOnTop).map((cover) => cover.getBoundingClientRect().bottom));
 }
 
-/** The upper edge of what stays at the bottom of the window, where buttons come and go. */
+const SPARE_PX = 12;
+
+/** The upper edge of what stays at the bottom. */
 function clearBottom() {
-  const covers = [...document.querySelectorAll(".edit-toolbar, .player")].filter(
-    (cover) =>
-      /^(fixed|sticky)$/.test(getComputedStyle(cover).position) &&
-      cover.getBoundingClientRect().top > innerHeight / 2,
-  );
-  return Math.min(innerHeight - 72, ...covers.map((cover) => cover.getBoundingClientRect().top - 12));
+  const player = document.querySelector(".player");
+  return (player?.getBoundingClientRect().top ?? innerHeight) - SPARE_PX;
 }
 
 /** Beside the text it covers nothing. @param {Element} cover */

@@ -11,8 +11,9 @@ const HELD_MS = 500; // after a press: a second one makes it a double click
 
 /**
  * @typedef {object} VirtualList
- * @property {(keys: readonly string[], estimate: (index: number, width: number) => number) => void} setRows While
- *   drawing. `estimate`: the height of a row, in a list of that width.
+ * @property {(keys: readonly string[], estimate: (index: number, width: number) => number, parts?: ReadonlyMap<string,
+ *   number>) => void} setRows While drawing. `estimate`: the height of a row, in a list of that width. `parts`: the
+ *   rows of what has a key of its own within a row. Their keys go wherever keys of rows do.
  * @property {(pinnedKey: string | null) => DrawnRow[]} drawn The rows to draw. Reads a signal.
  * @property {() => number} spaceBelow Below the last drawn row, in pixels.
  * @property {() => void} settle After drawing: measures, and keeps in place what the reader sees.
@@ -22,8 +23,9 @@ const HELD_MS = 500; // after a press: a second one makes it a double click
  * @property {(key: string) => HTMLElement | null} rowElement
  * @property {() => boolean} isHeld Whether a pointer is down on a row, or was a moment ago: nothing scrolls.
  * @property {() => number} clearTop The upper edge of what nothing covers, in the viewport.
- * @property {() => number} clearBottom The lower edge.
- * @property {() => string | undefined} firstSeen
+ * @property {() => number} clearBottom Its lower edge.
+ * @property {(preferred?: string | null) => string | undefined} seen The segment, if the reader sees it; else the first
+ *   one that the reader does see.
  * @property {() => void} toEnd
  */
 
@@ -63,14 +65,12 @@ export function createVirtualList(clearTop, clearBottom) {
   const rowElements = () =>
     /** @type {HTMLElement[]} */ ([...(list?.querySelectorAll(":scope > [data-key]") ?? [])]);
   const rowElement = (/** @type {string} */ key) =>
-    /** @type {HTMLElement | null} */ (
-      list?.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`) ?? null
-    );
+    /** @type {HTMLElement | null} */ (list?.querySelector(`[data-key="${CSS.escape(key)}"]`) ?? null);
 
   /** @type {VirtualList["setRows"]} */
-  function setRows(newKeys, newEstimate) {
+  function setRows(newKeys, newEstimate, parts = new Map()) {
     [keys, estimate] = [newKeys, newEstimate];
-    indices = new Map(keys.map((key, index) => [key, index]));
+    indices = new Map([...parts, ...keys.map((key, index) => /** @type {const} */ ([key, index]))]);
     place();
   }
 
@@ -100,14 +100,13 @@ export function createVirtualList(clearTop, clearBottom) {
    * there will not move.
    */
   function remember() {
-    const focused = document.activeElement?.closest("[data-key]");
     /** @type {HTMLElement[]} */
     const rows = [];
     const clear = clearTop();
     for (const row of rowElements()) {
       const { top, bottom } = row.getBoundingClientRect();
       if (bottom <= clear || top >= innerHeight) continue;
-      if (row === focused) rows.unshift(row);
+      if (row.contains(document.activeElement)) rows.unshift(row);
       else rows.push(row);
     }
     const pressed = held && rowElement(held);
@@ -223,7 +222,7 @@ export function createVirtualList(clearTop, clearBottom) {
     updateRange();
   }
 
-  const thirdOfView = () => clearTop() + (innerHeight - clearTop()) / 3;
+  const thirdOfView = () => clearTop() + (clearBottom() - clearTop()) / 3;
 
   /**
    * @param {string} key
@@ -274,7 +273,17 @@ export function createVirtualList(clearTop, clearBottom) {
 
   const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
 
-  const firstSeen = () => keys[rowAt(offsets, clearTop() - (list?.getBoundingClientRect().top ?? 0))];
+  /** @type {VirtualList["seen"]} */
+  function seen(preferred) {
+    const segments = /** @type {HTMLElement[]} */ ([...(list?.querySelectorAll(".segment") ?? [])]);
+    const [top, bottom] = [clearTop(), clearBottom()];
+    const visible = segments.filter((segment) => {
+      const box = segment.getBoundingClientRect();
+      return box.bottom > top && box.top < bottom;
+    });
+    return (visible.find(({ dataset }) => dataset.key === preferred) ?? visible[0])?.dataset.key;
+  }
+
   const isHeld = () => held !== null;
 
   return {
@@ -288,7 +297,7 @@ export function createVirtualList(clearTop, clearBottom) {
     isHeld,
     clearTop,
     clearBottom,
-    firstSeen,
+    seen,
     toEnd,
   };
 }
