@@ -17,6 +17,7 @@ from app.jobs.serialization import (
 )
 from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import EditedSegment
+from workers.messages import Span
 
 if TYPE_CHECKING:
     from app.speakers.relabelling import SpeakerCorrection
@@ -86,6 +87,19 @@ def relabel(
     packed = PackedTranscript(base.revision + 1, content)
     by_people = bool(wanted.names or wanted.same or wanted.different)
     return PackedCorrection(packed, changed, _differing(before, after), by_people), after
+
+
+def windows_by_clip(base: PackedTranscript) -> dict[Span, tuple[Span, ...]]:
+    """The windows whose voices are compared, for each clip of a transcript that has some."""
+    from app.speakers.voices import voice_windows  # numpy: nothing else here needs it
+
+    transcript = unpack_transcript(base.content)
+    found = {}
+    for start, end in transcript.clips or ((0, transcript.samples),):
+        inside = ((max(start, first), min(end, last)) for first, last in transcript.speech)
+        if windows := voice_windows((first, last) for first, last in inside if first < last):
+            found[start, end] = windows
+    return found
 
 
 def _differing(before: Segments, after: Segments) -> int:

@@ -32,6 +32,7 @@ from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
+from app.jobs.voices import JobVoices
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits, Shares
@@ -62,6 +63,7 @@ class JobService:
         self._token = FolderToken(database, service.media.folder.note, older_note)
         self.uploads = Uploads(database, service.media.folder, settings)
         self.peaks = JobPeaks(service.media, self.store)
+        self.voices = JobVoices(service.media, self.store, service.helper)
         self._service = service
         self._settings = settings
         self._shares = Shares(Limits(settings).jobs)
@@ -132,7 +134,7 @@ class JobService:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await self.peaks.stop()
+        await asyncio.gather(self.peaks.tasks.stop(), self.voices.tasks.stop())
         await self._runner.stop()
         await self.webhooks.stop()
         await self._database.close()
@@ -257,7 +259,7 @@ class JobService:
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
-        await self.peaks.cancel(job)
+        await asyncio.gather(self.peaks.tasks.cancel(job), self.voices.tasks.cancel(job))
         await self._service.remove_decoded(job.id)
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file

@@ -259,6 +259,7 @@ class FakeMedia:
     parameters: VadParameters | None = None  # of the last search for speech
     peaks_made: int = 0  # on demand
     no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
+    voices_made: int = 0  # on demand
     pool: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(busy_ratio=0.0))
 
     @property
@@ -277,6 +278,15 @@ class FakeMedia:
         self.peaks_made += 1
         await self.service.work(upload)
         return collected(TONE).pack()
+
+    async def voices(
+        self, upload: Upload, windows: Mapping[Span, Sequence[Span]], selection: Selection = EVERYTHING
+    ) -> dict[Span, bytes]:
+        """Those of the service, in the first clip."""
+        self.voices_made += 1
+        await self.service.work(upload)
+        assert self.service.voices is not None
+        return {next(iter(windows)): pack_voices(self.service.voices)}
 
     def _check(self) -> None:
         if self.no_voices is not None:

@@ -63,7 +63,7 @@ def test_a_transcript_with_its_player(refused, job):
     expect(refused.locator(".segment").first).to_be_visible()
     refused.get_by_role("button", name="Play", exact=True).click()
     refused.wait_for_function("() => document.querySelector('video').currentTime > 0.3")
-    expect(refused.locator(".waveform-canvas")).to_be_visible()
+    expect(refused.locator(".waveform canvas")).to_be_visible()
     with refused.expect_download() as download:
         refused.get_by_role("main").get_by_role("button", name="Download", exact=True).click()
         refused.get_by_role("menuitem", name="SRT").click()

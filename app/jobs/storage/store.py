@@ -54,6 +54,7 @@ from app.jobs.storage.rows import job_from_row, progress_row, submission_row
 from app.jobs.storage.search import find_jobs, index_text
 from app.jobs.storage.voices import (
     add_known_speakers,
+    add_voices,
     drop_known_speakers,
     drop_voices,
     read_known_speakers,
@@ -411,6 +412,17 @@ class Store:
     async def voices(self, job: Job) -> list[bytes]:
         """The voices in the clips of a job, from `pack_voices`, in order; empty without `diarize`."""
         return list((await self._database.query(read_voices, job)).values())
+
+    async def store_voices(self, job: Job, content: Mapping[Span, bytes]) -> None:
+        """Store the voices in the clips of a job, unless its recording is gone: they go with it."""
+
+        async def store(connection: AsyncConnection, then: Then) -> None:
+            if (await self._get(connection, job.id)).submission.file is not None:
+                await drop_voices(connection, job)
+                await add_voices(connection, job, content)
+
+        with suppress(UnknownJob):
+            await self._write(store)
 
     async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
         """The voices that the client of a job knows, while the job has not ended."""

@@ -5,7 +5,7 @@ import { useShortcuts } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
-import { formatItems } from "../job/exports_menu.js";
+import { formatItems } from "../job/exports.js";
 import { html, useEffect, useRef, useSignal, useSignalEffect } from "../vendor/ui.js";
 import { downloadArchives } from "./archives.js";
 import { removeJobs } from "./deletions.js";

@@ -2,7 +2,7 @@
 
 import { Icon } from "../core/icons.js";
 import { errorText, t } from "../core/text.js";
-import { DownloadMenu } from "../job/exports_menu.js";
+import { DownloadMenu } from "../job/exports.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
 import { html } from "../vendor/ui.js";

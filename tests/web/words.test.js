@@ -7,7 +7,7 @@ import {
   splitPoint,
   spokenAt,
   spokenNow,
-} from "../../app/web/job/segment_words.js";
+} from "../../app/web/job/words.js";
 
 /**
  * @param {string} id

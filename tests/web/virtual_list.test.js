@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { offsetsOf, rangeFor, rowAt, rowsToDraw } from "../../app/web/job/virtual_layout.js";
+import { offsetsOf, rangeFor, rowAt, rowsToDraw } from "../../app/web/job/virtual_list.js";
 
 const KEYS = ["a", "b", "c", "d"];
 

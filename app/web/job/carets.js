@@ -1,4 +1,4 @@
-/** Where a click or a selection is in the text of a drawn segment. */
+/** Where the caret, a click or a selection is in the text of a drawn segment. */
 
 /**
  * @param {Element} text The `.segment-text` of a row.
@@ -57,14 +57,25 @@ export function rangeIn(text, start, end) {
   return null;
 }
 
+/** What is selected in a field. @param {HTMLElement} field */
+export function caretIn(field) {
+  if (field instanceof HTMLTextAreaElement) return { start: field.selectionStart, end: field.selectionEnd };
+  const { anchorNode, anchorOffset, focusNode, focusOffset } = /** @type {Selection} */ (getSelection());
+  const ends = [
+    offsetIn(field, anchorNode ?? field, anchorOffset),
+    offsetIn(field, focusNode ?? field, focusOffset),
+  ];
+  return { start: Math.min(...ends), end: Math.max(...ends) };
+}
+
 /**
- * Where the caret belongs after a text was changed by something else than typing: behind the change.
- * @param {string} before
- * @param {string} after
+ * Select a part of a field that is one text.
+ * @param {HTMLElement} field
+ * @param {number} start
+ * @param {number} end
  */
-export function caretAfterChange(before, after) {
-  let same = 0;
-  const most = Math.min(before.length, after.length);
-  while (same < most && before[before.length - 1 - same] === after[after.length - 1 - same]) same++;
-  return after.length - same;
+export function placeCaret(field, start, end) {
+  field.normalize();
+  const node = field.firstChild ?? field;
+  getSelection()?.setBaseAndExtent(node, start, node, end);
 }

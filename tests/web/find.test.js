@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { replaceAll } from "../../app/web/job/edits.js";
-import { findMatches } from "../../app/web/job/find_matches.js";
+import { findMatches } from "../../app/web/job/find.js";
 
 /** @param {string[]} texts */
 const document = (...texts) =>
@@ -17,7 +17,7 @@ const document = (...texts) =>
 /**
  * @param {string} text
  * @param {string} query
- * @param {import("../../app/web/job/find_matches.js").FindOptions} [options]
+ * @param {import("../../app/web/job/find.js").FindOptions} [options]
  */
 const found = (text, query, options) =>
   findMatches(document(text), query, options).map(({ start, end }) => text.slice(start, end));
