@@ -81,7 +81,10 @@ class Peaks:
         starts = self._starts(points)
         squares = np.maximum(-self.lowest.astype(np.float64), self.highest) ** 2
         bins = np.diff(starts, append=len(squares)).clip(1)
-        return np.rint(np.sqrt(np.add.reduceat(squares, starts) / bins)).astype(np.int8)
+        loudness: npt.NDArray[np.int8] = np.rint(np.sqrt(np.add.reduceat(squares, starts) / bins)).astype(
+            np.int8
+        )
+        return loudness
 
     def _starts(self, points: int) -> npt.NDArray[np.int64]:
         """The bin in which each share starts."""

@@ -266,6 +266,7 @@ def test_speakers_are_found_in_a_job_that_was_made_without(page, site, shared_li
     correct(site, shared_lines, timed(LINES, 2.0))
     rows = open_job(page, shared_lines)
     panel(page).get_by_role("button", name="Find speakers").click()
+    page.keyboard.type("1")
     page.keyboard.press("Enter")
     expect(names(page)).to_have_text(["S1"])
     assert speakers(site, shared_lines) == ["S1"] * len(LINES)
