@@ -18,7 +18,7 @@ from typing import Any
 
 EPOLL, LOOP, REST = "epoll", "event loop", "rest"
 # The first fragment of "file:function" that fits decides.
-_PARTS = {
+PARTS = {
     "/app/engines/window_request.py:WindowRequest.read": "reading PCM",
     "/app/engines/slot.py:WhisperSlot._read": "reading PCM",
     "/concurrent/futures/process.py": "channel to processes",
@@ -85,7 +85,7 @@ class CpuParts:
         def timed(item: Any) -> None:
             function, began = item.fn, time.thread_time()
             run(item)
-            self._pool_s[_part_of_call(function)] += time.thread_time() - began
+            self._pool_s[part_of_call(function)] += time.thread_time() - began
 
         pool._WorkItem.run = timed  # type: ignore[method-assign]
 
@@ -143,10 +143,10 @@ class CpuParts:
 
 
 def _part_of(where: str) -> str | None:
-    return next((part for fragment, part in _PARTS.items() if fragment in where), None)
+    return next((part for fragment, part in PARTS.items() if fragment in where), None)
 
 
-def _part_of_call(function: Callable[..., Any]) -> str:
+def part_of_call(function: Callable[..., Any]) -> str:
     """The part of a function that a pool is given: for `asyncio.to_thread`, of the one that it was given."""
     while (inner := getattr(function, "func", None)) is not None:  # functools.partial
         context_run = getattr(inner, "__name__", "") == "run"

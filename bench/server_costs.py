@@ -27,7 +27,7 @@ from sqlalchemy import make_url
 
 from bench.measuring import Figures, Table, machine
 from bench.recordings import RATE, TALK, read
-from bench.service import ROOT, finished_job, started_service, submit_job, wait_for
+from bench.service import ROOT, finished_job, job_row, started_service, submit_job, wait_for
 from bench.speech_samples import probabilities_of
 from workers.messages import FRAME_SAMPLES
 
@@ -145,6 +145,7 @@ def hours_of(service: StubService, upload: Path, hours: int) -> dict[str, Figure
     first = run_jobs(service, upload, 1)
     result = service.client.get(f"/v1/jobs/{first}/result", params={"format": "srt"})
     texts = {"jobs": result.raise_for_status().text}
+    clips = job_row(service.client, first)["progress"]["clips_done"]
     found = {}
     for kind, fields in KINDS.items():
         service.read_report()
@@ -160,6 +161,7 @@ def hours_of(service: StubService, upload: Path, hours: int) -> dict[str, Figure
             "parts_s": {part: took_s / hours for part, took_s in report["parts_s"].items()},
             "functions_s": {name: took_s / hours for name, took_s in report["functions_s"].items()},
             "peak_mib": service.peak_mib(),
+            "clips": clips,
             "words": _words(texts[kind]),
             "digest": hashlib.sha256(texts[kind].encode()).hexdigest(),
         }
@@ -224,7 +226,7 @@ def tables(runs: Mapping[str, list[dict[str, Figures]]]) -> Iterator[Table]:
                     for found in values.values()
                 ),
                 *(f"{_median(found, 'peak_mib'):.0f}" for found in values.values()),
-                values[names[0]][0]["words"],
+                f"{values[names[0]][0]['words']} · {values[names[0]][0]['clips']}",
             ]
         )
     loops = [_median([run[kind] for run in runs[name] for kind in KINDS], "loop_s") for name in names]
@@ -234,19 +236,33 @@ def tables(runs: Mapping[str, list[dict[str, Figures]]]) -> Iterator[Table]:
         *(["ratio of medians"] if compared else []),
         *(f"{name}, fixed loops" for name in names),
         *(f"{name}, peak MiB" for name in names),
-        "words",
+        "words · clips",
     ]
     yield Table(f"CPU time of the server; the fixed loop takes {median(loops):.3f} s", columns, rows)
-    parts = sorted(
-        {part for name in names for run in runs[name] for found in run.values() for part in found["parts_s"]},
-        key=lambda part: -_part(runs[names[-1]], "jobs", part),
-    )
     rows = [
         [part, *(f"{_part(runs[name], kind, part):.3f}" for kind in KINDS for name in names)]
-        for part in parts
+        for part in _parts(runs[names[-1]])
     ]
     columns = ["s", *(f"{kind}, {name}" for kind in KINDS for name in names)]
     yield Table("By part", columns, rows)
+
+
+def figures(runs: Sequence[dict[str, Figures]]) -> Figures:
+    """Medians over the rounds of one checkout."""
+    loop = _median([run[kind] for run in runs for kind in KINDS], "loop_s")
+    found: Figures = {"loop_s": round(loop, 3), "windows_per_hour": runs[0]["jobs"]["clips"]}
+    for kind in KINDS:
+        of_kind = [run[kind] for run in runs]
+        found[f"{kind}_s"] = round(_median(of_kind, "server_s"), 3)
+        found[f"{kind}_loops"] = round(median(one["server_s"] / one["loop_s"] for one in of_kind), 2)
+        found[f"{kind}_parts_s"] = {part: round(_part(runs, kind, part), 3) for part in _parts(runs)}
+    return found
+
+
+def _parts(runs: Sequence[dict[str, Figures]]) -> list[str]:
+    """All parts, the largest one of jobs first."""
+    names = {part for run in runs for found in run.values() for part in found["parts_s"]}
+    return sorted(names, key=lambda part: -_part(runs, "jobs", part))
 
 
 def same_text(runs: Mapping[str, list[dict[str, Figures]]]) -> bool:
