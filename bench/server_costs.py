@@ -10,15 +10,17 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import asyncpg
 import httpx
@@ -27,17 +29,20 @@ from sqlalchemy import make_url
 
 from bench.measuring import Figures, Table, machine
 from bench.recordings import RATE, TALK, read
-from bench.service import ROOT, finished_job, job_row, started_service, submit_job, wait_for
+from bench.service import ROOT, finished_job, started_service, submit_job, wait_for, workers
 from bench.speech_samples import probabilities_of
 from workers.messages import FRAME_SAMPLES
 
 Fields = dict[str, str | list[str]]
+Runs = dict[str, dict[str, list[Figures]]]  # by checkout and kind
 
 HERE, THERE = "here", "there"
 HOUR_S = 3600
 UPLOAD_BYTES_PER_S = 16_000  # 128 kbit/s
 SPEED = 100  # times real time, of each slot
 SLOTS = 8
+LOOP = 1_500_000  # turns
+LOOP_PAUSE_S = 0.3  # between two tenths of it
 KINDS: dict[str, Fields] = {
     "jobs": {},
     "verbose_json": {
@@ -116,22 +121,19 @@ def stub_service(
 
 
 def transcribe(client: httpx.Client, path: Path, fields: Fields) -> str:
-    """The answer to a request."""
-    with path.open("rb") as content:
-        answer = client.post(
-            "/v1/audio/transcriptions",
-            files={"file": (path.name, content)},
-            data={"model": "whisper-1", **fields},
-        )
+    """The answer to a request, whose upload nobody else sends: equal ones share their results."""
+    answer = client.post(
+        "/v1/audio/transcriptions",
+        files={"file": (path.name, uuid.uuid4().bytes + path.read_bytes())},
+        data={"model": "whisper-1", **fields},
+    )
     return answer.raise_for_status().text
 
 
-def run_jobs(service: StubService, upload: Path, count: int) -> str:
-    """Run jobs, all at once. Returns the id of one."""
+def run_jobs(service: StubService, upload: Path, count: int) -> dict[str, Any]:
+    """Run jobs, all at once. Returns the row of one."""
     jobs = [submit_job(service.client, upload) for _ in range(count)]
-    for job in jobs:
-        finished_job(service.client, job, pause_s=2.0)
-    return jobs[-1]
+    return [finished_job(service.client, job, pause_s=2.0) for job in jobs][-1]
 
 
 def run_requests(service: StubService, upload: Path, count: int, fields: Fields) -> str:
@@ -140,49 +142,63 @@ def run_requests(service: StubService, upload: Path, count: int, fields: Fields)
         return [*threads.map(lambda _: transcribe(service.client, upload, fields), range(count))][-1]
 
 
-def hours_of(service: StubService, upload: Path, hours: int) -> dict[str, Figures]:
-    """The CPU time of the server's process for an hour of audio, by kind of work, and what was answered."""
-    first = run_jobs(service, upload, 1)
-    result = service.client.get(f"/v1/jobs/{first}/result", params={"format": "srt"})
-    texts = {"jobs": result.raise_for_status().text}
-    clips = job_row(service.client, first)["progress"]["clips_done"]
-    found = {}
-    for kind, fields in KINDS.items():
-        service.read_report()
-        before_s = loop_s()
+def hours_of(service: StubService, upload: Path, kind: str, hours: int) -> Figures:
+    """What hours of audio of a kind cost the server's process, for each hour, and what it answered."""
+    windows = decoded_windows(service)
+    service.read_report()
+    with fixed_loop() as loop_s:
         if kind == "jobs":
-            run_jobs(service, upload, hours)
+            job = run_jobs(service, upload, hours)
         else:
-            texts[kind] = run_requests(service, upload, hours, fields)
+            text = run_requests(service, upload, hours, KINDS[kind])
         report = service.read_report()
-        found[kind] = {
-            "server_s": report["process_s"] / hours,
-            "loop_s": (before_s + loop_s()) / 2,
-            "parts_s": {part: took_s / hours for part, took_s in report["parts_s"].items()},
-            "functions_s": {name: took_s / hours for name, took_s in report["functions_s"].items()},
-            "peak_mib": service.peak_mib(),
-            "clips": clips,
-            "words": _words(texts[kind]),
-            "digest": hashlib.sha256(texts[kind].encode()).hexdigest(),
-        }
-    return found
+    if kind == "jobs":
+        answer = service.client.get(f"/v1/jobs/{job['id']}/result", params={"format": "srt"})
+        text = answer.raise_for_status().text
+    return {
+        "server_s": report["process_s"] / hours,
+        "loop_s": loop_s(),
+        "parts_s": {part: took_s / hours for part, took_s in report["parts_s"].items()},
+        "functions_s": {name: took_s / hours for name, took_s in report["functions_s"].items()},
+        "peak_mib": service.peak_mib(),
+        "windows": (decoded_windows(service) - windows) / hours,
+        "words": len(json.loads(text)["words"]) if kind == "verbose_json" else None,
+        "digest": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
+def decoded_windows(service: StubService) -> int:
+    """How many windows the workers have decoded."""
+    return sum(row["clips"] for row in workers(service.client))
 
 
 def compare(
     checkouts: Mapping[str, Path], folder: Path, rounds: int, hours: int, url: str | None = None
-) -> dict[str, list[dict[str, Figures]]]:
-    """What `hours_of` finds for each checkout in each round. They take turns, in reverse order each time.
+) -> Runs:
+    """What `hours_of` finds for each checkout, by kind, in each round.
 
-    `url`: a PostgreSQL server, on which each service gets a database of its own, instead of SQLite.
+    All services run, and take turns, in reverse order each time. `url`: a PostgreSQL server, on which each
+    service gets a database of its own, instead of SQLite.
     """
     replay = make_replay(folder)
-    runs: dict[str, list[dict[str, Figures]]] = {name: [] for name in checkouts}
-    for number in range(rounds):
-        for name in list(checkouts)[:: -1 if number % 2 else 1]:
-            with new_database(url) as settings, stub_service(checkouts[name], replay, **settings) as service:
-                runs[name].append(hours_of(service, replay.upload, hours))
-            found = {kind: round(one["server_s"], 3) for kind, one in runs[name][-1].items()}
-            print(name, json.dumps(found), f"load average {machine()['load_average']}", flush=True)
+    runs: Runs = {name: {kind: [] for kind in KINDS} for name in checkouts}
+    with ExitStack() as stack:
+        services = {}
+        for name, checkout in checkouts.items():
+            settings = stack.enter_context(new_database(url))
+            services[name] = stack.enter_context(stub_service(checkout, replay, **settings))
+            run_jobs(services[name], replay.upload, 1)  # each part is used once before
+        for number in range(rounds):
+            for kind in KINDS:
+                for name in list(checkouts)[:: -1 if number % 2 else 1]:
+                    found = hours_of(services[name], replay.upload, kind, hours)
+                    runs[name][kind].append(found)
+                    load = machine()["load_average"]
+                    took_s, loops = found["server_s"], found["server_s"] / found["loop_s"]
+                    print(
+                        f"{kind}, {name}, load {load}: {took_s:.3f} s, {loops:.2f} loops, {found['windows']:.0f} windows",
+                        flush=True,
+                    )
     return runs
 
 
@@ -208,85 +224,101 @@ async def _execute(url: str, statement: str) -> None:
         await connection.close()
 
 
-def tables(runs: Mapping[str, list[dict[str, Figures]]]) -> Iterator[Table]:
+def tables(runs: Runs) -> Iterator[Table]:
     """The CPU time of an hour of audio, and its parts: medians over the rounds."""
     names = list(runs)
     compared = len(names) > 1
-    rows: list[list[object]] = []
+    rows = []
     for kind in KINDS:
-        values = {name: [run[kind] for run in runs[name]] for name in names}
-        middle = {name: _median(found, "server_s") for name, found in values.items()}
+        seconds = {name: _median(runs[name][kind], "server_s") for name in names}
+        loops = {name: _loops(runs[name][kind]) for name in names}
         rows.append(
             [
                 kind,
-                *(f"{took_s:.2f}" for took_s in middle.values()),
-                *([f"{middle[HERE] / middle[THERE]:.2f}"] if compared else []),
-                *(
-                    f"{median(one['server_s'] / one['loop_s'] for one in found):.2f}"
-                    for found in values.values()
-                ),
-                *(f"{_median(found, 'peak_mib'):.0f}" for found in values.values()),
-                f"{values[names[0]][0]['words']} · {values[names[0]][0]['clips']}",
+                *(f"{took_s:.2f}" for took_s in seconds.values()),
+                *(f"{number:.2f}" for number in loops.values()),
+                *([f"{each[HERE] / each[THERE]:.2f}" for each in (seconds, loops)] if compared else []),
+                *(f"{_median(runs[name][kind], 'peak_mib'):.0f}" for name in names),
             ]
         )
-    loops = [_median([run[kind] for run in runs[name] for kind in KINDS], "loop_s") for name in names]
+    loop_s = median(found["loop_s"] for name in names for kind in KINDS for found in runs[name][kind])
     columns = [
         "an hour of audio",
         *(f"{name}, s" for name in names),
-        *(["ratio of medians"] if compared else []),
         *(f"{name}, fixed loops" for name in names),
+        *(["ratio of s", "ratio of loops"] if compared else []),
         *(f"{name}, peak MiB" for name in names),
-        "words · clips",
     ]
-    yield Table(f"CPU time of the server; the fixed loop takes {median(loops):.3f} s", columns, rows)
+    yield Table(f"CPU time of the server; the fixed loop takes {loop_s:.3f} s", columns, rows)
     rows = [
-        [part, *(f"{_part(runs[name], kind, part):.3f}" for kind in KINDS for name in names)]
+        [part, *(f"{_part(runs[name][kind], part):.3f}" for kind in KINDS for name in names)]
         for part in _parts(runs[names[-1]])
     ]
-    columns = ["s", *(f"{kind}, {name}" for kind in KINDS for name in names)]
-    yield Table("By part", columns, rows)
+    yield Table("By part", ["s", *(f"{kind}, {name}" for kind in KINDS for name in names)], rows)
 
 
-def figures(runs: Sequence[dict[str, Figures]]) -> Figures:
+def figures(runs: Mapping[str, list[Figures]]) -> Figures:
     """Medians over the rounds of one checkout."""
-    loop = _median([run[kind] for run in runs for kind in KINDS], "loop_s")
-    found: Figures = {"loop_s": round(loop, 3), "windows_per_hour": runs[0]["jobs"]["clips"]}
-    for kind in KINDS:
-        of_kind = [run[kind] for run in runs]
-        found[f"{kind}_s"] = round(_median(of_kind, "server_s"), 3)
-        found[f"{kind}_loops"] = round(median(one["server_s"] / one["loop_s"] for one in of_kind), 2)
-        found[f"{kind}_parts_s"] = {part: round(_part(runs, kind, part), 3) for part in _parts(runs)}
-    return found
+    loop_s = median(one["loop_s"] for found in runs.values() for one in found)
+    summary: Figures = {
+        "loop_s": round(loop_s, 3),
+        "windows_per_hour": runs["jobs"][0]["windows"],
+        "words_per_hour": runs["verbose_json"][0]["words"],
+    }
+    for kind, found in runs.items():
+        summary[f"{kind}_s"] = round(_median(found, "server_s"), 3)
+        summary[f"{kind}_loops"] = round(_loops(found), 2)
+        summary[f"{kind}_parts_s"] = {part: round(_part(found, part), 3) for part in _parts(runs)}
+    return summary
 
 
-def _parts(runs: Sequence[dict[str, Figures]]) -> list[str]:
-    """All parts, the largest one of jobs first."""
-    names = {part for run in runs for found in run.values() for part in found["parts_s"]}
-    return sorted(names, key=lambda part: -_part(runs, "jobs", part))
-
-
-def same_text(runs: Mapping[str, list[dict[str, Figures]]]) -> bool:
+def same_text(runs: Runs) -> bool:
     """Whether all checkouts gave the same answers in all rounds."""
-    return all(len({run[kind]["digest"] for found in runs.values() for run in found}) == 1 for kind in KINDS)
+    return all(
+        len({one["digest"] for by_kind in runs.values() for one in by_kind[kind]}) == 1 for kind in KINDS
+    )
 
 
-def _words(answer: str) -> int:
-    return len(json.loads(answer)["words"]) if answer.startswith("{") else len(answer.split())
+def _parts(runs: Mapping[str, list[Figures]]) -> list[str]:
+    """All parts, the largest one of jobs first."""
+    names = {part for found in runs.values() for one in found for part in one["parts_s"]}
+    return sorted(names, key=lambda part: -_part(runs["jobs"], part))
 
 
 def _median(found: Sequence[Figures], key: str) -> float:
     return median(one[key] for one in found)
 
 
-def _part(runs: Sequence[dict[str, Figures]], kind: str, part: str) -> float:
-    return median(run[kind]["parts_s"].get(part, 0.0) for run in runs)
+def _loops(found: Sequence[Figures]) -> float:
+    return median(one["server_s"] / one["loop_s"] for one in found)
 
 
-def loop_s() -> float:
-    """The CPU time of a fixed loop in Python, which tells how fast this core is now."""
-    began = time.thread_time()
-    found: dict[str, int] = {}
-    for number in range(1_500_000):
-        key = f"word {number % 1000}"
-        found[key] = found.get(key, 0) + len(key)
-    return time.thread_time() - began
+def _part(found: Sequence[Figures], part: str) -> float:
+    return median(one["parts_s"].get(part, 0.0) for one in found)
+
+
+@contextmanager
+def fixed_loop() -> Iterator[Callable[[], float]]:
+    """Run a tenth of a fixed loop in Python now and then, while the block runs.
+
+    Yields a function for the CPU time of the whole loop (s), the median: how fast the cores are meanwhile.
+    """
+    tenths: list[float] = []
+    over = threading.Event()
+
+    def measure() -> None:
+        while not tenths or not over.wait(LOOP_PAUSE_S):
+            began = time.thread_time()
+            found: dict[str, int] = {}
+            for number in range(LOOP // 10):
+                key = f"word {number % 1000}"
+                found[key] = found.get(key, 0) + len(key)
+            tenths.append(time.thread_time() - began)
+
+    thread = threading.Thread(target=measure)
+    thread.start()
+    try:
+        yield lambda: 10 * median(tenths)
+    finally:
+        over.set()
+        thread.join()
