@@ -193,12 +193,7 @@ def compare(
                 for name in list(checkouts)[:: -1 if number % 2 else 1]:
                     found = hours_of(services[name], replay.upload, kind, hours)
                     runs[name][kind].append(found)
-                    load = machine()["load_average"]
-                    took_s, loops = found["server_s"], found["server_s"] / found["loop_s"]
-                    print(
-                        f"{kind}, {name}, load {load}: {took_s:.3f} s, {loops:.2f} loops, {found['windows']:.0f} windows",
-                        flush=True,
-                    )
+                    print(f"{kind}, {name}: {_line(found)}", flush=True)
     return runs
 
 
@@ -287,6 +282,12 @@ def _parts(runs: Mapping[str, list[Figures]]) -> list[str]:
 
 def _median(found: Sequence[Figures], key: str) -> float:
     return median(one[key] for one in found)
+
+
+def _line(found: Figures) -> str:
+    load = machine()["load_average"]
+    loops, windows = found["server_s"] / found["loop_s"], found["windows"]
+    return f"{found['server_s']:.3f} s, {loops:.2f} loops, {windows:.0f} windows, load average {load}"
 
 
 def _loops(found: Sequence[Figures]) -> float:
