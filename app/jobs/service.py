@@ -71,6 +71,7 @@ class JobService:
         self._runner = JobRunner(service, self.store, self._clips, settings)
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
+        self.store.is_followed = self._subscriptions.has
         self.webhooks = Webhooks(Outbox(database), settings.webhook_secret, settings.webhook_allow_private)
         self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None

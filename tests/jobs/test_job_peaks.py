@@ -12,6 +12,7 @@ from app.database.connection import Database
 from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
 from app.jobs.job import Failure, Job
 from app.jobs.peaks import _AT_ONCE, JobPeaks
+from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import JobObserver
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
@@ -70,12 +71,14 @@ async def done(store: Store, *, keep_file: bool = True, **changes: object) -> Jo
     )
 
 
-async def test_a_decoded_recording_is_stored_with_its_peaks(store: Store, peaks: JobPeaks) -> None:
+async def test_a_decoded_recording_is_stored_with_its_peaks(
+    store: Store, clip_store: ClipStore, peaks: JobPeaks
+) -> None:
     job = await store.begin(await store.add(submission()))
     with pytest.raises(JobNotDone) as early:
         await peaks.stored(job)
     assert early.value.code == "audio_not_decoded"
-    buffer = ProgressBuffer(store)
+    buffer = ProgressBuffer(store, clip_store)
     observer = JobObserver(job.id, buffer, Lengths(lambda: None), frozenset(), PEAKS)
     observer.decoded(Decoded(16_000, True, (TRACK,)))
     await buffer.store()

@@ -163,6 +163,7 @@ class JobExecutor:
         load_options = self._service.fleet.catalogue.options[model]
         speaker_model = (await self._service.media.speaker_models.get()).identity if options.diarize else None
         digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
+        await self._clips.flush()  # results that an earlier run of this process left may be of another digest
         job = await self._store.set_result_digest(job, digest)
         submission = job.submission
         upload = Upload(

@@ -62,7 +62,7 @@ class JobRunner:
         self._service = service
         self._store = store
         self._clips = clips
-        self._progress = ProgressBuffer(store)
+        self._progress = ProgressBuffer(store, clips)
         self._lengths = Lengths(on_long=self.wake)
         self._executor = JobExecutor(service, store, clips, self._progress, self._lengths, settings)
         self._order = JobOrder(settings.max_running_jobs_per_key)

@@ -23,6 +23,7 @@ from app.errors import (
 from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
     Event,
+    NewEvents,
     add_event,
     add_segments_event,
     last_segments_event,
@@ -99,6 +100,8 @@ class Store:
         self.counts = JobCounts()
         # Called with the job's id and each event, once the event is in the database.
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
+        # Whether somebody waits for the events of a job.
+        self.is_followed: Callable[[str], bool] = lambda job_id: False
         # Called once a webhook is in the database.
         self.on_delivery: Callable[[], None] = lambda: None
 
@@ -374,23 +377,27 @@ class Store:
     ) -> None:
         """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
 
+        ids = sorted({*progress, *published})
+        query = sa.select(jobs).where(jobs.c.id.in_(ids), jobs.c.status == Status.RUNNING.value)
+
         async def change(connection: AsyncConnection, then: Then) -> None:
-            for job_id in {**progress, **published}:
-                query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
-                row = (await connection.execute(query)).one_or_none()
-                if row is None:
-                    continue
-                job = self._job(row)
+            running = [self._job(row) for row in await connection.execute(query)]
+            new = await NewEvents.after_stored(connection, running)
+            with_clips = [(job, published[job.id]) for job in running if job.id in published]
+            segments = await publish_clips(connection, new, with_clips)
+            rows = []
+            for job in running:
                 # First, so a client that sees the progress has the text.
-                if job_id in published:
-                    segments = await publish_clips(connection, job, published[job_id])
-                    if segments is not None:
-                        then(self._publish, job, segments)
-                if job_id in progress:
-                    job = replace(job, progress=job.progress.advance_to(progress[job_id]))
-                    update = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
-                    await connection.execute(update)
-                    then(self._publish, job, await add_event(connection, job, "job.progress", self._clock()))
+                if job.number in segments:
+                    then(self._publish, job, segments[job.number])
+                if job.id in progress:
+                    further = replace(job, progress=job.progress.advance_to(progress[job.id]))
+                    rows.append({"of_job": job.number, **progress_row(further.progress)})
+                    then(self._publish, further, new.add(further, "job.progress", self._clock()))
+            if rows:
+                of_job = jobs.c.number == sa.bindparam("of_job")
+                await connection.execute(sa.update(jobs).where(of_job), rows)
+            await new.store(connection)
 
         await self._write(change)
 
