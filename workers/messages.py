@@ -6,6 +6,7 @@ Milliseconds exist in subtitle files only.
 
 import errno
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 SAMPLE_RATE = 16_000  # Hz
@@ -74,6 +75,33 @@ class Window:
     @property
     def samples(self) -> int:
         return len(self.pcm) // BYTES_PER_SAMPLE
+
+    def read(self) -> "Window":
+        """The window itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class WindowInFile:
+    """A window whose audio the worker reads itself, from a file on its machine."""
+
+    pcm_path: str  # of decoded audio: s16le, mono, 16 kHz
+    start: int  # the window's first sample in the file
+    samples: int
+    speech: tuple[Span, ...]  # in samples from the window's start
+    decoding: DecodingOptions
+
+    def read(self) -> Window:
+        """The window with its audio. Raises OSError if the file is gone or ends before the window does."""
+        with Path(self.pcm_path).open("rb") as file:
+            file.seek(self.start * BYTES_PER_SAMPLE)
+            pcm = file.read(self.samples * BYTES_PER_SAMPLE)
+        if len(pcm) < self.samples * BYTES_PER_SAMPLE:
+            raise OSError(f"the decoded audio ends before sample {self.start + self.samples}")
+        return Window(pcm, self.speech, self.decoding)
+
+
+AnyWindow = Window | WindowInFile
 
 
 @dataclass(frozen=True, slots=True)
