@@ -625,17 +625,23 @@ class Dispatcher(Generic[P, R]):
     def _answer(
         self, slot: Slot[P, R], batch: Sequence[Task[P, R]], results: Sequence[R | Exception]
     ) -> Outcome:
-        """Answer the tasks of a batch that has run. One with an error has failed as if it were alone."""
-        pairs = list(zip(batch, results, strict=True))
-        if succeeded := [task for task, result in pairs if not isinstance(result, Exception)]:
-            self._perform(self._failures.after_success(slot.index, succeeded))
+        """Answer the tasks of a batch that has run. One with an error has failed as if it had been alone.
+
+        Returns what became of the others, or of it if all have failed.
+        """
         outcome = Outcome.OK
-        for task, result in pairs:
+        succeeded = []
+        for task, result in zip(batch, results, strict=True):
             if isinstance(result, Exception):
                 outcome = self._fail(slot, [task], (), result, is_gone=False)
-            elif not task.future.done():
+                continue
+            succeeded.append(task)
+            if not task.future.done():
                 task.future.set_result(TaskResult(result, slot.index, task.crash_count))
-        return outcome
+        if not succeeded:
+            return outcome
+        self._perform(self._failures.after_success(slot.index, succeeded))
+        return Outcome.OK
 
     def _fail(
         self,

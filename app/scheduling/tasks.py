@@ -75,7 +75,9 @@ class Slot(Protocol[Payload, Result]):
         Called after the start of a process whose predecessor raised DeviceFailed.
         """
 
-    async def run(self, payloads: Sequence[Payload], expected_s: float | None) -> Sequence[Result | Exception]:
+    async def run(
+        self, payloads: Sequence[Payload], expected_s: float | None
+    ) -> Sequence[Result | Exception]:
         """Run a batch; returns one result for each payload, in order, or the error of this payload alone.
 
         `expected_s`: what such a batch should take on this slot; None if that is not known yet. Raises

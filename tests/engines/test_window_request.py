@@ -31,7 +31,9 @@ def test_a_window_has_its_own_samples_and_speech_from_its_start(request_in_the_m
     )
 
 
-def test_the_language_may_be_decided_when_a_worker_gets_the_window(request_in_the_middle: WindowRequest) -> None:
+def test_the_language_may_be_decided_when_a_worker_gets_the_window(
+    request_in_the_middle: WindowRequest,
+) -> None:
     elected: list[str | None] = [None]
     request = replace(request_in_the_middle, late_language=lambda: elected[0])
     assert request.for_worker().decoding.language is None
