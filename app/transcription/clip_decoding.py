@@ -42,7 +42,7 @@ class ClipRequest:
     end: int
     speech: tuple[Span, ...]
     decoding: DecodingOptions
-    late_language: Callable[[], str | None] | None = None  # the elected one, once the audio is read
+    late_language: Callable[[], str | None] | None = None  # the elected one, once a worker gets it
     speculative: bool = False  # queued while the first clips still decide on the language
     outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`

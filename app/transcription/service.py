@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from app.concurrency import run_shielded
+from app.concurrency import run_shielded, spawn_shared
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, media_workers
@@ -49,7 +49,7 @@ class TranscriptionService:
         """End all processes and release the data folder."""
         await self.fleet.stop_changes()
         await asyncio.gather(self.media.stop(), self.helper.stop(), self.fleet.stop_workers())
-        await asyncio.gather(*self._removals.values())
+        await asyncio.gather(*self._removals.values(), return_exceptions=True)
         await self.fleet.disconnect()
         self.media.folder.release()
 
@@ -110,7 +110,7 @@ class TranscriptionService:
         if not self.fleet.has_in_flight(job):
             await asyncio.to_thread(remove_channels, self.media.folder.pcm / bare_id(job))
         elif job not in self._removals:
-            removal = self._removals[job] = asyncio.create_task(self._remove_later(job))
+            removal = self._removals[job] = spawn_shared(self._remove_later(job))
             removal.add_done_callback(lambda _: self._removals.pop(job, None))
 
     async def keep_decoded(self, job: str) -> None:
