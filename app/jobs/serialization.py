@@ -7,7 +7,7 @@ is encoded.
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -33,8 +33,11 @@ class PackedTranscript(NamedTuple):
 
 
 def pack_result(result: ClipResult) -> bytes:
-    """A clip's result as bytes."""
-    return zlib.compress(_line(_RESULT, result), _LEVEL)
+    """A clip's result as bytes. Raises ValueError for a score that is not finite."""
+    _check_finite(result, (probability for _, probability in result.language_probs))
+    for segment in result.segments:
+        _check_scores(segment)
+    return zlib.compress(_RESULT.dump_json(result), _LEVEL)
 
 
 def unpack_result(content: bytes) -> ClipResult:
@@ -67,23 +70,21 @@ def pack_with_words(transcript: Transcript, filename: str) -> tuple[bytes, str]:
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:
-    yield _line(_TRANSCRIPT, replace(transcript, segments=()))
+    yield _TRANSCRIPT.dump_json(replace(transcript, segments=()))
     for segment in transcript.segments:
-        _check_finite(segment)
+        _check_scores(segment)
         if isinstance(segment, EditedSegment):
             yield _EDITED.dump_json(segment, exclude_defaults=True)
         else:
-            yield _SEGMENT.dump_json(segment)  # four times as fast as `_line`
+            yield _SEGMENT.dump_json(segment)
 
 
-def _check_finite(segment: Segment) -> None:
-    """Raise ValueError for a score that is not finite. pydantic's JSON would have null for it."""
+def _check_scores(segment: Segment) -> None:
     scores = (segment.temperature, segment.avg_logprob, segment.compression_ratio, segment.no_speech_prob)
-    if not all(map(math.isfinite, (*scores, *(word.probability for word in segment.words)))):
-        raise ValueError(f"a segment has a score that is not finite: {segment}")
+    _check_finite(segment, (*scores, *(word.probability for word in segment.words)))
 
 
-def _line(kind: TypeAdapter[Any], value: object) -> bytes:
-    # Not pydantic's JSON: see `_check_finite`.
-    content = kind.dump_python(value)
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+def _check_finite(value: object, scores: Iterable[float]) -> None:
+    """Raise ValueError for a score that is not finite. pydantic's JSON would have null for it."""
+    if not all(map(math.isfinite, scores)):
+        raise ValueError(f"a score is not finite, which JSON lacks: {value}")

@@ -36,7 +36,6 @@ from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits, Shares
 from app.media.downloads import clean as clean_downloads
-from app.media.pcm_files import remove_channels
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.service import TranscriptionService
@@ -259,7 +258,7 @@ class JobService:
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
         await self.peaks.cancel(job)
-        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job.id)
+        await self._service.remove_decoded(job.id)
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)

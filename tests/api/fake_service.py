@@ -20,6 +20,7 @@ from app.engines.gpu_usage import GpuMonitor
 from app.errors import UnknownNode, WhisperfleetError
 from app.media.clip_search import FoundSpeech
 from app.media.data_folder import DataFolder
+from app.media.pcm_files import remove_channels
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
@@ -398,6 +399,11 @@ class FakeService:
         return FakePipeline(
             self, self.media.folder.pcm / job, upload, options, model, results, observer, decoded, known
         )
+
+    async def remove_decoded(self, job: str) -> None:
+        remove_channels(self.media.folder.pcm / job)
+
+    async def keep_decoded(self, job: str) -> None: ...
 
     async def record(
         self, upload: Upload, options: Options, model: str, known: Sequence[KnownSpeaker] = ()

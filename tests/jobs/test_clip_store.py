@@ -68,6 +68,8 @@ def test_numbers_that_json_lacks_are_never_stored(value: float) -> None:
     segment = replace(RESULT.segments[0], avg_logprob=value)
     with pytest.raises(ValueError, match="JSON"):
         pack_result(replace(RESULT, segments=(segment,)))
+    with pytest.raises(ValueError, match="JSON"):
+        pack_result(replace(RESULT, language_probs=(("en", value),)))
     with pytest.raises(ValueError, match="not finite"):
         pack_transcript(replace(TRANSCRIPT, segments=(segment,)))
 

@@ -88,7 +88,7 @@ class FakeFleet:
         continues: bool,
     ) -> TaskResult[WindowResult]:
         number = len(self.requested)
-        language = request.read().decoding.language
+        language = request.for_worker().decoding.language
         self.requested.append((number, language))
         self.keys.append(key)
         self.first += [number] if continues else []

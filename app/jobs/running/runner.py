@@ -237,7 +237,7 @@ class JobRunner:
     async def _retry_or_fail(self, job: Job, error: Exception) -> None:
         """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""
         if isinstance(error, DiskFull):
-            await asyncio.to_thread(self._executor.remove_decoded, job)
+            await self._service.remove_decoded(job.id)
         self._failed_attempts[job.id] += 1
         attempts = self._failed_attempts[job.id]
         may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)
