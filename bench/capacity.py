@@ -38,7 +38,7 @@ class Costs:
     speech_s: float
     sqlite_clips_per_s: float
     postgresql_clips_per_s: float
-    server_send_ms: float  # of a window's audio; simulated workers get none
+    server_send_ms: float  # of a window's audio to another machine; workers of this one read it themselves
     bridge_ms: float
     raylet_ms: float  # on the front end's machine
     node_ms: float  # of raylet and actor on the worker's machine
