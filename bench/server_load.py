@@ -46,17 +46,10 @@ def measure(checkout: Path, replay: Replay, slots: int, speed: float, seconds: f
             "busy_slots": round(audio_s / speed / took_s, 2),
             "times_real_time": round(audio_s / took_s),
             "server_cores": round(cpu_s / took_s, 3),
-            "server_s_per_hour": round(cpu_s / audio_s * 3600, 3),
             "health_p50_ms": round(float(np.percentile(health, 50)), 1),
             "health_p99_ms": round(float(np.percentile(health, 99)), 1),
             "server_mib": round(service.peak_mib()),
             "disk_mb": round(disk_bytes(service.data) / MB),
-            "database_mb_per_hour": round(
-                sum(path.stat().st_size for path in service.data.glob("*.db*"))
-                / MB
-                / (_transcribed_s(service) / 3600),
-                2,
-            ),
         }
 
 

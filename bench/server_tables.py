@@ -53,7 +53,6 @@ def load_table(found: Sequence[Figures] | None = None) -> Iterator[str]:
         "server, cores",
         "server, MiB",
         "disk, MB",
-        "database, MB for an hour of audio",
         "`/health`, p50 · p99",
     ]
     rows = [
@@ -64,7 +63,6 @@ def load_table(found: Sequence[Figures] | None = None) -> Iterator[str]:
             f"{one['server_cores']:.2f}",
             one["server_mib"],
             one["disk_mb"],
-            one["database_mb_per_hour"],
             f"{one['health_p50_ms']} · {one['health_p99_ms']} ms",
         )
         for one in found or _recorded()["load"]
