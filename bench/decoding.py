@@ -20,7 +20,7 @@ def transcribe_clips(decode: Decode, clips: Sequence[ClipRequest]) -> list[ClipR
     while wanted:
         key = next(iter(wanted.values())).batch_key
         places = [place for place, window in wanted.items() if window.batch_key == key]
-        decoded = decode([wanted.pop(place).read() for place in places])
+        decoded = decode([wanted.pop(place).for_worker().read() for place in places])
         for place, result in zip(places, decoded, strict=True):
             try:
                 wanted[place] = generators[place].send(result)

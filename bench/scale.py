@@ -1,17 +1,20 @@
 """What an hour of audio costs each part of the front end, for the model of bench/capacity.py.
 
-    python -m bench.scale [PART ...] [--url URL] [--quick] [--record]
+    python -m bench.scale [PART ...] [--url URL] [--before FOLDER] [--rounds N] [--quick] [--record]
 
 Without a part, all of them. `--url`: an empty PostgreSQL database, which is measured instead of SQLite.
-`--record` writes the figures to bench/costs.json, from which the tables of docs/scale.md are made. All times
-are CPU times, which other programs on the machine hardly change, except where a table says "wall".
+`--before`: another checkout, which *server* measures in turns with this one. `--record` writes the figures to
+bench/costs.json, from which the tables of docs/scale.md are made. All times are CPU times, which other
+programs on the machine hardly change, except where a table says "wall".
 
 *dispatcher*: its CPU time for each window on a virtual clock, while there is enough work for all slots, and
 while so little is left that it plans the last batches.
 *schedules*: how many times as fast as one slot many slots transcribe ten hours, on a virtual clock.
-*jobs*: two recordings of an hour, upload to transcript, on simulated workers that together are 100 times as
-fast as real time. *uploads*: the body of a job, 512 MB. *media*: one core decodes mp3 and finds speech.
-*database*: results and progress of clips, as a job stores them, 64 clips at a time.
+*server*: jobs and requests of an hour, on 8 worker processes without a model that are 100 times as fast as
+real time each, with replayed recordings (bench/server_costs.py), beside a fixed loop in Python. *load*: how
+busy 1 to 8 such slots are, how fast the service answers, and what it takes. *uploads*: the body of a job,
+512 MB. *media*: one core decodes mp3 and finds speech. *database*: results and progress of clips, as a job
+stores them, 64 clips at a time.
 """
 
 import asyncio
@@ -33,27 +36,27 @@ from app.jobs.storage.store import Store
 from app.options import Options
 from app.scheduling.batching import PLANNED_ROUNDS
 from app.transcript.timeline import ClipResult
-from bench import virtual_clock
+from bench import server_load, virtual_clock
 from bench.capacity import COSTS, GPUS
 from bench.command import chosen, parser_of, silence_logs
 from bench.lower_bound import lower_bound
 from bench.measuring import Figures, machine, write_json
 from bench.media import cpu_s
-from bench.recordings import TALK, write, write_large
-from bench.service import COMMAND, ROOT, finished_job, started_service, submit_job
+from bench.recordings import write, write_large
+from bench.server_costs import HERE, THERE, compare, make_replay, same_text
+from bench.server_costs import figures as server_figures
+from bench.server_costs import tables as server_tables
+from bench.server_tables import load_table
+from bench.service import COMMAND, ROOT, started_service, submit_job
 from bench.simulated_fleet import make_fleet, run_job, tokens_of, transcribe
 from bench.speech_samples import drawn_clips
 from workers.messages import SAMPLE_RATE, DecodingOptions, Window
 
 SLOTS = (8, 64, 256, 1000)
 BATCH = 8  # windows
-JOBS, JOB_S = 2, 3600  # of audio each
-# Two slots, each 50 times as fast as real time with full batches of windows of 22 s.
-SIMULATED_SERVICE = {
-    "WHISPER_ENGINE": "simulated",
-    "WHISPER_SIMULATED": "fixed_ms=0,clip_ms=440,token_ms=0",
-    "WHISPER_GPUS": "0,1",
-}
+ROUNDS, HOURS = 3, 2  # of `server`, and of audio in each
+HOUR_S = 3600
+SIMULATED_SERVICE = {"WHISPER_ENGINE": "simulated"}
 UPLOAD_BYTES = 512 * 10**6
 STORED_AT_ONCE = 64  # clips
 WORDS = 60  # of a clip of 22 s
@@ -121,22 +124,27 @@ def schedules(folder: Path, *, quick: bool) -> Figures:
     return {"times_one": found}
 
 
-def jobs(folder: Path, *, quick: bool) -> Figures:
-    """CPU time of the server's process for an hour of audio (s), and its clips."""
-    length_s = 300 if quick else JOB_S
-    path = folder / "hour.flac"
-    write(path, length_s)
-    settings = SIMULATED_SERVICE | {"WHISPER_DATA_DIR": str(folder / "data")}
-    with started_service(COMMAND, ROOT, **settings) as (client, process):
-        server = psutil.Process(process.pid)
-        finished_job(client, submit_job(client, TALK))  # starts the media workers
-        before = sum(server.cpu_times()[:2])
-        submitted = [submit_job(client, path) for _ in range(JOBS)]
-        rows = [finished_job(client, job, pause_s=5.0) for job in submitted]
-        clips = sum(row["progress"]["clips_done"] for row in rows)
-        used_s = sum(server.cpu_times()[:2]) - before
-    hours = JOBS * length_s / 3600
-    return {"server_s": round(used_s / hours, 3), "windows_per_hour": round(clips / hours, 1)}
+def server(
+    folder: Path, *, quick: bool, url: str | None = None, before: Path | None = None, rounds: int = ROUNDS
+) -> Figures:
+    """CPU time of the server's process for an hour of audio (s), by part. Prints tables."""
+    checkouts = {HERE: ROOT} | ({THERE: before.resolve()} if before else {})
+    runs = compare(checkouts, folder, 1 if quick else rounds, 1 if quick else HOURS, url)
+    print(*server_tables(runs), sep="\n\n")
+    print(f"\nThe same text: {'yes' if same_text(runs) else 'no'}")
+    return server_figures(runs[HERE]) if url is None else {}
+
+
+def load(folder: Path, *, quick: bool) -> Figures:
+    """What the server takes and how fast it answers, by the number and speed of its slots. Prints a table."""
+    replay = make_replay(folder)
+    cases = server_load.CASES[:1] if quick else server_load.CASES
+    found = [
+        server_load.measure(ROOT, replay, slots, speed, 3 if quick else server_load.SECONDS)
+        for slots, speed in cases
+    ]
+    print(*load_table(found), sep="\n", flush=True)
+    return {"load": found}
 
 
 def uploads(folder: Path, *, quick: bool) -> Figures:
@@ -156,7 +164,7 @@ def uploads(folder: Path, *, quick: bool) -> Figures:
 
 def media(folder: Path, *, quick: bool) -> Figures:
     """CPU time of a media worker for an hour of mp3 (s)."""
-    length_s = 300 if quick else JOB_S
+    length_s = 300 if quick else HOUR_S
     path = folder / "hour.mp3"
     write(path, length_s)
     used = cpu_s(path, folder / "pcm")
@@ -223,7 +231,8 @@ def _result() -> ClipResult:
 PARTS: dict[str, Callable[..., Figures]] = {
     "dispatcher": dispatcher,
     "schedules": schedules,
-    "jobs": jobs,
+    "server": server,
+    "load": load,
     "uploads": uploads,
     "media": media,
     "database": database,
@@ -238,13 +247,17 @@ def record(figures: Figures) -> None:
 def main() -> None:
     parser = parser_of(__doc__, PARTS)
     parser.add_argument("--url", help="of an empty PostgreSQL database")
+    parser.add_argument("--before", type=Path, help="another checkout, for `server`")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of `server`")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/costs.json")
     parsed = parser.parse_args()
     parts = chosen(parser, parsed.parts, PARTS)
     silence_logs()
     found: Figures = {}
     for part, measure in parts.items():
-        options = {"url": parsed.url} if part == "database" else {}
+        options = {"url": parsed.url} if part in ("database", "server") else {}
+        if part == "server":
+            options |= {"before": parsed.before, "rounds": parsed.rounds}
         with tempfile.TemporaryDirectory() as folder:
             measured = measure(Path(folder), quick=parsed.quick, **options)
         print(part, json.dumps(measured), f"load average {machine()['load_average']}", flush=True)

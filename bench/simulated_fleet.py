@@ -52,13 +52,9 @@ class Run:
 
 
 class SimulatedSlot(ProcessSlot):
-    """A slot in a program on a virtual clock, which has no threads."""
+    """A slot whose process is known to be simulated."""
 
     process: SimulatedProcess
-
-    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
-        # A few megabytes that were just written come from the page cache.
-        return [payload.read() for payload in payloads]
 
 
 def make_fleet(slots: int, simulation: Simulation) -> WindowDispatcher:
@@ -96,7 +92,7 @@ class NumberedWindow:
     def model(self) -> str:
         return self.request.model
 
-    def read(self) -> Window:
+    def for_worker(self) -> Window:
         request = self.request
         speech = tuple((start - request.start, end - request.start) for start, end in request.speech)
         number = request.start.to_bytes(2 * BYTES_PER_SAMPLE, "little")  # of two samples
@@ -130,7 +126,7 @@ def tokens_of(clip: PlannedClip, simulation: Simulation) -> list[float]:
     while True:
         tokens.append(expected_tokens(window.speech))
         try:
-            window = windows.send(simulated_result(NumberedWindow(window).read(), simulation))
+            window = windows.send(simulated_result(NumberedWindow(window).for_worker(), simulation))
         except StopIteration:
             return tokens
 

@@ -16,6 +16,7 @@ from app.settings import Settings
 from app.transcript.formats import FORMATS
 from bench.capacity import capacity_table, costs_table, speedups_table
 from bench.model_sizes import models_table
+from bench.server_tables import load_table, parts_table, server_table
 from tests.cli_table import cli_table
 from tests.pages import PAGES, ROOT
 
@@ -137,6 +138,9 @@ TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "formats": formats_table,
     "metrics": metrics_table,
     "models": models_table,
+    "server": server_table,
+    "server-parts": parts_table,
+    "server-load": load_table,
     "costs": costs_table,
     "speedups": speedups_table,
     "capacity": capacity_table,

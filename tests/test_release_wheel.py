@@ -97,7 +97,7 @@ def test_the_wheel_names_and_has_all_licences(built: Built) -> None:
         metadata = message_from_bytes(wheel.read(f"{info}/METADATA"))
     assert metadata["License-Expression"] == PROJECT["license"]
     assert "MIT License" in licences["LICENSE"]
-    assert "wavesurfer.js" in licences["app/web/vendor/LICENSES.txt"]
+    assert "tus-js-client" in licences["app/web/vendor/LICENSES.txt"]
     assert "UNICODE LICENSE V3" in licences["app/transcript/lexicon/LICENSE-Unicode.txt"]
 
 

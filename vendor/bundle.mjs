@@ -5,17 +5,8 @@ import { build } from "esbuild";
 
 const SOURCES = import.meta.dirname;
 const ROOT = join(SOURCES, "..");
-const ENTRIES = ["ui", "wavesurfer", "tus"];
+const ENTRIES = ["ui", "tus"];
 const RULE = `\n\n${"-".repeat(80)}\n\n`;
-
-// The page gives the waveform its peaks and a media element: no recording is fetched into memory, or decoded there.
-const withoutDecoding = {
-  name: "without decoding",
-  setup: ({ onLoad }) =>
-    onLoad({ filter: /wavesurfer\.js\/dist\/(fetcher|webaudio)\.js$/ }, () => ({
-      contents: "export default class {}",
-    })),
-};
 
 // A class of today's browsers. The package's own is written for those that cannot extend Error, which is most of it.
 const withPlainErrors = {
@@ -58,7 +49,7 @@ async function bundle(entry, folder) {
     legalComments: "none",
     metafile: true,
     minify: true,
-    plugins: [withoutDecoding, withPlainErrors],
+    plugins: [withPlainErrors],
     target: "es2022",
   });
   return packagesOf(metafile);

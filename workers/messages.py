@@ -6,6 +6,8 @@ Milliseconds exist in subtitle files only.
 
 import errno
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 SAMPLE_RATE = 16_000  # Hz
 BYTES_PER_SAMPLE = 2  # int16
@@ -74,6 +76,33 @@ class Window:
     def samples(self) -> int:
         return len(self.pcm) // BYTES_PER_SAMPLE
 
+    def read(self) -> "Window":
+        """The window itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class WindowInFile:
+    """A window whose audio the worker reads itself, from a file on its machine."""
+
+    pcm_path: str  # of decoded audio: s16le, mono, 16 kHz
+    start: int  # the window's first sample in the file
+    samples: int
+    speech: tuple[Span, ...]  # in samples from the window's start
+    decoding: DecodingOptions
+
+    def read(self) -> Window:
+        """The window with its audio. Raises OSError if the file is gone or ends before the window does."""
+        with Path(self.pcm_path).open("rb") as file:
+            file.seek(self.start * BYTES_PER_SAMPLE)
+            pcm = file.read(self.samples * BYTES_PER_SAMPLE)
+        if len(pcm) < self.samples * BYTES_PER_SAMPLE:
+            raise OSError(f"the decoded audio ends before sample {self.start + self.samples}")
+        return Window(pcm, self.speech, self.decoding)
+
+
+AnyWindow = Window | WindowInFile
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -83,6 +112,10 @@ class Word:
     start: int
     end: int
     probability: float
+
+    def __reduce__(self) -> tuple[type["Word"], tuple[str, int, int, float]]:
+        # Python would copy the state of a frozen dataclass field by field, in five times the time.
+        return (Word, (self.text, self.start, self.end, self.probability))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +134,10 @@ class Segment:
     compression_ratio: float
     no_speech_prob: float
     words: tuple[Word, ...] = ()
+
+    def __reduce__(self) -> tuple[type["Segment"], tuple[Any, ...]]:
+        # As words; also segments with more fields.
+        return (type(self), tuple([getattr(self, name) for name in self.__match_args__]))
 
 
 @dataclass(frozen=True, slots=True)

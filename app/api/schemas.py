@@ -317,6 +317,7 @@ class Peaks(BaseModel):
     points: int
     min: list[float] = Field(description="The lowest sample of each point's part of the recording, -1 to 1.")
     max: list[float] = Field(description="The highest sample of each, -1 to 1.")
+    rms: list[float] = Field(description="How loud each is, 0 to 1: the root mean square of its 20 ms peaks.")
 
 
 class Health(BaseModel):

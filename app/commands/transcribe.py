@@ -51,7 +51,7 @@ class BarObserver(Observer):
         self._bar = bar
 
     def progressed(self, progress: PipelineProgress) -> None:
-        self._bar.advance(progress.done_s, progress.total_s)
+        self._bar.advance(progress.done_s, progress.expected_s)
 
 
 @command()

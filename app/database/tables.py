@@ -54,6 +54,8 @@ jobs = sa.Table(
     sa.Column("request_id", sa.String(128)),  # of the request that submitted the job
     sa.Column("traceparent", sa.String(55)),
     sa.Column("corrected_at", sa.Float),  # when people last changed the transcript
+    sa.Column("excerpt", sa.Text),  # the beginning of the transcript
+    sa.Column("speakers", sa.JSON(none_as_null=True)),  # of the transcript
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),

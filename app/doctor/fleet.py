@@ -160,6 +160,7 @@ async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> list[F
         await slot.start()
         loaded = time.perf_counter()
         [result] = await slot.run([WindowInMemory(window)])
+        assert not isinstance(result, OSError)  # no audio is read
         done = time.perf_counter()
     except Exception as error:
         return [fail_with(title, error)]

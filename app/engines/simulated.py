@@ -19,6 +19,7 @@ from app.languages import LANGUAGES
 from app.scheduling.batching import BatchCost
 from workers.messages import (
     SAMPLE_RATE,
+    AnyWindow,
     LoadOptions,
     Part,
     Segment,
@@ -146,7 +147,7 @@ class SimulatedProcess:
         self._crash_count = 0
         self._loads = 0
         self._poisoned_at = math.inf  # of the event loop's clock
-        self._ahead: asyncio.Task[list[WindowResult]] | None = None
+        self._ahead: asyncio.Task[list[whisper.Answer]] | None = None
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
 
@@ -174,8 +175,9 @@ class SimulatedProcess:
             await self._elapse(self._simulation.load_ms / 1000)
             answer = self._loaded(args[0])
         elif function is whisper.decode:
-            await self._compute_features(args[0])
-            answer = await self._decode_after(None, args[0])
+            windows = await _read(args[0])
+            await self._compute_features(windows)
+            answer = await self._decode_after(None, windows)
         elif function is whisper.exchange:
             answer = await self._exchange(args[0])
         return answer  # type: ignore[no-any-return]
@@ -188,28 +190,30 @@ class SimulatedProcess:
             self._ahead = None
         self.pid = None
 
-    async def _exchange(self, windows: Sequence[Window] | None) -> list[WindowResult] | Exception | None:
+    async def _exchange(self, windows: Sequence[AnyWindow] | None) -> list[whisper.Answer] | Exception | None:
         before, following = self._ahead, None
         if windows is not None:
-            await self._compute_features(windows)
-            following = asyncio.create_task(self._decode_after(before, windows))
+            batch = await _read(windows)
+            await self._compute_features(batch)
+            following = asyncio.create_task(self._decode_after(before, batch))
         self._ahead = following
         try:
             return None if before is None else await before
         except RuntimeError as error:  # of the batch before
             return error
 
-    async def _compute_features(self, windows: Sequence[Window]) -> None:
+    async def _compute_features(self, windows: Sequence[Window | OSError]) -> None:
         await self._elapse(self._simulation.host_ms * len(windows) / 1000)
 
     async def _decode_after(
-        self, before: asyncio.Task[list[WindowResult]] | None, windows: Sequence[Window]
-    ) -> list[WindowResult]:
-        """Decode windows as soon as the device is free."""
+        self, before: asyncio.Task[list[whisper.Answer]] | None, batch: Sequence[Window | OSError]
+    ) -> list[whisper.Answer]:
+        """Decode the windows that could be read as soon as the device is free."""
         if before is not None:
             await asyncio.wait([before])
-        await self._decode_on_device(windows)
-        return [simulated_result(window, self._simulation) for window in windows]
+        if windows := [window for window in batch if isinstance(window, Window)]:
+            await self._decode_on_device(windows)
+        return whisper.in_place([simulated_result(window, self._simulation) for window in windows], batch)
 
     async def _decode_on_device(self, windows: Sequence[Window]) -> None:
         simulation = self._simulation
@@ -263,6 +267,12 @@ class SimulatedProcess:
             loads=self._loads,
             languages=tuple(LANGUAGES),
         )
+
+
+async def _read(windows: Sequence[AnyWindow]) -> Sequence[Window | OSError]:
+    """The windows with their audio. A program on a virtual clock, which has no threads, has read it."""
+    read = [window for window in windows if isinstance(window, Window)]
+    return read if len(read) == len(windows) else await asyncio.to_thread(whisper.read, windows)
 
 
 def simulated_result(window: Window, simulation: Simulation) -> WindowResult:

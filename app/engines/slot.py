@@ -19,7 +19,16 @@ from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, R
 from app.known_errors import explain, last_line
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
-from workers.messages import SAMPLE_RATE, DecodingOptions, LoadOptions, Part, Window, WindowResult, WorkerInfo
+from workers.messages import (
+    SAMPLE_RATE,
+    AnyWindow,
+    DecodingOptions,
+    LoadOptions,
+    Part,
+    Window,
+    WindowResult,
+    WorkerInfo,
+)
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
@@ -57,7 +66,7 @@ class _Batch:
 
     payloads: Sequence[WindowSource]
     expected_s: float | None
-    windows: Sequence[Window] = ()  # that the worker has got; empty: none yet
+    windows: Sequence[AnyWindow] = ()  # that the worker has got; empty: none yet
 
     @property
     def model(self) -> str | None:
@@ -122,19 +131,20 @@ class WhisperSlot(ABC):
 
     async def run(
         self, payloads: Sequence[WindowSource], expected_s: float | None = None
-    ) -> list[WindowResult]:
+    ) -> list[whisper.Answer]:
         """Decode a batch of windows of one model, which is loaded first if necessary.
 
-        `expected_s`: what the batch should take; None if that is not known.
+        A worker that cannot read a window's audio answers with an error in its place. `expected_s`: what the
+        batch should take; None if that is not known.
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single window, the worker restarts with a smaller compute
-        type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if a
-        window's audio is gone, and the worker's own errors.
+        type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if the
+        audio for another machine is gone, and the worker's own errors.
         """
         self.parts = []
         began = time.monotonic()
-        windows = await self._read(payloads)
+        windows = await self._windows(payloads)
         with _device_failures():
             results = await self._decode_with_model(windows, expected_s)
         self._batch_decoded(windows, results, began)
@@ -142,7 +152,7 @@ class WhisperSlot(ABC):
 
     async def exchange(
         self, payloads: Sequence[WindowSource] | None, expected_s: float | None = None
-    ) -> list[WindowResult] | None:
+    ) -> list[whisper.Answer] | None:
         """Take over a batch, and return the results of the batch before; None if there is none.
 
         The worker computes the features of the new batch while it decodes the one before. A batch that it
@@ -162,11 +172,11 @@ class WhisperSlot(ABC):
             return results
         return await self._swap(before, following)
 
-    async def _swap(self, before: _Batch | None, following: _Batch | None) -> list[WindowResult] | None:
+    async def _swap(self, before: _Batch | None, following: _Batch | None) -> list[whisper.Answer] | None:
         """Give the worker a batch if it can get it, and return the results of the one that it has."""
         began = time.monotonic()
         if following is not None:
-            await self._read_ahead(following)
+            await self._prepare(following)
         at_worker = [batch for batch in (before, following) if batch is not None and batch.windows]
         if not at_worker:
             return None
@@ -190,8 +200,8 @@ class WhisperSlot(ABC):
         return results
 
     async def _exchange_windows(
-        self, windows: Sequence[Window], deadline_s: float
-    ) -> list[WindowResult] | None:
+        self, windows: Sequence[AnyWindow], deadline_s: float
+    ) -> list[whisper.Answer] | None:
         """Exchange windows in the worker. Raises the error of the batch before.
 
         Raises ProcessLost if the call itself fails: it is not known then which batch the worker has.
@@ -206,24 +216,25 @@ class WhisperSlot(ABC):
             raise answer
         return answer
 
-    async def _read_ahead(self, batch: _Batch) -> None:
-        """Read the windows of a batch. It must be run if its model is not loaded.
+    async def _prepare(self, batch: _Batch) -> None:
+        """Get the windows of a batch. It must be run if its model is not loaded.
 
-        That goes for a batch that cannot be read, too: an error now would be that of the batch before.
+        That goes for one whose windows cannot be had, too: an error now would be that of the batch before.
         """
         with suppress(Exception):
-            windows = await self._read(batch.payloads)
+            windows = await self._windows(batch.payloads)
             model = windows[0].decoding.model
             if model in self._held:
                 self._stop_unload_timer(model)
                 batch.windows = windows
 
     def _batch_decoded(
-        self, windows: Sequence[Window], results: Sequence[WindowResult], began: float
+        self, windows: Sequence[AnyWindow], results: Sequence[whisper.Answer], began: float
     ) -> None:
         """Log a batch that succeeded. Restart the worker if a larger compute type may fit again."""
         model = windows[0].decoding.model
-        if note := next((result.note for result in results if result.note), None):
+        notes = (result.note for result in results if isinstance(result, WindowResult))
+        if note := next(filter(None, notes), None):
             self._note(model, note)
         took_s = round(time.monotonic() - began, 3)
         log.debug("batch decoded", slot=self.index, model=model, windows=len(windows), took_s=took_s)
@@ -296,12 +307,13 @@ class WhisperSlot(ABC):
     async def _end(self) -> None:
         """End the worker."""
 
-    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
-        return await asyncio.to_thread(lambda: [payload.read() for payload in payloads])
+    async def _windows(self, payloads: Sequence[WindowSource]) -> Sequence[AnyWindow]:
+        """The windows of a batch, in the languages that are known now."""
+        return [payload.for_worker() for payload in payloads]
 
     async def _decode_with_model(
-        self, windows: Sequence[Window], expected_s: float | None
-    ) -> list[WindowResult]:
+        self, windows: Sequence[AnyWindow], expected_s: float | None
+    ) -> list[whisper.Answer]:
         decoding = windows[0].decoding
         model = decoding.model
         if model in self._held:
@@ -320,7 +332,7 @@ class WhisperSlot(ABC):
         finally:
             self._start_unload_timer(model)
 
-    def _deadline_s(self, windows: Sequence[Window], expected_s: float | None) -> float:
+    def _deadline_s(self, windows: Sequence[AnyWindow], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
             return self._limits.batch_timeout_s
         device = self._catalogue.options[windows[0].decoding.model].device
@@ -360,7 +372,7 @@ class WhisperSlot(ABC):
             await self._unload(name)
         return bool(others)
 
-    async def _free_memory_and_requeue(self, windows: Sequence[Window], error: Exception) -> NoReturn:
+    async def _free_memory_and_requeue(self, windows: Sequence[AnyWindow], error: Exception) -> NoReturn:
         """Unload the other models or, if there are none, use less memory from now on. Raises RequeueBatch."""
         self._requeue_before_restart(error)
         decoding = windows[0].decoding

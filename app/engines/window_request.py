@@ -1,11 +1,11 @@
-"""The request to decode one window. It waits in the queue without its audio, which is read at its turn."""
+"""The request to decode one window. It never holds the audio: the worker reads that from a file."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, DecodingOptions, Span, Window
+from workers.messages import SAMPLE_RATE, AnyWindow, DecodingOptions, Span, Window, WindowInFile
 
 # Speech of 150 words a minute, as in talks, is 2.5 words a second. Whisper spells an English word in 1.3
 # tokens.
@@ -18,7 +18,7 @@ def expected_tokens(speech: Iterable[Span]) -> float:
 
 
 class WindowSource(Protocol):
-    """Anything that gives a window with its audio."""
+    """Anything that gives a window."""
 
     @property
     def continues(self) -> bool:
@@ -32,8 +32,8 @@ class WindowSource(Protocol):
     def model(self) -> str:
         """The model that decodes it."""
 
-    def read(self) -> Window:
-        """The window. May block while it reads from disk."""
+    def for_worker(self) -> AnyWindow:
+        """The window as a worker gets it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class WindowInMemory:
     def model(self) -> str:
         return self.window.decoding.model
 
-    def read(self) -> Window:
+    def for_worker(self) -> Window:
         return self.window
 
 
@@ -64,7 +64,7 @@ class WindowRequest:
     end: int
     speech: tuple[Span, ...]
     decoding: DecodingOptions
-    late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
+    late_language: Callable[[], str | None] | None = None  # asked when a worker gets the window
     speculative: bool = False  # queued while the first clips still decide on the language
     continues: bool = False
 
@@ -85,13 +85,10 @@ class WindowRequest:
         """
         return (self.decoding.batch_key, self.speculative)
 
-    def read(self) -> Window:
-        """The window with its audio. Raises OSError if the recording is gone."""
-        with self.pcm_path.open("rb") as file:
-            file.seek(self.start * BYTES_PER_SAMPLE)
-            pcm = file.read((self.end - self.start) * BYTES_PER_SAMPLE)
+    def for_worker(self) -> WindowInFile:
+        """The window as a worker gets it now. Its audio stays in the file."""
         speech = tuple((start - self.start, end - self.start) for start, end in self.speech)
         decoding = self.decoding
         if decoding.language is None and self.late_language is not None:
             decoding = replace(decoding, language=self.late_language())
-        return Window(pcm, speech, decoding)
+        return WindowInFile(str(self.pcm_path), self.start, self.samples, speech, decoding)

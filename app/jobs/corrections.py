@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.jobs.search_terms import text_words
-from app.jobs.serialization import PackedTranscript, identified, pack_with_words, unpack_transcript
+from app.jobs.serialization import (
+    PackedTranscript,
+    Summary,
+    identified,
+    pack_with_summary,
+    summary,
+    unpack_transcript,
+)
 from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import EditedSegment
+from workers.messages import Span
 
 if TYPE_CHECKING:
     from app.speakers.relabelling import SpeakerCorrection
@@ -22,7 +29,7 @@ class PackedCorrection(NamedTuple):
     """A corrected transcript."""
 
     transcript: PackedTranscript
-    words: str  # by which the job is found, see `text_words`
+    summary: Summary
     changed: int  # segments that differ from those of the base
     by_people: bool = True  # not a mere comparison of the voices
 
@@ -40,9 +47,9 @@ def apply_edits(
     correction = correct(segments, edits, revision, transcript.samples, transcript.clips)
     if not correction.changed:
         return None, segments
-    content, words = pack_with_words(replace(transcript, segments=correction.segments), filename)
+    content, changed = pack_with_summary(replace(transcript, segments=correction.segments), filename)
     packed = PackedTranscript(revision, content)
-    return PackedCorrection(packed, words, correction.changed), correction.segments
+    return PackedCorrection(packed, changed, correction.changed), correction.segments
 
 
 def restore(
@@ -54,8 +61,7 @@ def restore(
     if before == after:
         return None, after
     restored = PackedTranscript(base.revision + 1, earlier.content)
-    words = text_words(filename, transcript.text)
-    return PackedCorrection(restored, words, _differing(before, after)), after
+    return PackedCorrection(restored, summary(transcript, filename), _differing(before, after)), after
 
 
 def relabel(
@@ -77,10 +83,23 @@ def relabel(
         after = renamed(after, wanted.names)
     if after == before:
         return None, before
-    content, words = pack_with_words(replace(transcript, segments=after), filename)
+    content, changed = pack_with_summary(replace(transcript, segments=after), filename)
     packed = PackedTranscript(base.revision + 1, content)
     by_people = bool(wanted.names or wanted.same or wanted.different)
-    return PackedCorrection(packed, words, _differing(before, after), by_people), after
+    return PackedCorrection(packed, changed, _differing(before, after), by_people), after
+
+
+def windows_by_clip(base: PackedTranscript) -> dict[Span, tuple[Span, ...]]:
+    """The windows whose voices are compared, for each clip of a transcript that has some."""
+    from app.speakers.voices import voice_windows  # numpy: nothing else here needs it
+
+    transcript = unpack_transcript(base.content)
+    found = {}
+    for start, end in transcript.clips or ((0, transcript.samples),):
+        inside = ((max(start, first), min(end, last)) for first, last in transcript.speech)
+        if windows := voice_windows((first, last) for first, last in inside if first < last):
+            found[start, end] = windows
+    return found
 
 
 def _differing(before: Segments, after: Segments) -> int:

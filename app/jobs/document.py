@@ -24,7 +24,8 @@ class JobProgress(BaseModel):
     stage: Annotated[str, Field(json_schema_extra={"enum": list(Stage)})]
     done_s: float = Field(description="Audio transcribed so far (s); never decreases.")
     total_s: float | None = Field(
-        description="Length of the recording, or of the part that is transcribed (s), as soon as it is known."
+        description="Length of the recording, or of the part that is transcribed (s), once it is known. "
+        "It is what the file says until all is decoded."
     )
     clips_done: int
     clips_total: int | None
@@ -69,6 +70,13 @@ class Job(BaseModel):
     webhook_url: str | None
     owner: str | None = Field(None, description="Whose job it is, for operators.")
     revision: int = Field(description="Number of the newest correction; 0: the transcript is the original.")
+    excerpt: str | None = Field(
+        description="The beginning of the newest transcript. Null: there is none, or an older version of the "
+        "service made it."
+    )
+    speakers: list[str] | None = Field(
+        description="Who speaks in it, in the order in which they begin. Empty: that is not known."
+    )
     expires_at: Moment | None = Field(
         description="When the service deletes the job with all of it. Null: never, or the job has not ended."
     )
@@ -105,6 +113,8 @@ def document(job: StoredJob, now: float) -> Job:
         failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
         webhook_url=submission.webhook_url,
         revision=job.revision,
+        excerpt=job.excerpt,
+        speakers=None if job.speakers is None else list(job.speakers),
         expires_at=_optional(job.expires_at),
         audio_expires_at=_optional(job.audio_expires_at),
     )

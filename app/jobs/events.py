@@ -8,14 +8,15 @@ database has the text already.
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database.tables import events
+from app.database.tables import events, jobs
 from app.jobs.document import public
 from app.jobs.job import Job, Status
 from workers.messages import Span
@@ -48,19 +49,86 @@ class Event(NamedTuple):
 
 async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float) -> Event:
     """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
-    last = await _last_number(connection, job)
-    event = Event(last + 1, kind, _json(public(job, now)))
-    stored = shorten(await _first_data(connection, job), event.data) if last else event.data
-    await _insert(connection, job, event._replace(data=stored))
+    new = await NewEvents.after_stored(connection, [job])
+    event = new.add(job, kind, now)
+    await new.store(connection)
     return event
 
 
 async def add_segments_event(connection: AsyncConnection, job: Job, span: Span) -> Event:
     """Store an event that announces a part of the transcript; see `Event.span`."""
-    last = await _last_number(connection, job)
-    event = Event(last + 1, SEGMENTS, _json({"from": span[0], "to": span[1]}))
-    await _insert(connection, job, event)
+    new = await NewEvents.after_stored(connection, [job])
+    event = new.add_segments(job, span)
+    await new.store(connection)
     return event
+
+
+@dataclass(slots=True)
+class NewEvents:
+    """The next events of jobs, which are stored together.
+
+    Make and store them in one transaction: writes take turns, so the numbers stay right.
+    """
+
+    _jobs: dict[int, "_StoredEvents"]  # by number
+    _rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    async def after_stored(cls, connection: AsyncConnection, jobs: Sequence[Job]) -> Self:
+        """No events yet, for jobs with events in the database or without."""
+        rows = await connection.execute(_STORED, {"numbers": [job.number for job in jobs]})
+        return cls({row.job_number: _StoredEvents(row.last or 0, row.first, row.segments) for row in rows})
+
+    def segments_end(self, job: Job) -> int:
+        """Up to which sample the transcript of a job goes, by its last event of type `SEGMENTS`."""
+        segments = self._jobs[job.number].segments
+        return int(json.loads(segments)["to"]) if segments is not None else 0
+
+    def add(self, job: Job, kind: str, now: float) -> Event:
+        """Add an event with all of a job; see `add_event`."""
+        first, data = self._jobs[job.number].first, _json(public(job, now))
+        return self._add(job, kind, data, data if first is None else shorten(json.loads(first), data))
+
+    def add_segments(self, job: Job, span: Span) -> Event:
+        """Add an event that announces a part of the transcript; see `Event.span`."""
+        data = _json({"from": span[0], "to": span[1]})
+        return self._add(job, SEGMENTS, data, data)
+
+    def _add(self, job: Job, kind: str, data: str, stored: str) -> Event:
+        of_job = self._jobs[job.number]
+        of_job.last += 1
+        event = Event(of_job.last, kind, data)
+        self._rows.append({"job_number": job.number} | event._replace(data=stored)._asdict())
+        return event
+
+    async def store(self, connection: AsyncConnection) -> None:
+        """Store the events, in the order in which they were added."""
+        if self._rows:
+            await connection.execute(sa.insert(events), self._rows)
+
+
+@dataclass(slots=True)
+class _StoredEvents:
+    """What a job's next events depend on."""
+
+    last: int  # the number of the last event; 0 if there is none
+    first: str | None  # data of the first event
+    segments: str | None  # data of the last event of type `SEGMENTS`
+
+
+def _stored_events() -> sa.Select[*tuple[Any, ...]]:
+    of_job = events.c.job_number == jobs.c.number
+    data = sa.select(events.c.data).where(of_job)
+    last_segments = data.where(events.c.type == SEGMENTS).order_by(events.c.number.desc()).limit(1)
+    return sa.select(
+        jobs.c.number.label("job_number"),
+        sa.select(sa.func.max(events.c.number)).where(of_job).scalar_subquery().label("last"),
+        data.where(events.c.number == 1).scalar_subquery().label("first"),
+        last_segments.scalar_subquery().label("segments"),
+    ).where(jobs.c.number.in_(sa.bindparam("numbers", expanding=True)))
+
+
+_STORED = _stored_events()
 
 
 async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[int, Span]:
@@ -96,15 +164,6 @@ async def read_segments_events(connection: AsyncConnection, job: Job, first: int
         events.c.job_number == job.number, events.c.type == SEGMENTS, events.c.number >= first
     )
     return {row.number: Event(*row).span for row in await connection.execute(query)}
-
-
-async def _last_number(connection: AsyncConnection, job: Job) -> int:
-    of_job = events.c.job_number == job.number
-    return await connection.scalar(sa.select(sa.func.max(events.c.number)).where(of_job)) or 0
-
-
-async def _insert(connection: AsyncConnection, job: Job, event: Event) -> None:
-    await connection.execute(sa.insert(events).values(event._asdict() | {"job_number": job.number}))
 
 
 async def _first_data(connection: AsyncConnection, job: Job) -> dict[str, Any]:
@@ -165,6 +224,10 @@ class Subscriptions:
         """Put None, the end, into all queues."""
         for queue in [queue for queues in self._queues.values() for queue in queues]:
             queue.put_nowait(None)
+
+    def has(self, job_id: str) -> bool:
+        """Whether somebody subscribes to a job."""
+        return job_id in self._queues
 
     @contextmanager
     def subscribe(self, job_id: str) -> Iterator["asyncio.Queue[Event | None]"]:

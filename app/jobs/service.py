@@ -33,11 +33,11 @@ from app.jobs.running.runner import JobRunner, trace_job
 from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
+from app.jobs.voices import JobVoices
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits, Shares
 from app.media.downloads import clean as clean_downloads
-from app.media.pcm_files import remove_channels
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.service import TranscriptionService
@@ -65,6 +65,7 @@ class JobService:
         self._token = FolderToken(database, service.media.folder.note, older_note)
         self.uploads = Uploads(database, service.media.folder, settings)
         self.peaks = JobPeaks(service.media, self.store)
+        self.voices = JobVoices(service.media, self.store, service.helper)
         self._service = service
         self._settings = settings
         self._shares = Shares(Limits(settings).jobs)
@@ -73,6 +74,7 @@ class JobService:
         self._runner = JobRunner(service, self.store, self._clips, settings)
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
+        self.store.is_followed = self._subscriptions.has
         self.webhooks = Webhooks(Outbox(database), settings.webhook_secret, settings.webhook_allow_private)
         self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None
@@ -140,7 +142,7 @@ class JobService:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await self.peaks.stop()
+        await asyncio.gather(self.peaks.tasks.stop(), self.voices.tasks.stop())
         await self._runner.stop()
         await self.webhooks.stop()
         await self._database.close()
@@ -265,8 +267,8 @@ class JobService:
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
-        await self.peaks.cancel(job)
-        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job.id)
+        await asyncio.gather(self.peaks.tasks.cancel(job), self.voices.tasks.cancel(job))
+        await self._service.remove_decoded(job.id)
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)

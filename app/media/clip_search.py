@@ -39,7 +39,8 @@ class ClipSearch:
     peaks: PeakCollector | None = None  # gets the peaks, unless an earlier run decoded the recording
     # Called once, when the recording is decoded, unless an earlier run decoded it.
     on_decoded: Callable[[Decoded], None] | None = None
-    on_progress: Callable[[int, bool], None] = lambda samples, finished: None  # how far it is decoded
+    # How far it is decoded, whether that is all, and where it ends as the file gives it: 0 if it does not.
+    on_progress: Callable[[int, bool, int], None] = lambda samples, finished, declared: None
     wants_clips: Callable[[], bool] = lambda: True  # after changes to True, call `wake`
     samples: int = 0  # decoded
     speech: list[Span] = field(default_factory=list)  # found so far
@@ -109,7 +110,7 @@ class ClipSearch:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""
         if self.decoded_samples is not None:
             self.samples = self.decoded_samples
-            self.on_progress(self.samples, True)
+            self.on_progress(self.samples, True, 0)
             return
         decoding = self.media_pool.decode(
             self.job, self.upload, self.pcm_path, self.max_duration_s, self.peaks, self.selection
@@ -120,7 +121,7 @@ class ClipSearch:
                 self.samples = decoded.samples if decoded.finished else max(self.samples, decoded.samples)
                 if decoded.finished and self.on_decoded is not None:
                     self.on_decoded(decoded)
-                self.on_progress(self.samples, decoded.finished)
+                self.on_progress(self.samples, decoded.finished, decoded.declared)
                 self._advanced.set()
 
 

@@ -71,10 +71,24 @@ class Peaks:
         A share has the bins from the one in which it starts to the one before that in which the next starts,
         and one bin at least.
         """
-        starts = np.arange(points, dtype=np.int64) * self.samples // (points * PEAK_SAMPLES)
+        starts = self._starts(points)
         # For a start that equals the next one, `reduceat` gives the value of that one bin.
         lowest = np.minimum.reduceat(self.lowest, starts)
         return Peaks(self.samples, self.loudest, lowest, np.maximum.reduceat(self.highest, starts))
+
+    def loudness(self, points: int) -> npt.NDArray[np.int8]:
+        """How loud the same shares are: the root mean square of the amplitudes of their bins."""
+        starts = self._starts(points)
+        squares = np.maximum(-self.lowest.astype(np.float64), self.highest) ** 2
+        bins = np.diff(starts, append=len(squares)).clip(1)
+        loudness: npt.NDArray[np.int8] = np.rint(np.sqrt(np.add.reduceat(squares, starts) / bins)).astype(
+            np.int8
+        )
+        return loudness
+
+    def _starts(self, points: int) -> npt.NDArray[np.int64]:
+        """The bin in which each share starts."""
+        return np.arange(points, dtype=np.int64) * self.samples // (points * PEAK_SAMPLES)
 
     def level(self, value: int) -> float:
         """What one of the values stands for, -1 to 1."""

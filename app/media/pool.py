@@ -73,6 +73,7 @@ class Decoded:
     finished: bool
     tracks: tuple[SoundTrack, ...]  # that its file has
     channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
+    declared: int = 0  # where the recording or its part ends, as the file gives it; 0 if it does not
 
 
 async def _no_speaker_model() -> SpeakerModel:
@@ -202,7 +203,9 @@ class MediaPool:
                     elif separate:
                         unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
                         await asyncio.to_thread(_remove, unused)
-                    yield Decoded(decoded.samples, decoded.finished, tracks, decoded.distinct)
+                    yield Decoded(
+                        decoded.samples, decoded.finished, tracks, decoded.distinct, decoded.declared
+                    )
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:

@@ -105,6 +105,7 @@ class Dispatcher(Generic[P, R]):
         self._draining = False
         self._idle = asyncio.Event()  # no batch is in flight
         self._idle.set()
+        self._batch_ended = asyncio.Event()  # set for a moment whenever a batch in flight has ended
         for slot in slots:
             self.add_slot(slot)
 
@@ -317,6 +318,15 @@ class Dispatcher(Generic[P, R]):
             task.future.cancel()
         for task in self._in_flight():
             task.cancelled = task.cancelled or task.job == job
+
+    def has_in_flight(self, job: str) -> bool:
+        """Whether a batch in flight has tasks of a job."""
+        return any(task.job == job for task in self._in_flight())
+
+    async def until_ended(self, job: str) -> None:
+        """Wait until no batch in flight has tasks of a job."""
+        while self.has_in_flight(job):
+            await self._batch_ended.wait()
 
     def _wake_slots(self) -> None:
         """Wake the idle slots, and those asleep that are needed."""
@@ -563,20 +573,22 @@ class Dispatcher(Generic[P, R]):
             in_flight[0].start, in_flight[0].began = ended.end, now
         if not any(other.in_flight for other in self._served.values()):
             self._idle.set()
+        self._batch_ended.set()
+        self._batch_ended.clear()
         return ended
 
     async def _settle(
         self,
         served: _ServedSlot[P, R],
         batch: Sequence[Task[P, R]],
-        answer: Awaitable[list[R] | None],
+        answer: Awaitable[Sequence[R | Exception] | None],
         following: Sequence[Task[P, R]] = (),
     ) -> list[Task[P, R]] | None:
         """Wait for the answer to a batch, and settle its tasks. `following`: the slot gets them meanwhile.
 
         Returns the tasks that the slot has got and not answered; None if its process can run no more.
         """
-        results: list[R] = []
+        results: Sequence[R | Exception] = []
         error: Exception | None = None
         is_gone = True  # unless the process has answered
         ended = None
@@ -592,7 +604,8 @@ class Dispatcher(Generic[P, R]):
                 batch, following = following, ()  # none was before it, so the error is its own
         finally:
             hung = error is not None and restart_reason(error) is RestartReason.HANG
-            ended = self._end(served, batch, succeeded=error is None and not is_gone, hung=hung)
+            has_run = not is_gone and not any(isinstance(result, Exception) for result in (error, *results))
+            ended = self._end(served, batch, succeeded=has_run, hung=hung)
             if is_gone:
                 prepared = self._end(served, following, hung=hung and not batch)
                 ended = ended or prepared  # a batch that was only prepared has not taken any time
@@ -604,13 +617,31 @@ class Dispatcher(Generic[P, R]):
             outcome = self._fail(slot, batch, following, error, is_gone=is_gone)
         elif batch:
             slot.status.batches += 1
-            self._perform(self._failures.after_success(slot.index, batch))
-            for task, result in zip(batch, results, strict=True):
-                if not task.future.done():
-                    task.future.set_result(TaskResult(result, slot.index, task.crash_count))
+            outcome = self._answer(slot, batch, results)
         if ended is not None:
             self._report(slot, ended, outcome)
         return None if is_gone else list(following)
+
+    def _answer(
+        self, slot: Slot[P, R], batch: Sequence[Task[P, R]], results: Sequence[R | Exception]
+    ) -> Outcome:
+        """Answer the tasks of a batch that has run. One with an error has failed as if it had been alone.
+
+        Returns what became of the others, or of it if all have failed.
+        """
+        outcome = Outcome.OK
+        succeeded = []
+        for task, result in zip(batch, results, strict=True):
+            if isinstance(result, Exception):
+                outcome = self._fail(slot, [task], (), result, is_gone=False)
+                continue
+            succeeded.append(task)
+            if not task.future.done():
+                task.future.set_result(TaskResult(result, slot.index, task.crash_count))
+        if not succeeded:
+            return outcome
+        self._perform(self._failures.after_success(slot.index, succeeded))
+        return Outcome.OK
 
     def _fail(
         self,

@@ -14,6 +14,7 @@ from app.telemetry.work import Work, current_work
 P = TypeVar("P")
 R = TypeVar("R")
 Payload = TypeVar("Payload", contravariant=True)
+Result = TypeVar("Result", covariant=True)
 
 
 # Asleep: started when there is work. Draining: takes no more batches, and ends when it has answered those it
@@ -55,7 +56,7 @@ class SlotStatus:
         return self.state in ("idle", "busy")
 
 
-class Slot(Protocol[Payload, R]):
+class Slot(Protocol[Payload, Result]):
     """A place for one process. The slot keeps its device when the process is replaced."""
 
     index: int
@@ -74,8 +75,10 @@ class Slot(Protocol[Payload, R]):
         Called after the start of a process whose predecessor raised DeviceFailed.
         """
 
-    async def run(self, payloads: Sequence[Payload], expected_s: float | None) -> list[R]:
-        """Run a batch; returns one result for each payload, in order.
+    async def run(
+        self, payloads: Sequence[Payload], expected_s: float | None
+    ) -> Sequence[Result | Exception]:
+        """Run a batch; returns one result for each payload, in order, or the error of this payload alone.
 
         `expected_s`: what such a batch should take on this slot; None if that is not known yet. Raises
         ProcessCrashed if the process crashes or hangs, ProcessLost if its node or the connection to it is
@@ -88,12 +91,14 @@ class Slot(Protocol[Payload, R]):
 
 
 @runtime_checkable
-class OverlappingSlot(Slot[Payload, R], Protocol[Payload, R]):
+class OverlappingSlot(Slot[Payload, Result], Protocol[Payload, Result]):
     """A slot whose process prepares a batch while it runs the one before."""
 
     overlaps: bool  # whether `exchange` is used; otherwise `run`
 
-    async def exchange(self, payloads: Sequence[Payload] | None, expected_s: float | None) -> list[R] | None:
+    async def exchange(
+        self, payloads: Sequence[Payload] | None, expected_s: float | None
+    ) -> Sequence[Result | Exception] | None:
         """Take over a batch, and return the results of the batch before; None if there is none.
 
         `payloads`: None if no batch follows. Raises as `run` does, for the batch before. The new one is

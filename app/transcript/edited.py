@@ -36,6 +36,12 @@ def speaker_of(segment: Segment) -> str | None:
     return segment.speaker if isinstance(segment, EditedSegment) else None
 
 
+def speakers_of(segment: Segment) -> list[str]:
+    """Who speaks in the segment, as far as that is known."""
+    turns = segment.turns if isinstance(segment, EditedSegment) else ()
+    return [speaker for speaker in (speaker_of(segment), *(who for _, who in turns)) if speaker is not None]
+
+
 def word_speakers(segment: Segment) -> list[str | None]:
     """Who speaks each word of the segment: as many as it has words."""
     speakers = [speaker_of(segment)] * len(segment.words)

@@ -64,20 +64,9 @@ def place_segments(segments: Iterable[Segment], clip: Span) -> tuple[Segment, ..
     Clips of a transcript do not overlap, so in their order they make one timeline.
     """
     first, last = clip
-    placed = [
-        replace(
-            segment,
-            start=segment.start + first,
-            end=segment.end + first,
-            words=tuple(
-                replace(word, start=word.start + first, end=word.end + first) for word in segment.words
-            ),
-        )
-        for segment in segments
-        if segment.text.strip()
-    ]
-    placed.sort(key=lambda segment: min(max(segment.start, first), last))
-    return tuple(in_bounds(placed, clip))
+    spoken = [segment for segment in segments if segment.text.strip()]
+    spoken.sort(key=lambda segment: min(max(segment.start + first, first), last))
+    return tuple(in_bounds(spoken, clip, first))
 
 
 def joined_spans(spans: Iterable[Span], gap: int = 0) -> list[Span]:
@@ -91,10 +80,11 @@ def joined_spans(spans: Iterable[Span], gap: int = 0) -> list[Span]:
     return joined
 
 
-def in_bounds(segments: Sequence[S], bounds: Span) -> list[S]:
+def in_bounds(segments: Sequence[S], bounds: Span, origin: int = 0) -> list[S]:
     """Ordered segments without overlap inside the bounds: a segment ends when the next one starts.
 
-    Starts move only if a segment would have no time at all.
+    Starts move only if a segment would have no time at all. `origin`: the sample from which the times of the
+    segments count so far.
     """
     first, last = bounds[0], max(bounds[1], bounds[0] + 1)
     if len(segments) > last - first:  # fewer samples than segments
@@ -105,10 +95,10 @@ def in_bounds(segments: Sequence[S], bounds: Span) -> list[S]:
     for index, segment in enumerate(segments):
         earliest = starts[-1] + shortest if starts else first
         latest = last - (count - index) * shortest
-        starts.append(min(max(segment.start, earliest), latest))
+        starts.append(min(max(segment.start + origin, earliest), latest))
     limits = [*starts, last][1:]
     return [
-        moved(segment, start, min(max(segment.end, start + shortest), limit))
+        moved(segment, start, min(max(segment.end + origin, start + shortest), limit), origin)
         for segment, start, limit in zip(segments, starts, limits, strict=True)
     ]
 
@@ -123,19 +113,22 @@ def _joined(segments: Sequence[S]) -> S:
     )
 
 
-def moved(segment: S, start: int, end: int) -> S:
-    """The segment from `start` to `end`, with its words in order inside it. A word may last no time."""
+def moved(segment: S, start: int, end: int, origin: int = 0) -> S:
+    """The segment from `start` to `end`, with its words in order inside it. A word may last no time.
+
+    `origin`: the sample from which the times of the words count so far.
+    """
     words = [word for word in segment.words if word.text]
     starts: list[int] = []
     for word in words:
-        starts.append(min(max(word.start, starts[-1] if starts else start), end))
+        starts.append(min(max(word.start + origin, starts[-1] if starts else start), end))
     limits = [*starts, end][1:]
     return replace(
         segment,
         start=start,
         end=end,
         words=tuple(
-            replace(word, start=word_start, end=min(max(word.end, word_start), limit))
+            Word(word.text, word_start, min(max(word.end + origin, word_start), limit), word.probability)
             for word, word_start, limit in zip(words, starts, limits, strict=True)
         ),
     )

@@ -87,8 +87,9 @@ class ChannelPipelines:
         )
         async with aclosing(decoding) as steps:
             async for decoded in steps:
-                seconds = max(0, decoded.samples - self.selection.start) / SAMPLE_RATE
-                self.observer.progressed(Progress(seconds))
+                ends = (decoded.samples, decoded.declared)
+                seconds, declared_s = (max(0, end - self.selection.start) / SAMPLE_RATE for end in ends)
+                self.observer.progressed(Progress(seconds, declared_s=declared_s or None))
                 if decoded.finished:
                     self.observer.decoded(decoded)
         return DecodedAudio(decoded.samples, decoded.channels)

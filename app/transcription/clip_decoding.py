@@ -14,7 +14,7 @@ from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
 from app.transcription.audio_context import context_s, is_doubtful
 from app.transcription.word_times import place_words
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult, Word
 
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
@@ -42,7 +42,7 @@ class ClipRequest:
     end: int
     speech: tuple[Span, ...]
     decoding: DecodingOptions
-    late_language: Callable[[], str | None] | None = None  # the elected one, once the audio is read
+    late_language: Callable[[], str | None] | None = None  # the elected one, once a worker gets it
     speculative: bool = False  # queued while the first clips still decide on the language
     outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
@@ -255,5 +255,7 @@ def _texts(result: WindowResult) -> tuple[Segment, ...]:
 
 
 def _shift(segment: Segment, samples: int) -> Segment:
-    words = tuple(replace(w, start=w.start + samples, end=w.end + samples) for w in segment.words)
+    if not samples:  # nearly every clip has one window only
+        return segment
+    words = tuple(Word(w.text, w.start + samples, w.end + samples, w.probability) for w in segment.words)
     return replace(segment, start=segment.start + samples, end=segment.end + samples, words=words)

@@ -171,6 +171,15 @@ class WhisperFleet:
         (self.cluster.undrain if undo else self.cluster.drain)(node.node.id)
         return self.cluster.row(node, self.slot_statuses())
 
+    def has_in_flight(self, job: str) -> bool:
+        """Whether a worker has windows of a request or a job."""
+        return self._dispatcher is not None and self._dispatcher.has_in_flight(job)
+
+    async def until_ended(self, job: str) -> None:
+        """Wait until no worker has windows of a request or a job."""
+        if self._dispatcher is not None:
+            await self._dispatcher.until_ended(job)
+
     def backlog(self) -> tuple[int, float]:
         """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
         return self._dispatcher.backlog() if self._dispatcher is not None else (0, 0.0)

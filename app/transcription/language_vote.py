@@ -28,6 +28,7 @@ class LanguageVote:
         self._votes: dict[_Clip, tuple[int, ClipResult]] = {}
         self._abstentions: set[_Clip] = set()
         self._voters = dict.fromkeys(channels, VOTERS)  # of each channel
+        self._leader: str | None = None  # of the votes so far
         self._decided = asyncio.Event()
         self._complete = asyncio.Event()
 
@@ -70,7 +71,7 @@ class LanguageVote:
     @property
     def elected(self) -> str | None:
         """The language of the recording. None while it is not certain, and if all abstained."""
-        return self._ranking()[0][0] if self._decided.is_set() and self._votes else None
+        return self._leader if self._decided.is_set() else None
 
     def _ranking(self) -> list[tuple[str, float]]:
         """The languages with votes and their scores, the highest first, equal ones in alphabetical order."""
@@ -81,6 +82,8 @@ class LanguageVote:
         return sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))
 
     def _count(self) -> None:
+        ranking = self._ranking()
+        self._leader = ranking[0][0] if ranking else None
         clips = {(channel, index) for channel, count in self._voters.items() for index in range(count)}
         missing = clips - set(self._votes) - self._abstentions
         if not missing:
@@ -88,6 +91,6 @@ class LanguageVote:
             self._decided.set()
             return
         outstanding = sum(self._weights.get(clip, MAX_CLIP_SAMPLES) for clip in missing)
-        first, second, *_ = [*(score for _, score in self._ranking()), 0.0, 0.0]
+        first, second, *_ = [*(score for _, score in ranking), 0.0, 0.0]
         if first - second > outstanding:
             self._decided.set()

@@ -2,8 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 
 from app.media.clip_search import FoundSpeech, find_speech
 from app.media.data_folder import DataFolder
@@ -15,9 +16,10 @@ from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
+from app.speakers.voices import Voices, pack_voices
 from app.transcription.known_speakers import find_known_speakers
 from app.transcription.speaker_models import SpeakerModels
-from workers.messages import EVERYTHING, Selection
+from workers.messages import EVERYTHING, Selection, Span
 
 
 class MediaService:
@@ -70,15 +72,40 @@ class MediaService:
         file cannot be decoded, TooLarge if the recording is too long, FileNotFoundError if the file is gone,
         and DiskFull or OutgrowsDisk.
         """
+        peaks = PeakCollector()
+        async with self._decoded(upload, selection, peaks):
+            return await asyncio.to_thread(peaks.pack)
+
+    async def voices(
+        self, upload: Upload, windows: Mapping[Span, Sequence[Span]], selection: Selection = EVERYTHING
+    ) -> dict[Span, bytes]:
+        """The packed voices of a recording: see `speakers.voices`. `windows`: of speech, by the clip's span.
+
+        Raises as `peaks` and `MediaPool.embed_voices` do.
+        """
+        await self.speaker_models.get()  # before the recording is decoded in vain
+        async with self._decoded(upload, selection) as (job, pcm_path):
+            embedded = await asyncio.gather(
+                *(self.pool.embed_voices(job, pcm_path, in_clip) for in_clip in windows.values())
+            )
+        return {
+            span: pack_voices(Voices(tuple(in_clip), embeddings))
+            for (span, in_clip), embeddings in zip(windows.items(), embedded, strict=True)
+        }
+
+    @asynccontextmanager
+    async def _decoded(
+        self, upload: Upload, selection: Selection, peaks: PeakCollector | None = None
+    ) -> AsyncGenerator[tuple[str, Path]]:
+        """A name for the work on a recording, and its decoded audio until the end."""
         job = uuid.uuid4().hex
         pcm_path = self.folder.pcm / job
-        peaks = PeakCollector()
         try:
             decoding = self.pool.decode(job, upload, pcm_path, self._max_duration_s, peaks, selection)
             async with aclosing(decoding) as steps:
                 async for _ in steps:
                     pass
-            return await asyncio.to_thread(peaks.pack)
+            yield job, pcm_path
         finally:
             self.pool.cancel(job)
             await asyncio.to_thread(pcm_path.unlink, missing_ok=True)

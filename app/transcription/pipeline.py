@@ -54,6 +54,14 @@ class Progress:
     done_s: float = 0.0  # audio in clips that are done
     clips_done: int = 0
     clips_total: int | None = None
+    declared_s: float | None = None  # the total as the file gives it
+
+    @property
+    def expected_s(self) -> float | None:
+        """The total, or what is known of it before all is decoded."""
+        if self.total_s is not None or self.declared_s is None:
+            return self.total_s
+        return max(self.declared_s, self.decoded_s)
 
 
 class Observer:
@@ -204,9 +212,10 @@ class Pipeline:
                 self.media_pool.cancel(self.job)
                 self.dispatcher.cancel(self.job)
 
-    def _decoded_up_to(self, samples: int, finished: bool) -> None:
-        seconds = max(0, samples - self.selection.start) / SAMPLE_RATE
-        self._report(decoded_s=seconds, total_s=seconds if finished else None)
+    def _decoded_up_to(self, samples: int, finished: bool, declared: int) -> None:
+        start = self.selection.start
+        seconds, declared_s = (max(0, end - start) / SAMPLE_RATE for end in (samples, declared))
+        self._report(decoded_s=seconds, total_s=seconds if finished else None, declared_s=declared_s or None)
 
     def _wants_clips(self) -> bool:
         """Not while enough clips wait for workers.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from app.concurrency import run_shielded, spawn_shared
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, media_workers
@@ -34,6 +35,7 @@ class TranscriptionService:
         self.fleet = WhisperFleet(settings, plan, self.media.pool)
         self.helper = Helper()
         self._cache = ResultCache()
+        self._removals: dict[str, asyncio.Task[None]] = {}  # of decoded audio that workers still read, by job
 
     async def start(self) -> None:
         """Lock the data folder and start the workers, which load in the background.
@@ -47,6 +49,7 @@ class TranscriptionService:
         """End all processes and release the data folder."""
         await self.fleet.stop_changes()
         await asyncio.gather(self.media.stop(), self.helper.stop(), self.fleet.stop_workers())
+        await asyncio.gather(*self._removals.values(), return_exceptions=True)
         await self.fleet.disconnect()
         self.media.folder.release()
 
@@ -82,7 +85,7 @@ class TranscriptionService:
                     )
                 return transcript
             finally:
-                await asyncio.to_thread(remove_channels, pipeline.pcm_path)
+                await self.remove_decoded(pipeline.job)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
         """The language of a recording, ISO 639-1, and its probability, 0 to 1.
@@ -97,7 +100,28 @@ class TranscriptionService:
             with traces.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
-            await asyncio.to_thread(remove_channels, pipeline.pcm_path)
+            await self.remove_decoded(pipeline.job)
+
+    async def remove_decoded(self, job: str) -> None:
+        """Remove the decoded audio of a request or a job that does not run.
+
+        Workers read it: while they have windows of it, it is removed in the background, once they do not.
+        """
+        if not self.fleet.has_in_flight(job):
+            await asyncio.to_thread(remove_channels, self.media.folder.pcm / bare_id(job))
+        elif job not in self._removals:
+            removal = self._removals[job] = spawn_shared(self._remove_later(job))
+            removal.add_done_callback(lambda _: self._removals.pop(job, None))
+
+    async def keep_decoded(self, job: str) -> None:
+        """Call this before a job runs again: its decoded audio must not be removed meanwhile."""
+        if (removal := self._removals.get(job)) is not None:
+            removal.cancel()
+            await asyncio.wait([removal])
+
+    async def _remove_later(self, job: str) -> None:
+        await self.fleet.until_ended(job)
+        await run_shielded(asyncio.to_thread(remove_channels, self.media.folder.pcm / bare_id(job)))
 
     def pipeline(
         self,
@@ -113,8 +137,8 @@ class TranscriptionService:
     ) -> Pipeline | ChannelPipelines:
         """A pipeline for a recording, or one for its channels.
 
-        `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio, by
-        `remove_channels`: the id of `job` in the folder `pcm`.
+        `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio by
+        `remove_decoded`.
         `decoded`: what is there from an earlier run, if that decoded all of the recording. `known`: voices
         that the client knows, for `options.diarize`.
         """

@@ -29,12 +29,14 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     placed = [segment if segment.end > segment.start else replace(segment, words=()) for segment in segments]
     aligned = [segment for segment in placed if segment.words]
     timed = _by_timestamps if _timestamps_count(aligned, speech) else _by_attention
-    words = [timed(segment, speech) for segment in aligned]
-    in_order = iter(_without_overlaps([word for of_segment in words for word in of_segment]))
+    in_order = iter(_without_overlaps([span for segment in aligned for span in timed(segment, speech)]))
     for place, segment in enumerate(placed):
         if segment.words:
-            own = tuple(next(in_order) for _ in segment.words)
-            placed[place] = replace(segment, start=own[0].start, end=own[-1].end, words=own)
+            words = tuple(
+                Word(word.text, start, end, word.probability)
+                for word, (start, end) in zip(segment.words, in_order, strict=False)
+            )
+            placed[place] = replace(segment, start=words[0].start, end=words[-1].end, words=words)
     return placed
 
 
@@ -59,31 +61,31 @@ def _distance(position: int, edges: Iterable[int]) -> int:
     return min((_FAR_SAMPLES, *(abs(position - edge) for edge in edges)))
 
 
-def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Word]:
+def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Span]:
     """The words in that part of the segment that is speech, all of which they span.
 
     Without what a timestamp cuts off from the sentence before or after, if no word of this one is in it.
     """
     spans = [(max(start, segment.start), min(end, segment.end)) for start, end in speech]
     spans = [(start, end) for start, end in spans if start < end] or [(segment.start, segment.end)]
-    words = [_into_speech(word, spans) for word in segment.words]
-    if spans[-1] not in speech and words[-1].end < spans[-1][0]:
-        spans = [span for span in spans if span[0] <= words[-1].end]
-    if spans[0] not in speech and words[0].start > spans[0][1]:
-        spans = [span for span in spans if span[1] >= words[0].start]
-    words[0] = replace(words[0], start=spans[0][0])
-    words[-1] = replace(words[-1], end=spans[-1][1])
+    words = [_into_speech(word.start, word.end, spans) for word in segment.words]
+    if spans[-1] not in speech and words[-1][1] < spans[-1][0]:
+        spans = [span for span in spans if span[0] <= words[-1][1]]
+    if spans[0] not in speech and words[0][0] > spans[0][1]:
+        spans = [span for span in spans if span[1] >= words[0][0]]
+    words[0] = (spans[0][0], words[0][1])
+    words[-1] = (words[-1][0], spans[-1][1])
     return words
 
 
-def _by_attention(segment: Segment, speech: Sequence[Span]) -> list[Word]:
+def _by_attention(segment: Segment, speech: Sequence[Span]) -> list[Span]:
     """The words in speech; the first one starts and the last one ends at an edge of speech in reach."""
-    placed = [_into_speech(word, speech) for word in segment.words]
-    start = _in_reach(placed[0].start, [start for start, _ in speech])
-    placed[0] = replace(placed[0], start=start, end=max(start, placed[0].end))
-    end = _in_reach(placed[-1].end, [end for _, end in speech])
-    placed[-1] = replace(placed[-1], start=min(placed[-1].start, end), end=end)
-    return placed
+    words = [_into_speech(word.start, word.end, speech) for word in segment.words]
+    start = _in_reach(words[0][0], [start for start, _ in speech])
+    words[0] = (start, max(start, words[0][1]))
+    end = _in_reach(words[-1][1], [end for _, end in speech])
+    words[-1] = (min(words[-1][0], end), end)
+    return words
 
 
 def _in_reach(position: int, edges: Iterable[int]) -> int:
@@ -92,21 +94,24 @@ def _in_reach(position: int, edges: Iterable[int]) -> int:
     return nearest if abs(nearest - position) <= _REACH_SAMPLES else position
 
 
-def _into_speech(word: Word, spans: Sequence[Span]) -> Word:
+def _into_speech(start: int, end: int, spans: Sequence[Span]) -> Span:
     """The part of a word inside the span with the largest overlap, or else the nearest edge of a span."""
+    for span in spans:
+        if span[0] <= start <= end <= span[1]:
+            return start, end
     # Below 0, the overlap is the distance between word and span.
-    start, end = max(spans, key=lambda span: min(word.end, span[1]) - max(word.start, span[0]))
-    word_start = min(max(word.start, start), end)
-    return replace(word, start=word_start, end=max(word_start, min(word.end, end)))
+    first, last = max(spans, key=lambda span: min(end, span[1]) - max(start, span[0]))
+    word_start = min(max(start, first), last)
+    return word_start, max(word_start, min(end, last))
 
 
-def _without_overlaps(words: Sequence[Word]) -> list[Word]:
+def _without_overlaps(words: Sequence[Span]) -> list[Span]:
     """The words in order of time: each ends where the next one starts, at the latest."""
     placed = []
     earliest = 0
-    for word, following in zip(words, [*words[1:], *words[-1:]], strict=True):
-        start = max(word.start, earliest)
-        end = word.end if following is word else min(word.end, following.start)
-        earliest = max(start, end)
-        placed.append(replace(word, start=start, end=earliest))
+    limits = [*(start for start, _ in words[1:]), *(end for _, end in words[-1:])]
+    for (start, end), limit in zip(words, limits, strict=True):
+        start = max(start, earliest)
+        earliest = max(start, min(end, limit))
+        placed.append((start, earliest))
     return placed

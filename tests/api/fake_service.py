@@ -20,6 +20,7 @@ from app.engines.gpu_usage import GpuMonitor
 from app.errors import UnknownNode, WhisperfleetError
 from app.media.clip_search import FoundSpeech
 from app.media.data_folder import DataFolder
+from app.media.pcm_files import remove_channels
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
@@ -258,6 +259,7 @@ class FakeMedia:
     parameters: VadParameters | None = None  # of the last search for speech
     peaks_made: int = 0  # on demand
     no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
+    voices_made: int = 0  # on demand
     pool: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(busy_ratio=0.0))
 
     @property
@@ -276,6 +278,15 @@ class FakeMedia:
         self.peaks_made += 1
         await self.service.work(upload)
         return collected(TONE).pack()
+
+    async def voices(
+        self, upload: Upload, windows: Mapping[Span, Sequence[Span]], selection: Selection = EVERYTHING
+    ) -> dict[Span, bytes]:
+        """Those of the service, in the first clip."""
+        self.voices_made += 1
+        await self.service.work(upload)
+        assert self.service.voices is not None
+        return {next(iter(windows)): pack_voices(self.service.voices)}
 
     def _check(self) -> None:
         if self.no_voices is not None:
@@ -398,6 +409,11 @@ class FakeService:
         return FakePipeline(
             self, self.media.folder.pcm / job, upload, options, model, results, observer, decoded, known
         )
+
+    async def remove_decoded(self, job: str) -> None:
+        remove_channels(self.media.folder.pcm / job)
+
+    async def keep_decoded(self, job: str) -> None: ...
 
     async def record(
         self, upload: Upload, options: Options, model: str, known: Sequence[KnownSpeaker] = ()

@@ -234,7 +234,7 @@ def test_long_transcripts_are_rendered_in_another_process_and_look_the_same(site
     threads = []
     monkeypatch.setattr(asyncio, "to_thread", _recording(asyncio.to_thread, threads))
     assert [(answer.status_code, answer.content) for answer in answers()] == here
-    assert not {"_render", "transcript_response", "_body", "pack_with_words"} & set(threads)
+    assert not {"_render", "transcript_response", "_body", "pack_with_summary"} & set(threads)
 
 
 def _recording(to_thread, names):

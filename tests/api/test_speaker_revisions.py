@@ -107,6 +107,21 @@ def test_names_alone_rename_without_voices(site, plain_job):
     assert site.job(plain_job)["revision"] == 1
 
 
+def test_the_voices_of_a_job_without_any_are_taken_from_its_recording(site):
+    site.service.transcript, site.service.voices = DIALOGUE, VOICES
+    job = site.finished(site.submitted())["id"]
+    assert len(set(speakers(find(site, job, {"num_speakers": 1})))) == 1
+    assert len(set(speakers(find(site, job, {"num_speakers": 2})))) == 2
+    assert site.service.media.voices_made == 1  # they are kept
+
+
+def test_without_its_recording_there_is_nothing_to_compare(serve):
+    site = serve(keep_audio=False)
+    site.service.transcript, site.service.voices = DIALOGUE, VOICES
+    job = site.finished(site.submitted())["id"]
+    assert error(find(site, job, {})) == (409, "no_voices", None)
+
+
 def test_without_voices_there_is_nothing_to_compare(site, plain_job):
     for body in ({}, {"num_speakers": 2}, {"same": [[FOX, DOG]], "names": {"S1": "Ann"}}):
         response = find(site, plain_job, body)

@@ -42,6 +42,7 @@ def test_the_waveform_of_a_recording(site, job):
         "points": 6,
         "min": [-0.9922, -0.9922, -0.5, -0.5, 0.0, 0.0],
         "max": [0.5, 0.5, 0.25, 0.25, 0.0, 0.0],
+        "rms": [0.9922, 0.9922, 0.5, 0.5, 0.0, 0.0],
     }
     assert "-0.0," not in answer.text
 
@@ -50,7 +51,7 @@ def test_the_waveform_of_a_recording(site, job):
 def test_as_many_points_as_asked_for(site, job, points):
     found = peaks(site, job, **({} if points is None else {"points": points})).json()
     points = points or 1000
-    assert (found["points"], len(found["min"]), len(found["max"])) == (points, points, points)
+    assert {len(found[name]) for name in ("min", "max", "rms")} == {found["points"]} == {points}
     assert min(found["min"]) == -0.9922
     assert max(found["max"]) == 0.5
     assert all(-1 <= low <= high <= 1 for low, high in zip(found["min"], found["max"], strict=True))

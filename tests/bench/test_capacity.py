@@ -6,7 +6,7 @@ from bench.capacity import PARTS, Costs, Part, capacity_table
 
 COSTS = Costs(
     windows_per_hour=150,
-    server_s=3.0,
+    jobs_s=3.0,
     dispatcher_ms={8: 0.5, 64: 1.0, 1000: 2.0},
     decoding_s=5.0,
     speech_s=10.0,

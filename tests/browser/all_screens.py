@@ -155,6 +155,15 @@ def correcting(new_page: Opened, world: World) -> Page:
     return page
 
 
+def correcting_in_place(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site, layout="text")
+    open_job(page, world.done)
+    page.locator(".segment").nth(1).focus()
+    page.keyboard.press("Enter")
+    page.locator(".segment-text[contenteditable]").wait_for()
+    return page
+
+
 def segment_menu(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
     page.locator(".segment").nth(1).hover()
@@ -264,6 +273,7 @@ TOURED = [
     uploads_and_options,
     transcript,
     correcting,
+    correcting_in_place,
     revisions,
     two_versions,
     failed_job,

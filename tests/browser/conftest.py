@@ -72,9 +72,20 @@ def locked(shared: SharedServers) -> Server:
     return without_jobs(shared(**KEYED))
 
 
+# What the reader would have chosen before. `about:blank` has no storage.
+CHOOSE_LAYOUT = """
+try { localStorage["whisperfleet.transcript.layout"] ??= JSON.stringify("%s"); } catch {}
+"""
+
+
 @contextmanager
-def watched_page(browser: Browser, server: Server, **options: Any) -> Iterator[Page]:
+def watched_page(
+    browser: Browser, server: Server, layout: str | None = "subtitles", **options: Any
+) -> Iterator[Page]:
+    """`layout`: how the page shows a transcript, until a test changes it. None: as for someone new."""
     context = browser.new_context(base_url=server.url, **options)
+    if layout is not None:
+        context.add_init_script(CHOOSE_LAYOUT % layout)
     context.set_default_timeout(ANSWER_MS)
     page = context.new_page()
     page.faults = faults = Faults(context, server.url)  # type: ignore[attr-defined]
@@ -87,7 +98,7 @@ def watched_page(browser: Browser, server: Server, **options: Any) -> Iterator[P
 
 @pytest.fixture
 def new_page(browser: Browser) -> Iterator[NewPage]:
-    """Opens pages in contexts of their own: `new_page(server, viewport=…)`. A tab: `page.context.new_page()`.
+    """Opens pages in contexts of their own: `new_page(server, layout=…)`. A tab: `page.context.new_page()`.
 
     At the end, the test fails if a page had a fault that `page.faults.expect(…)` does not name.
     """

@@ -49,6 +49,11 @@ def menu(page, line, item):
     page.get_by_role("menuitem", name=item).click()
 
 
+SELECTED = (
+    "() => { const f = document.activeElement; return f.value.slice(f.selectionStart, f.selectionEnd) }"
+)
+
+
 def shown(page):
     return page.locator("p.segment-text").all_inner_texts()
 
@@ -65,10 +70,43 @@ def test_text_is_corrected_in_place_and_saved(page, site, job):
     page.keyboard.press("Enter")
     expect(field).to_have_count(0)
     expect(rows.nth(1)).to_be_focused()
+    field = edit(page, LINES[0])
+    page.keyboard.press("Control+a")
+    page.evaluate("() => document.execCommand('insertText', false, 'One\\ntwo')")  # as a paste does
+    expect(field).to_have_value("One two")
     save(page)
-    assert texts(site, job) == [LINES[0], "Two swans fly high.", *LINES[2:]]
+    assert texts(site, job) == ["One two", "Two swans fly high.", *LINES[2:]]
     page.reload()
     expect(rows.nth(1)).to_contain_text("Two swans fly high.")
+
+
+def test_nothing_moves_below_a_pointer_that_is_down(page, site, shared_job):
+    """The editor above closes when something else is pressed."""
+    correct(site, shared_job, timed([f"Line {number} of all." for number in range(30)], 0.2))
+    rows = open_job(page, shared_job)
+    field = page.locator("textarea.segment-text")
+    for edited, pressed in ((0, 2), (5, 9), (22, 25), (26, 29), (20, 12)):
+        rows.nth(edited).locator("p.segment-text span").first.dblclick()
+        expect(field).to_have_value(f"Line {edited} of all.")
+        rows.nth(pressed).locator("p.segment-text span").last.dblclick()
+        expect(field).to_have_value(f"Line {pressed} of all.")
+        assert page.evaluate(SELECTED) == "all"
+    assert page.evaluate("() => document.querySelector('video').paused")  # a double click plays nothing
+    rows.nth(14).get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Edit text").click()
+    expect(field).to_have_value("Line 14 of all.")
+    rows.nth(17).locator("p.segment-text span").last.click()
+    expect(rows.nth(17)).to_have_attribute("data-playing", "")
+
+
+def test_the_fields_below_the_text_are_two_lines_on_a_phone(new_page, site, job):
+    page = new_page(site, viewport={"width": 375, "height": 720})
+    open_job(page, job)
+    edit(page, LINES[3])
+    tops = "all => all.map(one => Math.round(one.getBoundingClientRect().top))"
+    assert len(set(page.locator(".segment-fields > *").evaluate_all(tops))) == 2
+    below = page.get_by_role("button", name="Done").bounding_box()
+    assert below["y"] + below["height"] <= page.locator(".edit-toolbar").bounding_box()["y"]
 
 
 def test_undo_and_redo_of_everything_while_typing_too(page, site, job):
@@ -119,6 +157,9 @@ def test_split_at_the_cursor_and_join_again(page, site, job):
 
 def test_the_menu_splits_joins_inserts_and_deletes(page, site, job):
     rows = open_job(page, job)
+    menu(page, LINES[0], "Insert after")
+    expect(page.get_by_text("There is no time between these segments.").first).to_be_visible()
+    expect(rows).to_have_count(4)
     menu(page, LINES[0], "Join with next")
     expect(rows.first).to_contain_text(f"{LINES[0]} {LINES[1]}")
     menu(page, LINES[0], re.compile("^Split$"))
@@ -136,11 +177,26 @@ def test_the_menu_splits_joins_inserts_and_deletes(page, site, job):
     assert " ".join(segment["text"] for segment in after[:2]) == f"{LINES[0]} {LINES[1]}"
 
 
-def test_without_time_between_segments_none_is_inserted(page, job):
+def test_selected_segments_are_deleted_or_joined_together(page, site, job):
     rows = open_job(page, job)
-    menu(page, LINES[0], "Insert after")
-    expect(page.get_by_text("There is no time between these segments.").first).to_be_visible()
+    expect(rows.first).to_have_attribute("data-playing", "")
+    rows.nth(2).click(position={"x": 500, "y": 12}, modifiers=["Shift"])  # from the one that is highlighted
+    expect(page.locator(".selection-tools")).to_contain_text("3 segments selected")
+    page.keyboard.press("Delete")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_be_focused()
+    undo = page.locator(".toast").get_by_role("button", name="Undo")
+    undo.click()
     expect(rows).to_have_count(4)
+    expect(undo).to_have_count(0)
+    rows.nth(1).focus()
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    page.get_by_role("button", name="Join the selected segments").click()
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_be_focused()
+    save(page)
+    assert texts(site, job) == [LINES[0], " ".join(LINES[1:])]
 
 
 def test_a_segment_left_without_text_is_deleted(page, site, job):
@@ -225,12 +281,18 @@ def test_find_and_replace(page, site, job):
     page.get_by_role("button", name="Whole words").click()
     page.get_by_role("textbox", name="Replace with").fill("crow")
     page.get_by_role("button", name="Replace all").click()
-    expect(page.get_by_text("4 places replaced.").first).to_be_visible()
+    said = page.locator(".toast", has_text="4 places replaced.")
+    said.get_by_role("button", name="Undo").click()
+    expect(said).to_have_count(0)
+    assert shown(page) == LINES
+    page.get_by_role("button", name="Replace all").click()
+    expect(said).to_be_visible()
     assert shown(page) == [line.replace("bird", "crow") for line in LINES]
     query.press("Escape")
     expect(query).to_have_count(0)
     page.keyboard.press("Control+z")
     expect(row_with(page, LINES[3])).to_be_visible()
+    expect(said).to_have_count(0)  # it is true no more
     assert shown(page) == LINES
 
 
@@ -272,26 +334,23 @@ def test_a_key_goes_to_the_next_uncertain_word(page, site, talk):
     assert len(unsure) > 2
     open_job(page, job_id)
     expect(page.locator(".unsure").first).to_have_text(unsure[0])
-    selected = (
-        "() => { const f = document.activeElement; return f.value.slice(f.selectionStart, f.selectionEnd) }"
-    )
     page.keyboard.press("n")
     expect(page.locator("textarea.segment-text")).to_be_focused()
-    seen = [page.evaluate(selected)]
+    seen = [page.evaluate(SELECTED)]
     for _ in unsure[1:]:
         page.keyboard.press("F8")  # also while typing
-        seen.append(page.evaluate(selected))
+        seen.append(page.evaluate(SELECTED))
     assert seen == unsure
     page.keyboard.press("F8")
-    assert page.evaluate(selected) == unsure[0]
+    assert page.evaluate(SELECTED) == unsure[0]
     page.keyboard.press("Shift+F8")
-    assert page.evaluate(selected) == unsure[-1]
+    assert page.evaluate(SELECTED) == unsure[-1]
     page.keyboard.type("sure")
     page.keyboard.press("Enter")
     save(page)
     assert "sure" in " ".join(texts(site, job_id))
     page.keyboard.press("Shift+N")
-    assert page.evaluate(selected) == unsure[-2]
+    assert page.evaluate(SELECTED) == unsure[-2]
 
 
 def test_the_keyboard_alone_reaches_everything(page, site, job):
@@ -337,20 +396,12 @@ def test_the_keyboard_alone_reaches_everything(page, site, job):
     expect(keys.get_by_text("Find and replace")).to_be_visible()
 
 
-def test_line_breaks_that_are_pasted_become_spaces(page, job):
-    open_job(page, job)
-    field = edit(page, LINES[0])
-    page.keyboard.press("Control+a")
-    page.evaluate("() => document.execCommand('insertText', false, 'One\\ntwo')")
-    expect(field).to_have_value("One two")
-
-
 def test_edges_are_dragged_on_the_waveform(page, site, job):
     open_job(page, job)
     edit(page, LINES[1])
     start, end = page.get_by_label("Start"), page.get_by_label("End")
     before = start.input_value(), end.input_value()
-    handle = page.locator(".waveform-canvas [part~='region-handle-right']")
+    handle = page.locator(".waveform-edge[data-side=end]")
     box = handle.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()

@@ -121,8 +121,8 @@ def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page
 def test_direct_requests_have_no_link(simulated, new_page, talk):
     page = fleet(new_page(simulated))
     simulated.srt(talk.path)
-    expect(page.locator(".legend button", has_text="Direct requests")).to_be_visible()
-    expect(page.locator(".legend a", has_text="Direct requests")).to_have_count(0)
+    expect(page.locator(".legend button", has_text="Other programs")).to_be_visible()
+    expect(page.locator(".legend a", has_text="Other programs")).to_have_count(0)
 
 
 @pytest.mark.soak
@@ -133,7 +133,7 @@ def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, 
     poisoned = lane(page, 1)
     expect(poisoned.locator(".badge.danger")).to_have_text("Quarantined", timeout=60_000)
     expect(poisoned.locator(".reason")).to_contain_text("an illegal memory access")
-    expect(poisoned.locator(".reason")).to_contain_text("probed again")
+    expect(poisoned.locator(".reason")).to_contain_text("tested again")
     expect(page.get_by_text("1 of 2")).to_be_visible()
     expect(page.get_by_text("1 out of service")).to_be_visible()
     page.get_by_role("button", name="Show as table").click()
@@ -154,7 +154,7 @@ def test_a_killed_worker_is_red_and_green_again(commands, new_page):
     with server.killed(server.workers()[1]["pid"]):
         expect(killed.locator(".badge.danger")).to_have_text("Restarting", timeout=60_000)
         expect(killed).to_contain_text("crashed")
-        expect(killed).to_contain_text("A new process starts.")
+        expect(killed).to_contain_text("It starts again by itself")
     expect(killed.locator(".badge.success")).to_have_text("Ready", timeout=60_000)
     expect(killed.locator(".restarts")).to_contain_text("1 restart")
     wait_for(lambda: is_painted(killed))  # the time in which it was away
@@ -175,18 +175,25 @@ def test_a_service_that_restarts_is_followed_again(commands, new_page):
     expect(page.locator(".fleet.stale")).to_have_count(0)
 
 
-def test_a_dead_connection_is_noticed(simulated, new_page):
+def test_a_service_that_stopped_is_noticed_on_every_screen(simulated, new_page):
     """As after a sleep of the laptop: nothing comes, and nobody says that the connection is gone."""
-    page = new_page(simulated)
-    page.clock.install()
-    fleet(page)
+    page = fleet(new_page(simulated))
+    listed = page.context.new_page()
+    listed.goto("/")
+    listed.locator(".history > p, .job-row").first.wait_for()
     simulated.signal(signal.SIGSTOP)
     try:
-        page.clock.fast_forward("01:00")
+        for shown in (listed, page):
+            expect(shown.get_by_role("alert")).to_contain_text("The service cannot be reached.")
         expect(page.get_by_text("Connection lost")).to_be_visible()
+        listed.get_by_role("link", name="Fleet", exact=True).click()
+        expect(listed.get_by_text("Nothing is known of the workers now.")).to_be_visible()
+        assert listed.get_by_text(re.compile("0 of 0|nothing waits")).count() == 0
     finally:
         simulated.signal(signal.SIGCONT)
-    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
+    for shown in (listed, page):
+        expect(shown.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
+        expect(shown.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, five_minutes):
@@ -199,7 +206,7 @@ def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, five_minutes
     page.on("request", lambda request: asked.append(request.url) if "ids=" in request.url else None)
     fleet(page)
     expect(page.locator(f".legend a[href='#/jobs/{other}']")).to_have_text(five_minutes.name)
-    expect(page.locator(".legend button", has_text="Deleted job").first).to_be_visible()
+    expect(page.locator(".legend button", has_text="Deleted recording").first).to_be_visible()
     expect(page.locator(f".legend a[href='#/jobs/{deleted}']")).to_have_count(0)
     assert len(asked) == 1
 

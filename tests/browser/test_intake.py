@@ -393,7 +393,11 @@ def test_a_full_service_is_waited_for(page, site, shorts):
 
     page.route("**/v1/jobs", refuse)
     choose(page, shorts[0])
-    expect(row(page, "short")).to_contain_text("3 jobs are waiting already")
+    # What happened, and not what to do: "Try again" beside "goes on by itself" would contradict it.
+    expect(row(page, "short")).to_contain_text("goes on by itself")
+    expect(row(page, "short").locator(".upload-message")).to_have_text(
+        "The service has as much to do as it takes."
+    )
     wait_for_jobs(page, site, 1)
 
 
@@ -487,10 +491,10 @@ def test_options_are_remembered_and_sent_if_changed(page, site, shorts):
     page.get_by_label("Language spoken").select_option(label="German")
     page.get_by_label("Names and terms").fill("Maier")
     page.get_by_text("More", exact=True).click()
-    page.get_by_label("Beams of the search").fill("3")
-    page.get_by_label("Beams of the search").press("Tab")
-    page.get_by_label("Beams of the search").fill("5")  # the default
-    page.get_by_label("Beams of the search").press("Tab")
+    page.get_by_label("Thoroughness").fill("3")
+    page.get_by_label("Thoroughness").press("Tab")
+    page.get_by_label("Thoroughness").fill("5")  # the default
+    page.get_by_label("Thoroughness").press("Tab")
     expect(page.get_by_text("2 changed")).to_be_visible()
     page.reload()
     expect(page.get_by_label("Language spoken")).to_have_value("de")
@@ -560,23 +564,23 @@ def test_other_languages_have_their_own_errors_and_fit_a_phone(new_page, site, t
 def test_a_pasted_url_says_that_the_service_takes_none(page, site):
     page.goto("/")
     paste(page, "https://example.org/talk.mp3")
-    expect(page.locator(".toast")).to_contain_text("This service takes no URLs")
-    expect(page.get_by_role("button", name="URL")).to_have_count(0)
+    expect(page.locator(".toast")).to_contain_text("This service takes no links")
+    expect(page.get_by_role("button", name="Link")).to_have_count(0)
 
 
 def test_a_url_becomes_a_row_with_the_answer_of_the_service(page, site):
     page.faults.expect(CUT)
     with_service_data(page, urls=True)
-    page.get_by_role("button", name="URL").click()
-    field = page.get_by_label("Address of a recording")
+    page.get_by_role("button", name="Link").click()
+    field = page.get_by_label("Web address of a recording")
     field.fill("talk.mp3")
     field.press("Enter")
-    expect(page.get_by_text("This is no address of the web")).to_be_visible()
+    expect(page.get_by_text("This is no web address")).to_be_visible()
     field.fill("https://example.org/talk.mp3")
     field.press("Enter")
-    expect(page.get_by_role("button", name="URL")).to_be_focused()
+    expect(page.get_by_role("button", name="Link")).to_be_focused()
     # The service itself takes none.
-    expect(row(page, "talk.mp3")).to_contain_text("This service takes no URLs (WHISPER_ALLOW_URLS)")
+    expect(row(page, "talk.mp3")).to_contain_text("This service takes no links")
 
 
 def test_a_recording_of_the_microphone_becomes_a_job(page, site):
@@ -635,7 +639,7 @@ def test_a_recording_that_cannot_begin_releases_the_microphone(page):
 def test_without_a_secure_context_there_is_a_reason_instead_of_the_microphone(page):
     page.add_init_script("Object.defineProperty(window, 'isSecureContext', { value: false });")
     page.goto("/")
-    expect(page.get_by_text("Browsers give the microphone only to pages over HTTPS")).to_be_visible()
+    expect(page.get_by_text("The microphone can be used only if")).to_be_visible()
     expect(page.get_by_role("button", name="Record")).to_have_count(0)
 
 

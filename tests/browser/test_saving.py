@@ -523,12 +523,11 @@ def test_a_save_whose_answer_was_lost_is_recognised(session: Session, site: Serv
 
 
 def test_a_full_disk_is_named(session: Session, site: Server, job: str) -> None:
-    message = "The disk is full. Remove recordings, or enlarge it."
-    session.refuse_once(507, message, "disk_full")
+    session.refuse_once(507, "The disk is full (WHISPER_DATA_DIR).", "disk_full")
     session.set_text(0, "saved when there is space")
     assert not session.save()
     status = session.page.locator(".save-status")
-    expect(status).to_contain_text(message)
+    expect(status).to_contain_text("The service has no space left.")
     expect(status).not_to_contain_text("cannot be reached")
     status.get_by_role("button", name="Save").click()
     session.wait("session.saveState.value === 'saved'")
@@ -542,7 +541,7 @@ def test_a_key_that_is_refused_in_mid_save_loses_nothing(session: Session, site:
     session.run("{ session.save(); }")
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("Escape")
-    expect(page.locator(".save-status")).to_contain_text("The API key is wrong.")
+    expect(page.locator(".save-status")).to_contain_text("This service needs an access key.")
     page.get_by_role("button", name="Save").click()
     session.wait("session.saveState.value === 'saved'")
     assert texts(site, job)[0] == "saved with another key"

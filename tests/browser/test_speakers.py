@@ -231,19 +231,51 @@ def test_selected_segments_get_a_speaker_together(page, site, lines):
     assert speakers(site, lines) == ["Bert", "Bert", "Bert", None]
 
 
-def test_without_voices_the_page_says_why_none_are_found(page, lines):
-    open_job(page, lines)
-    page.faults.expect("status of 409")
-    panel(page).get_by_role("button", name="Find speakers again").click()
+def test_a_name_in_the_text_is_a_menu(page, site, lines):
+    rows = open_job(page, lines)
+
+    def choose(name, *items):
+        page.get_by_role("button", name=f"Speaker: {name}").first.click()
+        for item in items:
+            page.get_by_role("menuitem", name=item).click()
+
+    choose("Anna", "This part is by", "Bert")  # two segments in a row
+    expect(names(page)).to_have_text(["Bert"])
+    page.locator(".toast", has_text="2 segments are now by Bert.").get_by_role("button", name="Undo").click()
+    choose("Anna", "From here on it is", "Someone else")
+    expect(page.get_by_role("combobox", name="Speaker")).to_be_focused()
+    page.keyboard.type("Carla")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("added with the option “Who speaks”").first).to_be_visible()
-    expect(names(page)).to_have_text(["Anna", "Bert"])
+    expect(rows.first).to_be_focused()
+    choose("Carla", "Rename Carla")
+    page.keyboard.type("Carla Berger")
+    page.keyboard.press("Enter")
+    expect(page.locator(".segment-speaker")).to_have_text(["Carla Berger", "Bert"])
+    assert speakers(site, lines) == ["Carla Berger", "Carla Berger", "Bert", None]
+    choose("Bert", "Rename Bert")
+    page.keyboard.press("Escape")
+    expect(rows.nth(2)).to_be_focused()
+    choose("Bert", "Hear the voice")
+    video = page.locator("video")
+    expect(rows.nth(2)).to_have_attribute("data-playing", "")
+    expect(rows.nth(0)).to_have_attribute("data-playing", "")  # and it goes back to where it was
+    assert video.evaluate("media => media.paused")
 
 
-def test_a_transcript_without_speakers_has_no_panel(page, site, shared_lines):
+def test_speakers_are_found_in_a_job_that_was_made_without(page, site, shared_lines):
     correct(site, shared_lines, timed(LINES, 2.0))
-    open_job(page, shared_lines)
-    expect(panel(page)).to_have_count(0)
+    rows = open_job(page, shared_lines)
+    panel(page).get_by_role("button", name="Find speakers").click()
+    page.keyboard.type("1")
+    page.keyboard.press("Enter")
+    expect(names(page)).to_have_text(["S1"])
+    assert speakers(site, shared_lines) == ["S1"] * len(LINES)
+    correct(site, shared_lines, timed(LINES, 2.0))
+    without = site.job(shared_lines) | {"audio_expires_at": None}
+    page.route(re.compile(f"/v1/jobs/{shared_lines}$"), lambda route: route.fulfill(json=without))
+    page.reload()
+    rows.first.wait_for()
+    expect(panel(page)).to_have_count(0)  # the recording is gone
 
 
 def test_words_of_another_speaker_are_marked_in_the_text(page, site, found):

@@ -63,7 +63,7 @@ def test_a_transcript_with_its_player(refused, job):
     expect(refused.locator(".segment").first).to_be_visible()
     refused.get_by_role("button", name="Play", exact=True).click()
     refused.wait_for_function("() => document.querySelector('video').currentTime > 0.3")
-    expect(refused.locator(".waveform-canvas")).to_be_visible()
+    expect(refused.locator(".waveform canvas")).to_be_visible()
     with refused.expect_download() as download:
         refused.get_by_role("main").get_by_role("button", name="Download", exact=True).click()
         refused.get_by_role("menuitem", name="SRT").click()
@@ -97,7 +97,7 @@ def test_no_key_at_all(new_page, locked, job):
     page = new_page(locked)
     page.faults.expect("status of 401")
     page.goto("/")
-    dialog = page.get_by_role("dialog", name="API key")
+    dialog = page.get_by_role("dialog", name="Access key")
     expect(dialog).to_be_visible()
     expect(dialog.get_by_role("alert")).to_have_count(0)  # there was none that could be wrong
     page.keyboard.press("Escape")
@@ -109,6 +109,6 @@ def test_no_key_at_all(new_page, locked, job):
     page.reload()
     expect(page.locator(f"[data-job='{job['id']}']")).to_be_visible()
     page.get_by_role("button", name="Settings").click()
-    page.get_by_role("button", name="Forget the API key").click()
+    page.get_by_role("button", name="Forget the access key").click()
     expect(dialog).to_be_visible()
     assert page.evaluate("localStorage.getItem('whisperfleet.key')") in (None, '""')

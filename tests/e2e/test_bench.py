@@ -63,6 +63,24 @@ def test_the_latency_bench_measures_the_loop_of_a_checkout(tmp_path: Path) -> No
     assert "p99 after / before" in run.stdout
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_the_scale_bench_compares_the_servers_of_two_checkouts(tmp_path: Path) -> None:
+    """With worker processes that have no model, in this checkout and in the same one again."""
+    figures = tmp_path / "figures.json"
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "bench.scale", "server", "load", "--quick", "--json", figures]
+    run = subprocess.run([*map(str, command), "--before", root], cwd=root, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(figures.read_text())
+    for kind in ("jobs", "verbose_json", "srt"):
+        assert found[f"{kind}_s"] == pytest.approx(sum(found[f"{kind}_parts_s"].values()), abs=0.05)
+        assert found[f"{kind}_parts_s"]["words"] > 0
+    assert "The same text: yes" in run.stdout
+    [load] = found["load"]
+    assert 0 < load["busy_slots"] <= 1.1
+
+
 def test_an_unknown_part_is_refused(run_here: Callable[..., Outcome]) -> None:
     run = run_here("bench", "sightseeing")
     assert run.code == 2

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 from app.scheduling.process import ChildProcess
 from bench.virtual_clock import VirtualClockLoop
 from workers import calls
-from workers.messages import LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
 
@@ -125,7 +125,7 @@ class StubWorker:
         self.doing = "nothing"
         self._machine = machine
         self._models: dict[str, str] = {}  # with their compute types
-        self._ahead: asyncio.Task[list[WindowResult]] | None = None
+        self._ahead: asyncio.Task[list[whisper.Answer]] | None = None
         self._calls: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
         self._running: asyncio.Task[None] | None = None
         self._has_exited = False
@@ -200,7 +200,7 @@ class StubWorker:
         self._machine.trace(f"process {self.pid} has loaded {model} in {compute_type}")
         return WorkerInfo(self.pid, "0", model, options.device, compute_type, 1, ("en",))
 
-    async def _exchange(self, windows: Sequence[Window] | None) -> object:
+    async def _exchange(self, windows: Sequence[AnyWindow] | None) -> object:
         before, following = self._ahead, None
         if windows is not None:
             await asyncio.sleep(_FEATURES_S * len(windows))
@@ -213,13 +213,13 @@ class StubWorker:
             return error
 
     async def _decode_after(
-        self, before: asyncio.Task[list[WindowResult]] | None, windows: Sequence[Window]
-    ) -> list[WindowResult]:
+        self, before: asyncio.Task[list[whisper.Answer]] | None, windows: Sequence[AnyWindow]
+    ) -> list[whisper.Answer]:
         if before is not None:
             await asyncio.wait([before])
         return await self._decode(windows)
 
-    async def _decode(self, windows: Sequence[Window]) -> list[WindowResult]:
+    async def _decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
         model, beams = windows[0].decoding.model, windows[0].decoding.beams
         if model not in self._models:
             self._machine.faults.append(f"process {self.pid} should decode with {model}, which is not loaded")
@@ -228,11 +228,13 @@ class StubWorker:
         self._use(ROW * beams * len(windows), model, compute_type, len(windows), beams)
         seconds = sum(window.samples for window in windows) / 16_000 * self._machine.factors[model]
         await asyncio.sleep(seconds / 2)
-        for window in windows:
+        batch = whisper.read(windows)
+        readable = [window for window in batch if isinstance(window, Window)]
+        for window in readable:
             await self._suffer(window)
         await asyncio.sleep(seconds / 2)
         self._machine.trace(f"process {self.pid} has decoded {_described([windows])}")
-        return [_result(window) for window in windows]
+        return whisper.in_place([_result(window) for window in readable], batch)
 
     async def _suffer(self, window: Window) -> None:
         fate = self._machine.fate(window)

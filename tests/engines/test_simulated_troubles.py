@@ -26,7 +26,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import RestartReason
 from app.transcription.ledger import BatchLedger
 from tests.engines.stub_worker import COMPUTE_TYPES, TASK_ERROR, Fate, Machine, StubProcess, ThreadlessLoop
-from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult
+from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowInFile, WindowResult
 from workers.whisper.compute_types import smaller
 
 MODELS = ("main", "second")
@@ -41,10 +41,10 @@ PACES = {"cuda": (0.01, 0.1, 1.0, 4.0), "cpu": (0.1, 1.0, 15.0, 40.0)}
 
 @dataclass
 class StubWindow:
-    """A window that may not be readable, for a while or for good."""
+    """A window that may not be there for a while, or whose audio is gone."""
 
     window: Window
-    errors: list[Exception] = field(default_factory=list)  # of the next attempts to read it
+    errors: list[Exception] = field(default_factory=list)  # of the next attempts to get it
     continues = False
 
     @property
@@ -55,9 +55,11 @@ class StubWindow:
     def model(self) -> str:
         return self.window.decoding.model
 
-    def read(self) -> Window:
+    def for_worker(self) -> AnyWindow:
+        if FileNotFoundError in map(type, self.errors):  # a worker notices that
+            return WindowInFile("/gone", 0, self.samples, self.window.speech, self.window.decoding)
         if self.errors:
-            raise self.errors.pop() if len(self.errors) < 99 else self.errors[-1]
+            raise self.errors.pop()
         return self.window
 
 
@@ -173,7 +175,7 @@ class Simulation:
         if kind == "thread":
             return Fate(), [RuntimeError(NO_THREAD)] * draw.randint(1, 3)
         if kind == "gone":
-            return Fate(), [FileNotFoundError("gone")] * 99
+            return Fate(), [FileNotFoundError()] * 2
         return Fate(**{kind: often}), []
 
     def submit(

@@ -33,7 +33,7 @@ def clip(number: int) -> PlannedClip:
 def window(number: int) -> Window:
     own = clip(number)
     request = NumberedWindow(WindowRequest(Path(), own.start, own.end, own.speech, DECODING))
-    return request.read()
+    return request.for_worker()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from app.engines.window_request import WindowInMemory, WindowRequest
 from app.errors import DeviceFailed, ProcessHung, ProcessLost, RequeueBatch
 from tests.engines.fake_slot import FakeSlot
-from workers.messages import DecodingOptions, Window, WindowResult
+from workers.messages import AnyWindow, DecodingOptions, Window, WindowResult
 from workers.whisper import worker as whisper
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -26,7 +26,7 @@ class ExchangingSlot(FakeSlot):
         super().__init__(overlap=True, **limits)
         self.errors: dict[str, Exception] = {}  # by language of a batch
         self.failing_exchanges: list[Exception] = []
-        self._worker: Sequence[Window] | None = None
+        self._worker: Sequence[AnyWindow] | None = None
 
     async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
         if function is not whisper.exchange:
@@ -36,7 +36,7 @@ class ExchangingSlot(FakeSlot):
             raise self.failing_exchanges.pop()
         before, self._worker = self._worker, args[0]
         try:
-            return None if before is None else self.decode_batch(before, "exchange")
+            return None if before is None else self.answer(before, "exchange")
         except RuntimeError as error:
             return error
 
@@ -55,8 +55,10 @@ def batch(name: str, model: str = "main", windows: int = 1) -> list[WindowInMemo
     ] * windows
 
 
-def names(results: list[WindowResult] | None) -> list[str] | None:
-    return None if results is None else [result.language for result in results]
+def names(answers: list[whisper.Answer] | None) -> list[str] | None:
+    if answers is None:
+        return None
+    return [type(each).__name__ if isinstance(each, OSError) else each.language for each in answers]
 
 
 @pytest.fixture
@@ -136,20 +138,20 @@ async def test_a_batch_that_was_taken_over_ends_with_the_process(slot: Exchangin
     assert names(await slot.exchange(None)) == ["b"]
 
 
-async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: ExchangingSlot, tmp_path: Path) -> None:
+async def test_audio_that_is_gone_is_an_error_of_its_own_window(slot: ExchangingSlot, tmp_path: Path) -> None:
     gone = WindowRequest(tmp_path / "gone", 0, 16_000, ((0, 16_000),), DecodingOptions("main", language="g"))
     await slot.exchange(batch("a"))
-    assert names(await slot.exchange([gone])) == ["a"]
-    with pytest.raises(FileNotFoundError):
-        await slot.exchange(batch("c"))
-    assert names(await slot.exchange(None)) == ["c"]
+    assert names(await slot.exchange([*batch("b"), gone, *batch("b")])) == ["a"]
+    assert names(await slot.exchange([gone])) == ["b", "FileNotFoundError", "b"]
+    assert names(await slot.exchange(batch("c"))) == ["FileNotFoundError"]
+    assert names(await slot.run([gone, *batch("d")])) == ["FileNotFoundError", "d"]
 
 
-async def test_a_batch_that_cannot_be_read_costs_no_other(slot: ExchangingSlot) -> None:
+async def test_a_batch_that_cannot_be_had_costs_no_other(slot: ExchangingSlot) -> None:
     """Whatever the reason is, as in a server without memory: it is run when it is answered."""
 
     class Unreadable(WindowInMemory):
-        def read(self) -> Window:
+        def for_worker(self) -> Window:
             raise errors.pop()
 
     errors = [MemoryError("run"), RuntimeError("can't start new thread")]

@@ -1,5 +1,6 @@
 """The request for one window: its batch key, its expected cost, and its audio."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,23 +24,25 @@ def test_tokens_are_expected_for_speech_and_not_for_silence() -> None:
 
 
 def test_a_window_has_its_own_samples_and_speech_from_its_start(request_in_the_middle: WindowRequest) -> None:
-    assert request_in_the_middle.read() == Window(
+    assert request_in_the_middle.for_worker().read() == Window(
         pcm=bytes(number for number in range(100, 200) for _ in range(2)),
         speech=((10, 30), (50, 100)),
         decoding=DecodingOptions("demo"),
     )
 
 
-def test_the_language_may_be_decided_when_the_audio_is_read(request_in_the_middle: WindowRequest) -> None:
+def test_the_language_may_be_decided_when_a_worker_gets_the_window(
+    request_in_the_middle: WindowRequest,
+) -> None:
     elected: list[str | None] = [None]
     request = replace(request_in_the_middle, late_language=lambda: elected[0])
-    assert request.read().decoding.language is None
+    assert request.for_worker().decoding.language is None
     elected[0] = "de"
-    assert request.read().decoding == DecodingOptions("demo", language="de")
+    assert request.for_worker().decoding == DecodingOptions("demo", language="de")
     known = replace(
         request, decoding=DecodingOptions("demo", language="en")
     )  # in the first window of the clip
-    assert known.read().decoding.language == "en"
+    assert known.for_worker().decoding.language == "en"
 
 
 def test_a_speculative_request_and_a_retry_share_no_batch_with_others(
@@ -54,11 +57,21 @@ def test_a_speculative_request_and_a_retry_share_no_batch_with_others(
 
 
 def test_reading_fails_if_the_recording_is_gone(request_in_the_middle: WindowRequest) -> None:
+    window = request_in_the_middle.for_worker()
     request_in_the_middle.pcm_path.unlink()
     with pytest.raises(FileNotFoundError):
-        request_in_the_middle.read()
+        window.read()
 
 
-def test_a_window_in_memory_is_read_as_it_is() -> None:
+def test_reading_fails_if_the_recording_is_too_short(request_in_the_middle: WindowRequest) -> None:
+    window = request_in_the_middle.for_worker()
+    os.truncate(request_in_the_middle.pcm_path, 2 * 200)
+    assert window.read().samples == 100
+    os.truncate(request_in_the_middle.pcm_path, 2 * 200 - 1)
+    with pytest.raises(OSError, match="ends before sample 200"):
+        window.read()
+
+
+def test_a_worker_gets_a_window_in_memory_as_it_is() -> None:
     window = Window(bytes(20), ((0, 10),), DecodingOptions("demo"))
-    assert WindowInMemory(window).read() is window
+    assert WindowInMemory(window).for_worker() is window

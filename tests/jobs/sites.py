@@ -17,6 +17,7 @@ from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner
 from app.jobs.service import JobService
 from app.jobs.storage.store import Store
+from app.media.pcm_files import remove_channels
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
@@ -119,6 +120,11 @@ class FakeService:
     ) -> FakePipeline:
         pcm_path = self.media.folder.pcm / job
         return FakePipeline(self, upload, options, observer, decoded, pcm_path, results, known)
+
+    async def remove_decoded(self, job: str) -> None:
+        remove_channels(self.media.folder.pcm / job)
+
+    async def keep_decoded(self, job: str) -> None: ...
 
 
 @asynccontextmanager

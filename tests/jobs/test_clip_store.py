@@ -22,6 +22,8 @@ from app.jobs.serialization import pack_result, pack_transcript, unpack_result, 
 from app.jobs.storage.store import Store
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest
+from tests.event_loop import until
+from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
 from workers.messages import DecodingOptions, Segment, Word
 
@@ -66,6 +68,8 @@ def test_numbers_that_json_lacks_are_never_stored(value: float) -> None:
     segment = replace(RESULT.segments[0], avg_logprob=value)
     with pytest.raises(ValueError, match="JSON"):
         pack_result(replace(RESULT, segments=(segment,)))
+    with pytest.raises(ValueError, match="JSON"):
+        pack_result(replace(RESULT, language_probs=(("en", value),)))
     with pytest.raises(ValueError, match="not finite"):
         pack_transcript(replace(TRANSCRIPT, segments=(segment,)))
 
@@ -112,6 +116,7 @@ async def test_stored_results_are_used_after_a_kill(
 ) -> None:
     recording = await clip_store.load(job)
     assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    await clip_store.flush()
     restarted = ClipStore(database)  # the first one was not stopped
     restarted.start()
     recording = await restarted.load(job)
@@ -129,6 +134,7 @@ async def test_stored_results_are_unpacked_one_by_one(
     recording = await clip_store.load(job)
     for clip in (CLIP, CLIP_WITHOUT_LANGUAGE):
         await recording.get_or_transcribe(request(*clip), transcribe)
+    await clip_store.flush()
     unpacked: list[bytes] = []
 
     def unpack(content: bytes) -> ClipResult:
@@ -147,6 +153,7 @@ async def test_results_of_another_digest_are_removed(
 ) -> None:
     async def transcribe_clip(job: Job) -> None:
         await (await clip_store.load(job)).get_or_transcribe(request(*CLIP), transcribe)
+        await clip_store.flush()
 
     job = await store.set_result_digest(job, "digest")
     await transcribe_clip(job)
@@ -174,27 +181,83 @@ async def test_crash_counts_are_stored(database: Database, job: Job) -> None:
     assert recording.crash_count(CLIP_WITHOUT_LANGUAGE) == 0
 
 
-async def test_storing_is_retried_while_the_database_fails(
-    database: Database,
-    job: Job,
-    clip_store: ClipStore,
-    transcribe: Transcriber,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def failures(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """Errors of the next transactions."""
+    monkeypatch.setattr(module, "_TICK_S", 0.01)
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
-    recording = await clip_store.load(job)
-    write, failures = database.write, [True] * 3
+    write, failures = database.write, list[Exception]()
 
     def unreliable() -> AbstractAsyncContextManager[AsyncConnection]:
         if failures:
-            failures.pop()
-            raise DatabaseUnavailable("gone")
+            raise failures.pop(0)
         return write()
 
     monkeypatch.setattr(database, "write", unreliable)
-    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    return failures
+
+
+async def test_storing_is_retried_while_the_database_fails(
+    job: Job, clip_store: ClipStore, failures: list[Exception]
+) -> None:
+    failures += [DatabaseUnavailable("gone")] * 3
+    await clip_store.put(job.number, CLIP, 0, RESULT)
     assert not failures
     assert (await clip_store.load(job)).crash_count(CLIP) == 0
+
+
+async def test_no_caller_waits_unless_results_are_late(
+    job: Job,
+    clip_store: ClipStore,
+    transcribe: Transcriber,
+    failures: list[Exception],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failures += [DatabaseUnavailable("gone")] * 1000
+    recording = await clip_store.load(job)
+    await recording.get_or_transcribe(request(*CLIP), transcribe)
+    monkeypatch.setattr(module, "_LATE_S", 0.0)
+    late = asyncio.create_task(recording.get_or_transcribe(request(*CLIP_WITHOUT_LANGUAGE), transcribe))
+    await until(lambda: len(failures) < 990)
+    assert not late.done(), "a kill would lose it, and all that follow"
+    failures.clear()
+    await late
+    assert (await clip_store.load(job))._results.keys() == {CLIP, CLIP_WITHOUT_LANGUAGE}
+
+
+async def test_rows_that_can_never_be_stored_do_not_prevent_the_storing_of_others(
+    store: Store, job: Job, clip_store: ClipStore
+) -> None:
+    other = await store.begin(await store.add(SUBMISSION))
+    clip_store.put(job.number, (0, 2**70, None, 0), 0, RESULT)
+    clip_store.put(other.number, CLIP, 0, RESULT)
+    await clip_store.flush()
+    assert (await clip_store.load(other))._results.keys() == {CLIP}
+    assert not (await clip_store.load(job))._results
+
+
+@ON_BOTH
+async def test_the_last_row_of_a_clip_counts(job: Job, clip_store: ClipStore) -> None:
+    for flushes in (False, True):
+        clip = (0, int(flushes), None, 0)
+        for count, result in ((1, None), (2, RESULT), (3, None)):
+            clip_store.put(job.number, clip, count, result)
+            if flushes:
+                await clip_store.flush()
+        await clip_store.flush()
+        recording = await clip_store.load(job)
+        assert recording.crash_count(clip) == 3
+        assert clip in recording._results, "a late crash takes no result away"
+
+
+@pytest.mark.parametrize("end", ["cancel", "delete"])
+async def test_nothing_is_stored_of_a_job_that_has_ended(
+    store: Store, job: Job, clip_store: ClipStore, end: str
+) -> None:
+    clip_store.put(job.number, CLIP, 0, RESULT)
+    await getattr(store, end)(job)
+    await clip_store.flush()
+    assert not (await clip_store.load(job))._results
 
 
 async def test_clips_of_a_deleted_job_do_not_prevent_the_storing_of_others(
@@ -208,6 +271,7 @@ async def test_clips_of_a_deleted_job_do_not_prevent_the_storing_of_others(
         *(recording.get_or_transcribe(clip, transcribe) for clip in requests for recording in recordings)
     )
     calls = transcribe.calls
+    await clip_store.flush()
     stored = await clip_store.load(job)
     for clip in requests:
         await stored.get_or_transcribe(clip, transcribe)

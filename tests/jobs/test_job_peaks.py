@@ -11,9 +11,11 @@ from structlog.testing import capture_logs
 from app.database.connection import Database
 from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
 from app.jobs.job import Failure, Job
-from app.jobs.peaks import _AT_ONCE, JobPeaks
+from app.jobs.peaks import JobPeaks
+from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import JobObserver
 from app.jobs.running.progress import Lengths, ProgressBuffer
+from app.jobs.shared_tasks import _AT_ONCE
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.media.uploads import Upload
@@ -60,7 +62,7 @@ def media(tmp_path: Path) -> FakeMedia:
 async def peaks(media: FakeMedia, store: Store) -> AsyncIterator[JobPeaks]:
     peaks = JobPeaks(media, store)  # type: ignore[arg-type]
     yield peaks
-    await peaks.stop()
+    await peaks.tasks.stop()
 
 
 async def done(store: Store, *, keep_file: bool = True, **changes: object) -> Job:
@@ -70,12 +72,14 @@ async def done(store: Store, *, keep_file: bool = True, **changes: object) -> Jo
     )
 
 
-async def test_a_decoded_recording_is_stored_with_its_peaks(store: Store, peaks: JobPeaks) -> None:
+async def test_a_decoded_recording_is_stored_with_its_peaks(
+    store: Store, clip_store: ClipStore, peaks: JobPeaks
+) -> None:
     job = await store.begin(await store.add(submission()))
     with pytest.raises(JobNotDone) as early:
         await peaks.stored(job)
     assert early.value.code == "audio_not_decoded"
-    buffer = ProgressBuffer(store)
+    buffer = ProgressBuffer(store, clip_store)
     observer = JobObserver(job.id, buffer, Lengths(lambda: None), frozenset(), PEAKS)
     observer.decoded(Decoded(16_000, True, (TRACK,)))
     await buffer.store()
@@ -183,7 +187,7 @@ async def test_a_making_that_nobody_waits_for_goes_on(
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     media.may_end.set()
-    await until(lambda: not peaks._tasks)
+    await until(lambda: not peaks.tasks._tasks)
     assert await peaks.stored(job) == PACKED
 
 
@@ -205,7 +209,7 @@ async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
 ) -> None:
     job, asked = await begun(store, peaks, media)
     await store.delete(job)
-    await peaks.cancel(job)
+    await peaks.tasks.cancel(job)
     with pytest.raises(AudioNotKept):
         await asked
     assert media.in_progress == 0
@@ -214,7 +218,7 @@ async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
 
 async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, media: FakeMedia) -> None:
     _, asked = await begun(store, peaks, media)
-    await peaks.stop()
+    await peaks.tasks.stop()
     with pytest.raises(NotReady):
         await asked
     assert media.in_progress == 0

@@ -35,6 +35,13 @@ class FakeStore:
         self.fails = False
         self.stored: list[Any] = []
         self.called = asyncio.Event()
+        self.followed: set[str] = set()
+
+    def is_followed(self, job_id: str) -> bool:
+        return job_id in self.followed
+
+    async def flush(self) -> None:
+        """As the store of clips does."""
 
     async def store_peaks(self, job_id: str, content: bytes, *, pcm: str, audio_tracks: Any) -> None:
         await self._store((job_id, Peaks.unpack(content).samples, pcm, audio_tracks))
@@ -64,7 +71,7 @@ def store() -> FakeStore:
 @pytest.fixture
 def buffer(store: FakeStore) -> ProgressBuffer:
     """A buffer with three running jobs."""
-    buffer = ProgressBuffer(store)  # type: ignore[arg-type]
+    buffer = ProgressBuffer(store, store)  # type: ignore[arg-type]
     for job_id in ("a", "b", "done"):
         buffer.begin(job_id)
     return buffer
@@ -156,19 +163,45 @@ async def test_clips_that_are_published_after_the_last_progress_are_stored_too(
     await asyncio.gather(storing, return_exceptions=True)
 
 
-def test_the_interval_grows_with_the_time_since_the_job_began(
-    store: FakeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic time, in s."""
     now = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    buffer = ProgressBuffer(store)  # type: ignore[arg-type]
+    return now
+
+
+def test_the_interval_grows_with_the_time_since_the_job_began(store: FakeStore, now: list[float]) -> None:
+    buffer = ProgressBuffer(store, store)  # type: ignore[arg-type]
     buffer.begin("a")
+    store.followed.add("a")
     stored = []
     for step in range(36_000):  # seconds: ten hours
         now[0] = 1001.0 + step
-        if buffer._is_due("a"):
+        buffer.progressed("a", at(step))
+        if buffer._due():
             buffer._stored_at["a"] = now[0]
             stored.append(step)
     assert stored[:100] == list(range(100))
     assert 2000 < len(stored) < 5000
     assert 30 < stored[-1] - stored[-2] < 40
+
+
+async def test_jobs_that_nobody_follows_are_stored_together_every_two_seconds(
+    buffer: ProgressBuffer, store: FakeStore, now: list[float]
+) -> None:
+    store.followed.add("a")
+    stored: dict[str, list[float]] = {"a": [], "b": [], "done": []}
+    for tick in range(20):
+        now[0] = 1000 + 0.5 * tick
+        for job_id in stored if tick else ("a", "b"):
+            buffer.published(job_id, CLIPS[0])
+        due = buffer._due()
+        await buffer._store_jobs(due)
+        for job_id in due:
+            stored[job_id].append(0.5 * tick)
+    assert stored == {
+        "a": [0.5 * tick for tick in range(20)],
+        "b": [0.0, 2.0, 4.0, 6.0, 8.0],
+        "done": [0.5, 2.0, 4.0, 6.0, 8.0],
+    }, "the first value does not wait"

@@ -41,7 +41,8 @@ class Publisher:
         """Store the result of a clip."""
         result = replace(RESULT, segments=(replace(RESULT.segments[0], text=text),))
         key = (*span, language, channel)
-        await self.clips.put(self.job.number, key, 0, result)
+        self.clips.put(self.job.number, key, 0, result)
+        await self.clips.flush()
         return key
 
     async def publish(self, *clips: tuple[Span, ClipKey | None]) -> None:
@@ -111,7 +112,7 @@ async def test_only_published_results_are_in_the_transcript(publisher: Publisher
 
 async def test_a_failed_clip_counts_as_published_and_has_no_text(publisher: Publisher) -> None:
     """It may have no row, a row without a result, or the result of an outvoted language."""
-    await publisher.clips.put(publisher.job.number, (*SPANS[1], None, 0), 3, None)
+    publisher.clips.put(publisher.job.number, (*SPANS[1], None, 0), 3, None)
     await publisher.transcribe(SPANS[2], text=" outvoted")
     await publisher.transcribe_and_publish(SPANS[3])
     await publisher.publish(*[(span, None) for span in SPANS[:3]], (SPANS[4], None))

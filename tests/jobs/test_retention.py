@@ -17,7 +17,7 @@ from app.errors import UnknownJob
 from app.jobs.corrections import PackedCorrection, Segments, relabel
 from app.jobs.document import public
 from app.jobs.job import Job
-from app.jobs.serialization import PackedTranscript, pack_with_words
+from app.jobs.serialization import PackedTranscript, pack_with_summary
 from app.jobs.service import JobService
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
@@ -33,7 +33,7 @@ from tests.jobs.sites import started_jobs
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 WEEK_S = 7 * 86400.0
-CONTENT, WORDS = pack_with_words(TRANSCRIPT, "talk.flac")
+CONTENT, WORDS = pack_with_summary(TRANSCRIPT, "talk.flac")
 RECORDING = "a" * 32
 
 

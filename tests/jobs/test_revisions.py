@@ -14,10 +14,11 @@ from app.errors import OutcomeUnknown, PreconditionFailed, UnknownJob
 from app.jobs.corrections import PackedCorrection
 from app.jobs.job import Job
 from app.jobs.serialization import (
+    EXCERPT_CHARS,
     PackedTranscript,
     identified,
     pack_transcript,
-    pack_with_words,
+    pack_with_summary,
     unpack_transcript,
 )
 from app.jobs.storage.store import Store
@@ -39,7 +40,7 @@ def corrected(text: str) -> Transcript:
 
 
 def correction(revision: int, text: str = " Hallo.") -> PackedCorrection:
-    content, words = pack_with_words(corrected(text), "talk.flac")
+    content, words = pack_with_summary(corrected(text), "talk.flac")
     return PackedCorrection(PackedTranscript(revision, content), words, 1)
 
 
@@ -65,6 +66,19 @@ async def test_of_two_corrections_at_once_one_is_stored(store: Store) -> None:
         assert len(stored) == 1
         assert isinstance(outcomes[1 - stored[0]], PreconditionFailed)
         assert await read(store, job) == (base + 1, corrected(texts[stored[0]]))
+
+
+async def test_a_list_has_the_beginning_and_the_speakers_of_the_newest_text(store: Store) -> None:
+    new = await store.add(submission())
+    assert (new.excerpt, new.speakers) == (None, None)
+    job = await finished(store)
+    assert (job.excerpt, job.speakers) == (TRANSCRIPT.text, ())
+    await store.correct(job, correction(1, f" Hallo.{' Und' * EXCERPT_CHARS}"))
+    [listed, _], _ = await store.page(None, 9, None)
+    assert listed.excerpt is not None
+    assert listed.excerpt.startswith("Hallo. Und Und")
+    assert len(listed.excerpt) == EXCERPT_CHARS
+    assert listed.speakers == ("Anna",)
 
 
 async def test_a_deleted_job_loses_its_corrections(store: Store, database: Database) -> None:

@@ -12,6 +12,7 @@ from app.database import engine as sql_engine
 from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady, OutgrowsDisk
 from app.jobs.job import Job, Status
 from app.jobs.running import runner as module
+from app.jobs.serialization import Summary
 from app.jobs.storage import store as store_module
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
@@ -123,17 +124,17 @@ async def test_a_job_that_is_not_at_fault_is_retried_without_limit(
 async def test_a_job_whose_end_cannot_be_stored_does_not_stay_running(
     site: Site, monkeypatch: pytest.MonkeyPatch, passes: bool
 ) -> None:
-    pack = store_module.pack_with_words
+    pack = store_module.pack_with_summary
     attempts = 0
 
-    def fail_to_pack(transcript: Transcript, filename: str) -> tuple[bytes, str]:
+    def fail_to_pack(transcript: Transcript, filename: str) -> tuple[bytes, Summary]:
         nonlocal attempts
         attempts += 1
         if passes and attempts > 1:
             return pack(transcript, filename)
         raise MemoryError
 
-    monkeypatch.setattr(store_module, "pack_with_words", fail_to_pack)
+    monkeypatch.setattr(store_module, "pack_with_summary", fail_to_pack)
     job = await site.add()
     site.runner.start()
     job = await site.wait_for(job, "succeeded" if passes else "failed")

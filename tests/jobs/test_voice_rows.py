@@ -53,6 +53,7 @@ async def embed(clip_store: ClipStore, job: Job) -> list[Span]:
     recording = await clip_store.load(job)
     found = await asyncio.gather(*(recording.get_or_embed(clip, embedder) for clip in (SECOND, FIRST)))
     assert found == [CONTENT[SECOND], CONTENT[FIRST]]
+    await clip_store.flush()
     return embedder.embedded
 
 

@@ -99,3 +99,19 @@ def test_a_point_for_each_bin_is_that_bin() -> None:
     peaks = Peaks.unpack(collected(pcm).pack())
     assert levels(peaks.resample(50)) == levels(peaks)
     assert levels(peaks.resample(200)) == [level for level in levels(peaks) for _ in range(4)]
+
+
+@given(recordings, st.integers(1, 500))
+def test_a_share_is_as_loud_as_its_bins(pcm: Pcm, points: int) -> None:
+    peaks = Peaks.unpack(collected(pcm).pack())
+    shares = peaks.resample(points)
+    loudness = peaks.loudness(points)
+    highest = np.maximum(-shares.lowest.astype(int), shares.highest)
+    assert ((loudness >= 0) & (loudness <= highest)).all()
+
+
+def test_pauses_make_a_share_less_loud() -> None:
+    talk = np.full(10 * PEAK_SAMPLES, 1000, np.int16)
+    paused = np.where(np.arange(len(talk)) < 4 * PEAK_SAMPLES, talk, 0).astype(np.int16)
+    peaks = Peaks.unpack(collected(np.concatenate([talk, paused, paused, paused])).pack())
+    assert peaks.loudness(4).tolist() == [127, *[round(127 * 0.4**0.5)] * 3]

@@ -29,9 +29,9 @@ class StubSlot:
 
 
 class FakeSlot(StubSlot):
-    """Returns each payload in upper case; "crash" crashes its process, "raise" is an error of the task.
+    """Returns each payload in upper case, and an error for "gone".
 
-    A `Slot[str, str]`.
+    "crash" crashes its process, "raise" is an error of the batch. A `Slot[str, str]`.
     """
 
     def __init__(self, index: int, *, failing_starts: int = 0, batch_limit: int = 1) -> None:
@@ -58,7 +58,7 @@ class FakeSlot(StubSlot):
     async def probe(self) -> None:
         self.probes += 1
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         self.batches.append(list(payloads))
         await self.unblocked.wait()
         await asyncio.sleep(0)
@@ -66,7 +66,7 @@ class FakeSlot(StubSlot):
             raise ProcessCrashed("killed")
         if "raise" in payloads:
             raise ValueError("cannot be done")
-        return [payload.upper() for payload in payloads]
+        return [FileNotFoundError(payload) if payload == "gone" else payload.upper() for payload in payloads]
 
     async def close(self) -> None:
         self.closes += 1
@@ -99,7 +99,7 @@ class SickSlot(FakeSlot):
         if self.is_sick and not self.passes_probes:
             raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         if self.is_sick or "poison" in payloads:
             self.batches.append(list(payloads))
             await asyncio.sleep(0)
@@ -120,12 +120,14 @@ class OverlappingFakeSlot(FakeSlot):
         self.in_flight: list[tuple[list[str], list[str]]] = []
         self._taken: list[str] | None = None
 
-    async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> list[str] | None:
+    async def exchange(
+        self, payloads: Sequence[str] | None, expected_s: float | None
+    ) -> list[str | Exception] | None:
         before, self._taken = self._taken, None if payloads is None else list(payloads)
         self.in_flight.append((before or [], self._taken or []))
         return None if before is None else await self.run(before, expected_s)
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         if "no memory" in payloads and len(payloads) > 1:
             self.limit = len(payloads) // 2
             raise RequeueBatch("out of memory")

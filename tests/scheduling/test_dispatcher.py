@@ -7,8 +7,9 @@ import pytest
 
 from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
 from app.scheduling.failure_policy import MAX_CRASHES
+from app.scheduling.tasks import Outcome
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, submit_all
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -53,6 +54,63 @@ async def test_an_error_of_one_task_does_not_fail_the_others(serve: NewDispatche
     assert isinstance(answers[1], ValueError)
     assert [answers[0], answers[2]] == ["A", "B"]
     assert slot.status.restarts == 0
+
+
+@pytest.mark.parametrize("kind", [FakeSlot, OverlappingFakeSlot])
+async def test_the_others_of_a_batch_are_answered_although_one_has_an_error(
+    new_dispatcher: NewDispatcher, kind: type[FakeSlot]
+) -> None:
+    """That one is retried alone. The slot is not at fault."""
+    slot = kind(0, batch_limit=3)
+    outcomes: list[Outcome] = []
+    dispatcher = new_dispatcher(
+        slot, retries_errors=True, on_batch=lambda slot, batch, outcome: outcomes.append(outcome)
+    )
+    dispatcher.start()
+    await slot.started.wait()
+    answers = await submit_all(dispatcher, "a", "gone", "b")
+    assert (answers[0], answers[2], type(answers[1])) == ("A", "B", FileNotFoundError)
+    assert slot.batches == [["a", "gone", "b"], ["gone"]]
+    assert outcomes == [Outcome.OK, Outcome.FAILED]
+    assert slot.status.restarts == 0
+
+
+async def test_a_job_can_wait_until_its_batches_in_flight_have_ended(
+    serve: NewDispatcher, slot: FakeSlot
+) -> None:
+    slot.unblocked.clear()
+    dispatcher = serve(slot)
+    await let_tasks_run()
+    await dispatcher.until_ended("job")
+    tasks = [asyncio.create_task(dispatcher.submit(job, "a")) for job in ("job", "other")]
+    await let_tasks_run()
+    assert (dispatcher.has_in_flight("job"), dispatcher.has_in_flight("other")) == (True, False)
+    dispatcher.cancel("job")
+    ended = asyncio.create_task(dispatcher.until_ended("job"))
+    await let_tasks_run()
+    assert not ended.done()
+    slot.unblocked.set()
+    await ended
+    await asyncio.gather(*tasks)
+
+
+async def test_nobody_waits_for_the_batches_of_a_process_that_is_gone(new_dispatcher: NewDispatcher) -> None:
+    slots = [FakeSlot(index) for index in range(2)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    await asyncio.gather(*(slot.started.wait() for slot in slots))
+    for slot in slots:
+        slot.unblocked.clear()
+    tasks = [asyncio.create_task(dispatcher.submit("job", "a")) for _ in slots]
+    await let_tasks_run()
+    dispatcher.cancel("job")
+    ended = asyncio.create_task(dispatcher.until_ended("job"))
+    await dispatcher.remove_slot(0)
+    assert not ended.done()
+    await dispatcher.stop()
+    await ended
+    for task in tasks:
+        task.cancel()
 
 
 async def test_a_slot_whose_process_ends_while_idle_is_restarted(

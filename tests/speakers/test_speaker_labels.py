@@ -65,7 +65,8 @@ def test_a_segment_does_not_span_a_long_pause_of_its_speaker() -> None:
     first, rest = labelled(made)
     assert (len(first.words), len(rest.words)) == (9, 18)
     assert (first.id, rest.id, first.speaker, rest.speaker) == ("0-0", "0-0.1", "S1", "S1")
-    assert first.end == first.words[-1].end and rest.start == rest.words[0].start > first.end + SAMPLE_RATE
+    assert first.end == first.words[-1].end
+    assert rest.start == rest.words[0].start > first.end + SAMPLE_RATE
 
 
 @settings(max_examples=30)

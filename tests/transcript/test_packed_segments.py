@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from app.transcript.edited import EditedSegment
 from app.transcript.timeline import PackedSegments
 from workers.messages import Segment, Word
 
@@ -34,6 +35,12 @@ def test_unpacked_segments_equal_the_packed_ones(packed: PackedSegments) -> None
 def test_indexes_and_slices(packed: PackedSegments, index: int | slice) -> None:
     wanted = SEGMENTS[index]
     assert packed[index] == (tuple(wanted) if isinstance(wanted, list) else wanted)
+
+
+def test_segments_with_more_fields_are_packed_with_them() -> None:
+    values = (getattr(SEGMENTS[3], name) for name in Segment.__match_args__)
+    edited = EditedSegment(*values, id="0-3", speaker="Ann", turns=((1, None),))
+    assert list(PackedSegments([edited])) == [edited]
 
 
 def test_no_segment_beyond_the_last(packed: PackedSegments) -> None:

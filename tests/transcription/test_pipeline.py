@@ -19,7 +19,7 @@ from app.options import Options
 from app.scheduling.tasks import TaskResult
 from app.transcript.timeline import Transcript
 from app.transcription.clip_decoding import ClipKey
-from app.transcription.pipeline import Observer, Pipeline
+from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.result_cache import CachedClipResults, ClipResults
 from app.transcription.speakers import SpeakerFinder
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Selection, Span, WindowResult
@@ -51,7 +51,7 @@ class FakeMedia:
         selection: Selection,
     ) -> AsyncGenerator[Decoded]:
         for samples in range(60 * SAMPLE_RATE, self.samples, 60 * SAMPLE_RATE):
-            yield Decoded(samples, False, ())
+            yield Decoded(samples, False, (), declared=self.samples)
         yield Decoded(self.samples, True, ())
 
     async def speech_probabilities(self, job: str, pcm_path: Path, start: int, frames: int) -> Any:
@@ -88,7 +88,7 @@ class FakeFleet:
         continues: bool,
     ) -> TaskResult[WindowResult]:
         number = len(self.requested)
-        language = request.read().decoding.language
+        language = request.for_worker().decoding.language
         self.requested.append((number, language))
         self.keys.append(key)
         self.first += [number] if continues else []
@@ -166,6 +166,20 @@ async def test_segments_are_published_in_order_whichever_clip_is_done_first(tmp_
     assert transcript.text == "".join(published.texts).strip()
     assert transcript.samples == 80 * SAMPLE_RATE
     assert len(transcript.speech) == 8
+
+
+async def test_the_length_is_expected_as_the_file_gives_it_until_all_is_decoded(tmp_path: Path) -> None:
+    expected = []
+
+    class Lengths(Observer):
+        def progressed(self, progress: Progress) -> None:
+            expected.append((progress.decoded_s, progress.total_s, progress.expected_s))
+
+    await transcribe(tmp_path, FakeFleet(clip_result), observer=Lengths(), language="en")
+    assert expected[0] == (60, None, 80)
+    assert expected[-1] == (80, 80, 80)
+    assert Progress(decoded_s=90, declared_s=80).expected_s == 90  # the file was wrong
+    assert Progress(decoded_s=90).expected_s is None
 
 
 @pytest.mark.parametrize(("max_silence", "clips"), [(DEMO_MAX_SILENCE_SAMPLES, 8), (MAX_SILENCE_SAMPLES, 3)])

@@ -125,7 +125,7 @@ class ReadingSlot(StubSlot):
         self.taken.set()
         await self.may_read.wait()
         for request in payloads:
-            request.read()
+            request.for_worker().read()
             self.read.append(request.pcm_path)
         return [RESULT for _ in payloads]
 

@@ -1,6 +1,8 @@
 """The service before it is started."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +11,12 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.settings import load_settings
+from app.transcription.ledger import bare_id
 from app.transcription.pipeline import Observer, WindowDispatcher
 from app.transcription.result_cache import CachedClipResults
 from app.transcription.service import TranscriptionService
+from tests.event_loop import let_tasks_run, until
+from tests.scheduling.fake_slots import FakeSlot
 from workers.messages import SAMPLE_RATE, LoadOptions
 
 
@@ -54,6 +59,47 @@ def test_only_the_demo_model_gets_no_long_pauses(tmp_path: Path, model: str, sec
     fleet: WindowDispatcher = Dispatcher("worker", [])
     pipeline = made.pipeline("job", upload, Options(), model, fleet, CachedClipResults(), Observer())
     assert pipeline.max_silence == seconds * SAMPLE_RATE
+
+
+@pytest.mark.anyio
+@pytest.mark.timeout(20)
+async def test_decoded_audio_is_removed_once_no_worker_reads_it(tmp_path: Path) -> None:
+    made = service(tmp_path)
+    made.media.folder.lock()
+    slot = FakeSlot(0)
+    fleet: Dispatcher[Any, Any] = Dispatcher("worker", [slot])
+    made.fleet._dispatcher = fleet
+    fleet.start()
+
+    async def remove(job: str) -> Path:
+        """Let a request be cancelled while a worker has a window of it."""
+        path = made.media.folder.pcm / bare_id(job)
+        path.touch()
+        slot.unblocked.clear()
+        window = asyncio.create_task(fleet.submit(job, "a"))
+        await until(lambda: fleet.has_in_flight(job))
+        window.cancel()
+        fleet.cancel(job)
+        await made.remove_decoded(job)
+        await let_tasks_run()
+        assert path.exists()
+        return path
+
+    try:
+        removed = await remove("request-1")
+        slot.unblocked.set()
+        await until(lambda: not removed.exists())
+        kept = await remove("job")
+        await made.keep_decoded("job")  # it runs again
+        slot.unblocked.set()
+        await fleet.until_ended("job")
+        await let_tasks_run()
+        assert kept.exists()
+        await made.remove_decoded("job")
+        assert not kept.exists()
+    finally:
+        await fleet.stop()
+        made.media.folder.release()
 
 
 def test_a_service_that_is_not_started_says_why_it_is_not_ready(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { merge, resolved, withOpenParts } from "../../app/web/job/conflict.js";
 import * as edits from "../../app/web/job/edits.js";
-import { applyChanges, changesBetween, isSame } from "../../app/web/job/edits_changes.js";
+import { applyChanges, changesBetween, isSame } from "../../app/web/job/edits_rules.js";
 import { faults, randomDocument, randomEdit, randomFrom } from "./random_documents.js";
 
 /** @typedef {import("../../app/web/job/types.js").Segment} Segment */
@@ -49,7 +49,7 @@ test("two texts of one segment need a choice", () => {
 });
 
 test("a removed segment that the other side changed needs a choice, both ways", () => {
-  const [changed, removed] = [edits.setText(BASE, "s1", "changed"), edits.remove(BASE, "s1")];
+  const [changed, removed] = [edits.setText(BASE, "s1", "changed"), edits.remove(BASE, new Set(["s1"]))];
   const mine = merge(BASE, changed, removed);
   assert.deepEqual(
     [resolved(mine, new Map()).length, resolved(mine, new Map([["s1", "theirs"]])).length],

@@ -1,6 +1,7 @@
+import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { batchesOf } from "../../app/web/list/archive_batches.js";
+import { batchesOf } from "../../app/web/list/archives.js";
 
 const ids = Array.from({ length: 2500 }, (_, index) => index.toString(16).padStart(32, "0"));
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placed } from "../../app/web/core/placement.js";
-import { fileNameOf, groupsOf } from "../../app/web/job/exports_formats.js";
+import { fileNameOf, groupsOf } from "../../app/web/job/types.js";
 
 const VIEW = { width: 1000, height: 600 };
 const MENU = { width: 200, height: 300 };

@@ -1,7 +1,8 @@
 /** Random documents and corrections for the tests, the same in each run. */
 
 import * as edits from "../../app/web/job/edits.js";
-import { placedWords } from "../../app/web/job/edits_words.js";
+import { toMs } from "../../app/web/job/edits_rules.js";
+import { placedWords } from "../../app/web/job/words.js";
 
 /** @typedef {import("../../app/web/job/types.js").Segment} Segment */
 /** @typedef {readonly Segment[]} Segments */
@@ -52,14 +53,14 @@ export function randomDocument(random, count = 30) {
     const text = randomText(random, 1 + Math.floor(random() * 8));
     const words = text.split(" ").map((word, place, all) => ({
       word,
-      start: edits.toMs(start + (4 * place) / all.length),
-      end: edits.toMs(start + (4 * (place + 0.8)) / all.length),
+      start: toMs(start + (4 * place) / all.length),
+      end: toMs(start + (4 * (place + 0.8)) / all.length),
       probability: random(),
     }));
     segments.push({
       id: `${index}-0`,
-      start: edits.toMs(start),
-      end: edits.toMs(start + 4),
+      start: toMs(start),
+      end: toMs(start + 4),
       text,
       speaker,
       words,
@@ -73,14 +74,14 @@ export function randomDocument(random, count = 30) {
  * Any correction, with senseless values now and then.
  * @param {Random} random
  * @param {Segments} segments
- * @returns {{name: import("../../app/web/job/session_types.js").EditName, segments: Segments, id: string}}
+ * @returns {{name: import("../../app/web/job/types.js").EditName, segments: Segments, id: string}}
  */
 export function randomEdit(random, segments) {
   const segment = oneOf(random, segments);
   const id = segment?.id ?? "gone";
   const time = () => random() * (LENGTH_S + 50) - 25;
   const near = () => (segment?.start ?? 0) + random() * 8 - 4;
-  /** @type {[import("../../app/web/job/session_types.js").EditName, () => Segments][]} */
+  /** @type {[import("../../app/web/job/types.js").EditName, () => Segments][]} */
   const all = [
     ["text", () => edits.setText(segments, id, `${segment?.text} ${randomText(random, 1)}\n\u0007`)],
     [
@@ -100,7 +101,7 @@ export function randomEdit(random, segments) {
           segments,
         ),
     ],
-    ["remove", () => edits.remove(segments, id)],
+    ["remove", () => edits.remove(segments, new Set([id]))],
     ["replace", () => edits.replaceAll(segments, matchesOf(segments, "a"), oneOf(random, ["", "b", "ä ö"]))],
   ];
   const [name, act] = oneOf(random, all);

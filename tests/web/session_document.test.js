@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as edits from "../../app/web/job/edits.js";
+import { createIds } from "../../app/web/job/saving_version.js";
 import { createDocument } from "../../app/web/job/session_document.js";
-import { createIds } from "../../app/web/job/session_ids.js";
 
 /** @typedef {import("../../app/web/job/types.js").Segment} Segment */
 
@@ -43,7 +43,7 @@ test("text that comes while someone corrects goes below the corrections", () => 
 
 test("a removed segment stays removed, and an inserted one stays", () => {
   const document = documentOf([FIRST, THIRD]);
-  document.edit("remove", (segments) => edits.remove(segments, "10-0"), null);
+  document.edit("remove", (segments) => edits.remove(segments, new Set(["10-0"])), null);
   document.edit("insert", (segments) => edits.insert(segments, 1, 6, 7), null);
   const { id } = document.segments.value[1];
   document.edit("text", (segments) => edits.setText(segments, id, "new"), id);

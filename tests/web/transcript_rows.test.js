@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { caretAfterChange } from "../../app/web/job/segment_text.js";
 import { directionOf, estimatedHeight, rowsOf } from "../../app/web/job/transcript_rows.js";
+import { caretAfterChange } from "../../app/web/job/words.js";
 
 /** @param {string} id @param {number} start @param {string} [text] @param {string | null} [speaker] */
 const segment = (id, start, text = "Text", speaker = null) => ({

@@ -1,6 +1,7 @@
+import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inTurns } from "../../app/web/list/turns.js";
+import { inTurns } from "../../app/web/list/job_store.js";
 
 function setUp() {
   const turns = inTurns();

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as edits from "../../app/web/job/edits.js";
-import { EMPTY_HISTORY, MOST_STEPS, recorded, redone, undone } from "../../app/web/job/undo.js";
+import { EMPTY_HISTORY, MOST_STEPS, recorded, redone, undone } from "../../app/web/job/session_document.js";
 import { randomDocument, randomEdit, randomFrom } from "./random_documents.js";
 
-/** @typedef {import("../../app/web/job/undo.js").History} History */
+/** @typedef {import("../../app/web/job/session_document.js").History} History */
 /** @typedef {import("../../app/web/job/types.js").Segment} Segment */
 
 /** @type {readonly Segment[]} */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, mayBeRecording, nameOfUrl, urlsIn } from "../../app/web/list/uploads_choice.js";
+import { choose, mayBeRecording, nameOfUrl, urlsIn } from "../../app/web/list/upload_files.js";
 
 /** @param {string} name @param {string} [type] */
 const file = (name, type = "") => ({ name, type });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filesOf } from "../../app/web/list/uploads_drop.js";
+import { filesOf } from "../../app/web/list/upload_files.js";
 
 /** @param {string} name @param {boolean} [isReadable] */
 const file = (name, isReadable = true) => ({

@@ -1,3 +1,4 @@
+import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -8,7 +9,7 @@ import {
   moreFields,
   whoOf,
   whoOptions,
-} from "../../app/web/list/options_model.js";
+} from "../../app/web/list/options.js";
 
 const DEFAULTS = {
   task: "transcribe",

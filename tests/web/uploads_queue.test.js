@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
-import { uploadQueue } from "../../app/web/list/uploads_queue.js";
-import { mayKeep, newRow, restoredRow } from "../../app/web/list/uploads_rows.js";
+import { uploadQueue } from "../../app/web/list/upload_queue.js";
+import { mayKeep, newRow, restoredRow } from "../../app/web/list/upload_rows.js";
 
-/** @import { SendHandlers, StoredUpload, UploadRow } from "../../app/web/list/uploads_types.js" */
+/** @import { SendHandlers, StoredUpload, UploadRow } from "../../app/web/list/upload_rows.js" */
 
 const SIZE = 5_000_000;
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workers import calls
-from workers.messages import LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
 from workers.whisper.compute_types import choose, smaller
 from workers.whisper.model import LoadedModel
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 _loads = 0
 _models: dict[str, LoadedModel] = {}  # by the model's name
 _decoder: ThreadPoolExecutor | None = None
+Answer = WindowResult | OSError  # to a window; the error if its audio cannot be read
+
 _ahead: "_Ahead | None" = None  # the batch whose results the next exchange returns
 
 
@@ -32,7 +34,7 @@ _ahead: "_Ahead | None" = None  # the batch whose results the next exchange retu
 class _Ahead:
     """A batch that a thread decodes, and the call that brought it."""
 
-    results: Future[list[WindowResult]]
+    results: Future[list[Answer]]
     call: calls.Call
 
 
@@ -75,16 +77,29 @@ def unload(model: str) -> None:
     release_freed_memory()
 
 
-def decode(windows: Sequence[Window]) -> list[WindowResult]:
-    """Decode a batch of windows, of any jobs and languages. The results are in the windows' order.
+def read(windows: Sequence[AnyWindow]) -> list[Window | OSError]:
+    """The windows with their audio, each with an error in its place if its audio cannot be read."""
+    return [_window_or_error(window) for window in windows]
+
+
+def _window_or_error(window: AnyWindow) -> Window | OSError:
+    try:
+        return window.read()
+    except OSError as error:
+        return error
+
+
+def decode(windows: Sequence[AnyWindow]) -> list[Answer]:
+    """Decode a batch of windows, of any jobs and languages. The answers are in the windows' order.
 
     All windows must have the same `batch_key`. Raises RuntimeError if their model is not loaded.
     """
     model = _model_of(windows)
-    return _decode(model, windows, model.features(windows))
+    batch = read(windows)
+    return _decode(model, batch, _features(model, batch))
 
 
-def exchange(windows: Sequence[Window] | None) -> list[WindowResult] | Exception | None:
+def exchange(windows: Sequence[AnyWindow] | None) -> list[Answer] | Exception | None:
     """Take over a batch, and return the results of the batch before; None if there is none.
 
     The features of the new batch are computed while a thread decodes the batch before, so the device does
@@ -103,31 +118,43 @@ def exchange(windows: Sequence[Window] | None) -> list[WindowResult] | Exception
     return results
 
 
-def _start_decoding(windows: Sequence[Window]) -> _Ahead:
-    """Compute the features of a batch, and decode it after the batch before. Does not raise."""
+def _start_decoding(windows: Sequence[AnyWindow]) -> _Ahead:
+    """Read a batch and compute its features, and decode it after the batch before. Does not raise."""
     global _decoder
     _decoder = _decoder or ThreadPoolExecutor(1, "decoder")
     context, call = calls.separate()
-    results: Future[list[WindowResult]]
+    results: Future[list[Answer]]
     try:
         model = _model_of(windows)
-        features = context.run(model.features, windows)
-        results = _decoder.submit(context.run, _decode, model, windows, features)
+        batch = read(windows)
+        features = context.run(_features, model, batch)
+        results = _decoder.submit(context.run, _decode, model, batch, features)
     except Exception as error:  # of this batch, while the one before is still to be answered
         results = Future()
         results.set_exception(error)
     return _Ahead(results, call)
 
 
+def _features(model: LoadedModel, batch: Sequence[Window | OSError]) -> "list[npt.NDArray[np.float32]]":
+    return model.features([window for window in batch if isinstance(window, Window)])
+
+
 def _decode(
-    model: LoadedModel, windows: Sequence[Window], features: "list[npt.NDArray[np.float32]]"
-) -> list[WindowResult]:
+    model: LoadedModel, batch: Sequence[Window | OSError], features: "list[npt.NDArray[np.float32]]"
+) -> list[Answer]:
+    windows = [window for window in batch if isinstance(window, Window)]
     results = model.decode(windows, features)
     log.debug("decoded %d windows: %d tokens", len(windows), sum(result.token_count for result in results))
-    return results
+    return in_place(results, batch)
 
 
-def _model_of(windows: Sequence[Window]) -> LoadedModel:
+def in_place(results: Sequence[WindowResult], batch: Sequence[Window | OSError]) -> list[Answer]:
+    """The results of the windows that could be read, with the errors of the others between them."""
+    following = iter(results)
+    return [next(following) if isinstance(window, Window) else window for window in batch]
+
+
+def _model_of(windows: Sequence[AnyWindow]) -> LoadedModel:
     name = windows[0].decoding.model
     if name not in _models:
         raise RuntimeError(f"the model {name!r} is not loaded in this worker")

@@ -1,4 +1,4 @@
-"""The endpoint of waveforms: the lowest and the highest sample of each of many shares of a recording."""
+"""The endpoint of waveforms: the extremes of parts of a recording, and how loud they are."""
 
 import asyncio
 import hashlib
@@ -50,7 +50,7 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
         ] = 1000,
         if_none_match: IfNoneMatch = "",
     ) -> Response:
-        """The lowest and the highest sample of each share: what a player draws.
+        """The lowest and the highest sample of each share, and how loud it is: what a player draws.
 
         They are there as soon as the recording is decoded, and stay with the job. If they are missing, they
         are made from the recording.
@@ -73,10 +73,11 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
 
 def _json(packed: bytes, points: int) -> bytes:
     """The body of a response. Uses CPU time: call it in a thread."""
-    peaks = Peaks.unpack(packed).resample(points)
-    duration = seconds(peaks.samples)
-    lowest, highest = _numbers(peaks, peaks.lowest), _numbers(peaks, peaks.highest)
-    return f'{{"duration":{duration},"points":{points},"min":[{lowest}],"max":[{highest}]}}'.encode()
+    peaks = Peaks.unpack(packed)
+    shares = peaks.resample(points)
+    values = {"min": shares.lowest, "max": shares.highest, "rms": peaks.loudness(points)}
+    lists = "".join(f',"{name}":[{_numbers(peaks, value)}]' for name, value in values.items())
+    return f'{{"duration":{seconds(peaks.samples)},"points":{points}{lists}}}'.encode()
 
 
 def _numbers(peaks: Peaks, values: npt.NDArray[np.int8]) -> str:

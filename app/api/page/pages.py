@@ -4,7 +4,6 @@ Browsers load all files from this service. The page needs no API key.
 """
 
 import json
-import secrets
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -23,19 +22,19 @@ from app.options import Options
 from app.settings import Settings
 
 WEB = Path(__file__).parents[2] / "web"
-NONCE_BYTES = 18
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "media-src 'self' blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
 
 PAGE_HEADERS = HEADERS | {
     "Cache-Control": "no-cache",
+    "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(self), usb=()",
 }
-# The nonce is for the style element of wavesurfer.js, and the policy for the one HTML that it writes: none.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; "
-    "media-src 'self' blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default"
-)
 # Swagger UI shows its icons as data URLs.
 DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -48,12 +47,11 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     page = Template((WEB / "index.html").read_text(encoding="utf-8"))
     service = service_data(settings, app.version)
 
+    data = f'<script type="application/json" id="service">{service}</script>'
+    content = page.substitute(generated=data)
+
     async def show(request: Request) -> Response:
-        nonce = secrets.token_urlsafe(NONCE_BYTES)
-        # The page reads the nonce as a property of this element: scripts see it there, style sheets do not.
-        data = f'<script type="application/json" id="service" nonce="{nonce}">{service}</script>'
-        headers = PAGE_HEADERS | {"Content-Security-Policy": POLICY.format(nonce=nonce)}
-        return HTMLResponse(page.substitute(generated=data), headers=headers)
+        return HTMLResponse(content, headers=PAGE_HEADERS)
 
     # A login proxy asks who the user is before it lets this request through.
     async def logged_in(request: Request) -> Response:

@@ -17,6 +17,7 @@ from app.api.transcripts.versions import is_known, not_modified
 CONTENT_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".ogg": "audio/ogg",
     ".png": "image/png",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
+from app.api.http.connections import run_unless_disconnected
 from app.api.http.receiving import MAX_DOCUMENT_BYTES, receive_document
 from app.api.jobs.lookup import find_job
 from app.api.schemas import Segments
@@ -35,9 +36,10 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
         openapi_extra=speakers_body(),
     )
     async def find_speakers(request: Request, job_id: str, if_match: IfMatch = None) -> Response:
-        """Compares the voices of a job with `diarize` anew, without transcribing. Texts and times stay.
+        """Compares the voices of a job anew, without transcribing. Texts and times stay.
 
-        So do speakers that someone chose. `names` alone only renames, for any job. The answer is the document
+        So do speakers that someone chose. The voices of a job without `diarize` are embedded now, while its
+        recording is kept. `names` alone only renames, for any job. The answer is the document
         of the new revision. If nothing differs from the newest revision, none is stored.
         """
         job = await find_job(jobs, request, job_id)
@@ -47,10 +49,13 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
             parsing_s = LONG_S if len(body) > MAX_DOCUMENT_BYTES else 0.0
             wanted = await service.helper.run(parsing_s, parse_speakers, body)
             voices = await jobs.store.voices(job) if wanted.needs_voices else []
+            if wanted.needs_voices and not voices and job.submission.file is not None:
+                with admission.requests.hold(request):
+                    voices = await run_unless_disconnected(request, jobs.voices.embed(job))
             if wanted.needs_voices and not voices:
                 raise NoVoices(
-                    "The job has no voices to compare: it was submitted without `diarize`, nobody speaks, or "
-                    "they were deleted with the recording. "
+                    "The job has no voices to compare: nobody speaks, each channel is a speaker, or they "
+                    "were deleted with the recording. "
                     "Submit the recording with diarize=true. `names` alone renames its speakers."
                 )
 

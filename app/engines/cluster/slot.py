@@ -16,8 +16,9 @@ from app.engines.cluster.remote_process import Actor, RemoteProcess
 from app.engines.local import ProcessSlot
 from app.engines.simulated import SimulatedProcess, Simulation
 from app.engines.slot import Limits
+from app.engines.window_request import WindowSource
 from workers import runtime
-from workers.messages import LoadOptions
+from workers.messages import AnyWindow, LoadOptions
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +41,11 @@ class RaySlot(ProcessSlot):
     async def _spawn(self) -> None:
         await self._node.check()
         await super()._spawn()
+
+    async def _windows(self, payloads: Sequence[WindowSource]) -> Sequence[AnyWindow]:
+        """The windows with their audio: nodes have other disks. Raises OSError if it cannot be read."""
+        windows = await super()._windows(payloads)
+        return await asyncio.to_thread(lambda: [window.read() for window in windows])
 
     async def _load(self, model: str) -> None:
         await self._node.find(model)

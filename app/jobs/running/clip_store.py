@@ -1,6 +1,8 @@
 """Stores the results and voices of clips of unfinished jobs: a restarted service does not make them again."""
 
 import asyncio
+import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,14 +10,14 @@ from typing import Any
 
 import sqlalchemy as sa
 import structlog
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.concurrency import Wakeup
 from app.database.connection import Database, Then
-from app.database.tables import clips, voices
+from app.database.tables import clips, jobs, voices
 from app.errors import WhisperfleetError
-from app.jobs.job import Job
+from app.jobs.job import Job, Status
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.storage.voices import read_voices
 from app.transcript.timeline import ClipResult
@@ -23,36 +25,41 @@ from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
 from workers.messages import Span
 
+_UNFINISHED = [status.value for status in Status if not status.is_terminal]
+_TICK_S = 0.5  # a result waits so long for others, which are stored in the same transaction
+_LATE_S = 1.0  # after which waiting results are late
 _RETRY_S = 1.0  # after an error of the database
 _FLUSH_S = 2.0  # a stop waits so long for unstored rows
 
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Row:
     """A row to store."""
 
     table: sa.Table
-    key: Mapping[str, Any]
-    values: Mapping[str, Any] = field(repr=False)  # of the other columns
+    values: Mapping[str, Any] = field(repr=False)
+    put_at: float  # monotonic, in s
     stored: asyncio.Future[None]
 
-    def set_stored(self) -> None:
-        if not self.stored.done():
-            self.stored.set_result(None)
+    @property
+    def job_number(self) -> int:
+        return int(self.values["job_number"])
 
 
 class ClipStore:
-    """Stores all waiting rows in one transaction: a fast fleet finishes hundreds of clips per second."""
+    """Stores the rows of all jobs that come within `_TICK_S` in one transaction.
+
+    A kill loses them, so they may be used before they are stored, but not shown: call `flush` before that.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._unstored: list[_Row] = []
+        self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
         self._task: asyncio.Task[None] | None = None
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     def start(self) -> None:
         """Start to store rows in the background."""
@@ -62,10 +69,22 @@ class ClipStore:
         """Store the waiting rows, and stop. Gives up if the database fails for too long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FLUSH_S):
-                await self._idle.wait()
+                await self._flush_with_retries()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    async def flush(self) -> None:
+        """Store the waiting rows now. Those that cannot be stored go on waiting, and the error is raised."""
+        async with self._storing:
+            error = await self._store(tuple(self._unstored))
+        if error is not None:
+            raise error
+
+    async def keep_up(self, stored: asyncio.Future[None]) -> None:
+        """Wait for a row if earlier ones are late: a kill would lose much while the database fails."""
+        if self._unstored and time.monotonic() - self._unstored[0].put_at > _LATE_S:
+            await asyncio.shield(stored)  # the row is stored even if the caller is cancelled
 
     async def load(self, job: Job) -> "StoredClipResults":
         """The stored results and voices of a job's clips."""
@@ -81,61 +100,78 @@ class ClipStore:
     ) -> asyncio.Future[None]:
         """Store a clip's result, or how many workers crashed on it, in the background, with retries.
 
-        The future is done once that is stored.
+        The future is done once that is stored, or the job has ended.
         """
-        packed = None if result is None else pack_result(result)
         start, end, language, channel = clip
-        key = {
+        row = {
             "job_number": job_number,
             "start": start,
             "end": end,
             "language": language or "",
             "channel": channel,
+            "crash_count": crash_count,
+            "result": None if result is None else pack_result(result),
         }
-        return self._put(clips, key, {"crash_count": crash_count, "result": packed})
+        return self._put(clips, row)
 
     def put_voices(self, job_number: int, clip: Span, content: bytes) -> asyncio.Future[None]:
         """Store the voices in a clip, as `put` stores its result."""
-        key = {"job_number": job_number, "start": clip[0], "end": clip[1]}
-        return self._put(voices, key, {"content": content})
+        row = {"job_number": job_number, "start": clip[0], "end": clip[1], "content": content}
+        return self._put(voices, row)
 
-    def _put(
-        self, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]
-    ) -> asyncio.Future[None]:
+    def _put(self, table: sa.Table, values: Mapping[str, Any]) -> asyncio.Future[None]:
         stored = asyncio.get_running_loop().create_future()
-        self._unstored.append(_Row(table, key, values, stored))
-        self._idle.clear()
+        self._unstored.append(_Row(table, values, time.monotonic(), stored))
         self._wakeup.set()
         return stored
 
     async def _store_forever(self) -> None:
         while True:
             await self._wakeup.wait()
-            rows, self._unstored = self._unstored, []
-            try:
-                await self._store(rows)
-            except WhisperfleetError as error:
-                log.error("clip results cannot be stored; retrying", rows=len(rows), error=error.message)
-                self._unstored = rows + self._unstored
-                self._wakeup.set()
-                await asyncio.sleep(_RETRY_S)
-            if not self._unstored:
-                self._idle.set()
+            await asyncio.sleep(_TICK_S)
+            await self._flush_with_retries()
 
-    async def _store(self, rows: Sequence[_Row]) -> None:
-        async def replace_all(connection: AsyncConnection, then: Then) -> None:
-            for row in rows:
-                await _replace(connection, row)
-                then(row.set_stored)
+    async def _flush_with_retries(self) -> None:
+        while True:
+            try:
+                return await self.flush()
+            except WhisperfleetError as error:
+                rows = len(self._unstored)
+                log.error("clip results cannot be stored; retrying", rows=rows, error=error.message)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _store(self, rows: Sequence[_Row]) -> WhisperfleetError | None:
+        """Store rows, all in one transaction or else those of each job. Returns why some still wait."""
+        if not rows:
+            return None
+
+        async def store(connection: AsyncConnection, then: Then) -> None:
+            for table, upsert in _UPSERTS.items():
+                if values := [row.values for row in rows if row.table is table]:
+                    await connection.execute(upsert, values)
+            then(self._forget, rows)
 
         try:
-            await self._database.transact(replace_all)
-        except IntegrityError:  # the job of one of these rows was deleted
-            if len(rows) == 1:
-                rows[0].set_stored()
-            else:
-                for row in rows:
-                    await self._store([row])
+            await self._database.transact(store)
+        except Exception as error:
+            of_jobs: dict[int, list[_Row]] = defaultdict(list)
+            for row in rows:
+                of_jobs[row.job_number].append(row)
+            if len(of_jobs) > 1:  # the rows of one may be the reason
+                errors = [await self._store(of_job) for of_job in of_jobs.values()]
+                return next(filter(None, errors), None)
+            if isinstance(error, WhisperfleetError):
+                return error
+            log.exception("clip results can never be stored, and are dropped", rows=len(rows))
+            self._forget(rows)
+        return None
+
+    def _forget(self, rows: Sequence[_Row]) -> None:
+        done = set(rows)
+        self._unstored = [row for row in self._unstored if row not in done]
+        for row in rows:
+            if not row.stored.done():
+                row.stored.set_result(None)
 
 
 class StoredClipResults:
@@ -158,21 +194,20 @@ class StoredClipResults:
         self._crash_counts = crash_counts
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
-        """The clip's stored result, or else a new one, which is stored before this returns."""
+        """The clip's stored result, or else a new one, which is stored soon. Waits if that is late."""
         key = request.key
         if key in self._results:
             return unpack_result(self._results[key])
         result = await transcribe(request)
-        # Store the result even if the caller is cancelled.
-        await asyncio.shield(self._store.put(self._job_number, key, self.crash_count(key), result))
+        await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), result))
         return result
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
-        """The clip's stored voices, or else new ones, which are stored before this returns."""
+        """The clip's stored voices, or else new ones, in the same way."""
         if clip in self._voices:
             return self._voices[clip]
         content = await embed(clip)
-        await asyncio.shield(self._store.put_voices(self._job_number, clip, content))
+        await self._store.keep_up(self._store.put_voices(self._job_number, clip, content))
         return content
 
     def crash_count(self, clip: ClipKey) -> int:
@@ -189,8 +224,24 @@ def _clip_key(row: sa.Row[Any]) -> ClipKey:
     return (row.start, row.end, row.language or None, row.channel)
 
 
-async def _replace(connection: AsyncConnection, row: _Row) -> None:
-    """Insert a row in place of the one with its key. Databases differ in their syntax for an upsert."""
-    same_key = [row.table.c[name] == value for name, value in row.key.items()]
-    await connection.execute(sa.delete(row.table).where(*same_key))
-    await connection.execute(sa.insert(row.table).values({**row.key, **row.values}))
+def _upsert(table: sa.Table, key: Sequence[str], values: Sequence[str]) -> sa.Insert:
+    """Inserts the row of a clip, or else changes these values of the row with its key; NULL changes nothing.
+
+    Does nothing for a job that is deleted or has ended.
+    """
+    columns = [sa.bindparam(name, type_=table.c[name].type) for name in (*key, *values)]
+    row = sa.select(jobs.c.number, *columns).where(
+        jobs.c.number == sa.bindparam("job_number"),
+        sa.or_(*(jobs.c.status == status for status in _UNFINISHED)),
+    )
+    insert = postgresql.insert(table).from_select(("job_number", *key, *values), row)
+    return insert.on_conflict_do_update(  # SQLite has PostgreSQL's syntax
+        index_elements=["job_number", *key],
+        set_={name: sa.func.coalesce(insert.excluded[name], table.c[name]) for name in values},
+    )
+
+
+_UPSERTS = {
+    clips: _upsert(clips, ("start", "end", "language", "channel"), ("crash_count", "result")),
+    voices: _upsert(voices, ("start", "end"), ("content",)),
+}

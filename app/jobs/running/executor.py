@@ -28,7 +28,7 @@ from app.jobs.running.result_digest import result_digest
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
 from app.media.downloads import download
-from app.media.pcm_files import channel_path, remove_channels
+from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
@@ -72,7 +72,9 @@ class JobObserver(Observer):
         stage = Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING
         self.progress.progressed(
             self.job_id,
-            JobProgress(stage, progress.done_s, progress.total_s, progress.clips_done, progress.clips_total),
+            JobProgress(
+                stage, progress.done_s, progress.expected_s, progress.clips_done, progress.clips_total
+            ),
         )
 
     def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
@@ -144,16 +146,12 @@ class JobExecutor:
             log.warning("job failed", error=error.message)
         await self._remove_files(job)
 
-    def remove_decoded(self, job: Job) -> None:
-        """Remove the decoded audio of a job."""
-        remove_channels(self._pcm_path(job))
-
     async def remove_partly_decoded(self, job_id: str) -> None:
         """Remove the decoded audio of a job that does not run, unless all of it is there."""
         with suppress(UnknownJob):
             if (await self._store.get(job_id)).pcm is not None:
                 return
-        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job_id)
+        await self._service.remove_decoded(job_id)
 
     async def _prepare(self, job: Job) -> tuple[Job, Pipeline | ChannelPipelines]:
         """Returns the job with the digest of its results, and its pipeline."""
@@ -163,12 +161,14 @@ class JobExecutor:
         load_options = self._service.fleet.catalogue.options[model]
         speaker_model = (await self._service.media.speaker_models.get()).identity if options.diarize else None
         digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
+        await self._clips.flush()  # results that an earlier run of this process left may be of another digest
         job = await self._store.set_result_digest(job, digest)
         submission = job.submission
         upload = Upload(
             self._upload_path(job), submission.filename, submission.size or 0, submission.sha256 or ""
         )
         results = await self._clips.load(job)
+        await self._service.keep_decoded(job.id)
         decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
         known = await self._store.known_speakers(job) if options.diarize else ()
         if any(speaker.model != speaker_model for speaker in known):
@@ -218,7 +218,7 @@ class JobExecutor:
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files that a finished job does not need."""
-        await asyncio.to_thread(self.remove_decoded, job)
+        await self._service.remove_decoded(job.id)
         if not self._settings.keep_audio and job.submission.file:
             await asyncio.to_thread(self._upload_path(job).unlink, missing_ok=True)
             await self._service.media.copies.remove(job.submission.file)

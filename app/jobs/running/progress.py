@@ -3,13 +3,15 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TypeVar
+
+import structlog
 
 from app.concurrency import Wakeup
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
+from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.order import LONG_S
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
@@ -19,7 +21,10 @@ from workers.messages import SoundTrack
 T = TypeVar("T")
 
 TICK_S = 0.5
+_UNFOLLOWED_S = 2.0  # the same for jobs that nobody follows, after their first value
 _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval between two stored values
+
+log = structlog.get_logger(__name__)
 
 
 class ProgressBuffer:
@@ -28,20 +33,22 @@ class ProgressBuffer:
     All of it until it is stored.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clips: ClipStore) -> None:
         self._store = store
+        self._clips = clips
         self._progress: dict[str, JobProgress] = {}  # not stored yet
         self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
         # Not stored yet.
         self._decoded: dict[str, tuple[str, Sequence[SoundTrack], PeakCollector]] = {}
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
+        self._unfollowed_at = 0.0  # when jobs that nobody follows are due (monotonic, in s)
         self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
 
     def begin(self, job_id: str) -> None:
         """Accept the progress of a job from now on."""
-        self._began_at[job_id] = self._stored_at[job_id] = time.monotonic()
+        self._began_at[job_id] = time.monotonic()
 
     def end(self, job_id: str) -> None:
         """Forget a job."""
@@ -64,17 +71,25 @@ class ProgressBuffer:
         self._wakeup.set()
 
     async def store_forever(self) -> None:
-        """Store buffered values as they become due, at most once in `TICK_S`."""
+        """Store buffered values as they become due, at most once in `TICK_S`.
+
+        Clients that follow a job see its text within a second; nobody waits for that of other jobs.
+        """
         while True:
             await self._wakeup.wait()
             await asyncio.sleep(TICK_S)
-            with suppress(DatabaseUnavailable, DiskFull):
-                await self._store_jobs([job_id for job_id in self._waiting if self._is_due(job_id)])
+            try:
+                await self._store_jobs(self._due())
+            except (DatabaseUnavailable, DiskFull) as error:
+                log.error("progress cannot be stored; retrying", error=error.message)
+            except Exception:  # the loop must go on: nothing else stores the progress of other jobs
+                log.exception("progress cannot be stored; retrying")
             if self._waiting or self._decoded:
                 self._wakeup.set()
 
     async def store(self) -> None:
-        """Store all buffered values. Raises what the store raises."""
+        """Store all buffered values, and the clips' results. Raises what the store raises."""
+        await self._clips.flush()
         await self._store_jobs(self._waiting)
 
     @property
@@ -93,6 +108,7 @@ class ProgressBuffer:
                     listed = [asdict(track) for track in tracks]
                     await self._store.store_peaks(job_id, packed, pcm=pcm, audio_tracks=listed)
                 if progress or published:
+                    await self._clips.flush()  # nothing is shown before it is stored
                     await self._store.store_progress(progress, published)
             except BaseException:  # keep the values for the next time, unless there are newer ones
                 self._decoded = _only(self._began_at, decoded) | self._decoded
@@ -100,14 +116,26 @@ class ProgressBuffer:
                 for job_id, clips in _only(self._began_at, published).items():
                     self._published[job_id] = [*clips, *self._published.get(job_id, ())]
                 raise
-            stored = {**progress, **published}.keys() & self._stored_at.keys()
+            stored = {**progress, **published}.keys() & self._began_at.keys()
             self._stored_at |= dict.fromkeys(stored, time.monotonic())
 
-    def _is_due(self, job_id: str) -> bool:
-        # At a constant interval, a recording of ten hours would get tens of thousands of events.
+    def _due(self) -> list[str]:
+        """The waiting jobs whose values are to be stored now; those that nobody follows come together."""
         now = time.monotonic()
+        with_unfollowed = now >= self._unfollowed_at
+        if with_unfollowed:
+            self._unfollowed_at = now + _UNFOLLOWED_S
+        return [
+            job_id
+            for job_id in self._waiting
+            if job_id not in self._stored_at
+            or ((with_unfollowed or self._store.is_followed(job_id)) and self._is_due(job_id, now))
+        ]
+
+    def _is_due(self, job_id: str, now: float) -> bool:
+        # At a constant interval, a recording of ten hours would get tens of thousands of events.
         interval_s = (now - self._began_at.get(job_id, 0)) * _INTERVAL_FRACTION
-        return now - self._stored_at.get(job_id, 0) >= interval_s
+        return now - self._stored_at[job_id] >= interval_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class JobRunner:
         self._service = service
         self._store = store
         self._clips = clips
-        self._progress = ProgressBuffer(store)
+        self._progress = ProgressBuffer(store, clips)
         self._lengths = Lengths(on_long=self.wake)
         self._executor = JobExecutor(service, store, clips, self._progress, self._lengths, settings)
         self._order = JobOrder(settings.max_running_jobs_per_key)
@@ -150,7 +150,7 @@ class JobRunner:
         transcriptions: list[QueuedJob] = []
         downloads: list[QueuedJob] = []
         for row in rows:
-            if row.total_s is not None:  # an earlier run, perhaps before a restart, decoded all of it
+            if row.total_s is not None:  # an earlier run, perhaps before a restart, knew its length
                 self._lengths.record(row.id, row.total_s, row.done_s)
             if row.id not in self._paused:
                 remaining_s = self._lengths.remaining_s(row.id)
@@ -237,7 +237,7 @@ class JobRunner:
     async def _retry_or_fail(self, job: Job, error: Exception) -> None:
         """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""
         if isinstance(error, DiskFull):
-            await asyncio.to_thread(self._executor.remove_decoded, job)
+            await self._service.remove_decoded(job.id)
         self._failed_attempts[job.id] += 1
         attempts = self._failed_attempts[job.id]
         may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)

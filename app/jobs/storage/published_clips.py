@@ -3,14 +3,14 @@
 The functions run in a transaction of the caller, so clips and events always agree.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.tables import clips
-from app.jobs.events import Event, add_segments_event, last_segments_event
+from app.jobs.events import Event, NewEvents, add_segments_event, last_segments_event
 from app.jobs.job import Job
 from app.transcription.clip_decoding import ClipKey
 from workers.messages import SAMPLE_RATE, Span
@@ -43,31 +43,58 @@ class PackedClip(NamedTuple):
 
 
 async def publish_clips(
-    connection: AsyncConnection, job: Job, published: Iterable[PublishedClip]
-) -> Event | None:
-    """Mark the results of clips as published, and add the event. None if all of this was done before.
+    connection: AsyncConnection, new: NewEvents, published: Sequence[tuple[Job, Sequence[PublishedClip]]]
+) -> dict[int, Event]:
+    """Mark the results of clips of jobs as published, and add the events, which this returns by job number.
 
-    The event begins where the last one ended, or at the first clip that changes the transcript before that.
-    It ends where the transcript has a gap: a channel may be ahead of the others.
+    A job has none if all of this was done before. The event begins where the last one ended, or at the first
+    clip that changes the transcript before that. It ends where the transcript has a gap: a channel may be
+    ahead of the others.
     """
-    _, (_, end) = await last_segments_event(connection, job)
-    clips_until = [clip.complete_until for clip in published]
-    changed = [clip.span[0] for clip in published if await _mark(connection, job, clip)]
-    first, last = min([end, *changed]), max([end, *clips_until])
-    return await add_segments_event(connection, job, (first, last)) if first < last else None
+    following: list[dict[str, Any]] = []
+    announced = {}
+    for job, of_job in published:
+        end = new.segments_end(job)
+        first, last = end, max([end, *(clip.complete_until for clip in of_job)])
+        for clip in of_job:
+            if clip.span[0] >= end:  # the event begins before it, whether or not its mark changes
+                following.append(_mark_of(job, clip))
+            elif (await connection.execute(_MARK, _mark_of(job, clip))).rowcount:
+                first = min(first, clip.span[0])
+        if first < last:
+            announced[job.number] = new.add_segments(job, (first, last))
+    if following:
+        await connection.execute(_MARK, following)
+    return announced
 
 
-async def _mark(connection: AsyncConnection, job: Job, clip: PublishedClip) -> bool:
-    """Mark the result of a clip, and no other one of its span. Returns whether that changes anything.
+def _mark_of(job: Job, clip: PublishedClip) -> dict[str, Any]:
+    """The parameters of `_MARK`."""
+    language = None if clip.key is None else clip.key[2] or ""
+    values = (job.number, *clip.span, clip.channel, language)
+    return dict(zip(("of_job", "of_start", "of_end", "of_channel", "of_language"), values, strict=True))
+
+
+def _mark() -> sa.Update:
+    """Marks the result of a clip, and no other one of its span; none if its language is NULL.
 
     A clip has several results if its language was outvoted.
     """
-    start, end = clip.span
-    used = sa.false() if clip.key is None else clips.c.language == (clip.key[2] or "")
-    of_clip = (clips.c.job_number == job.number) & (clips.c.start == start) & (clips.c.end == end)
-    of_clip &= clips.c.channel == clip.channel
-    change = sa.update(clips).where(of_clip, clips.c.published != used).values(published=used)
-    return bool((await connection.execute(change)).rowcount)
+    used = sa.func.coalesce(clips.c.language == sa.bindparam("of_language"), sa.false())
+    return (
+        sa.update(clips)
+        .where(
+            clips.c.job_number == sa.bindparam("of_job"),
+            clips.c.start == sa.bindparam("of_start"),
+            clips.c.end == sa.bindparam("of_end"),
+            clips.c.channel == sa.bindparam("of_channel"),
+            clips.c.published != used,
+        )
+        .values(published=used)
+    )
+
+
+_MARK = _mark()
 
 
 async def drop_published(connection: AsyncConnection, job: Job) -> Event | None:

@@ -46,6 +46,7 @@ def job_from_row(row: sa.Row[Any], retention: Retention) -> Job:
         "progress": JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
         "error": Failure(**row.error) if row.error else None,
         "failed_spans": tuple((start, end) for start, end in row.failed_spans),
+        "speakers": None if row.speakers is None else tuple(row.speakers),
         "audio_tracks": None if tracks is None else tuple(SoundTrack(**track) for track in tracks),
     }
     expiry = retention.expiry(row)

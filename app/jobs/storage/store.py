@@ -24,6 +24,7 @@ from app.errors import (
 from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
     Event,
+    NewEvents,
     add_event,
     add_segments_event,
     last_segments_event,
@@ -32,7 +33,7 @@ from app.jobs.events import (
 )
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.search_terms import query_words, text_words
-from app.jobs.serialization import PackedTranscript, pack_with_words
+from app.jobs.serialization import PackedTranscript, Summary, pack_with_summary
 from app.jobs.storage.cache import JobCache, JobCounts
 from app.jobs.storage.published_clips import (
     PackedClip,
@@ -54,6 +55,7 @@ from app.jobs.storage.rows import job_from_row, progress_row, submission_row
 from app.jobs.storage.search import find_jobs, index_text
 from app.jobs.storage.voices import (
     add_known_speakers,
+    add_voices,
     drop_known_speakers,
     drop_voices,
     read_known_speakers,
@@ -100,6 +102,8 @@ class Store:
         self.counts = JobCounts()
         # Called with the job's id and each event, once the event is in the database.
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
+        # Whether somebody waits for the events of a job.
+        self.is_followed: Callable[[str], bool] = lambda job_id: False
         # Called once a webhook is in the database.
         self.on_delivery: Callable[[], None] = lambda: None
 
@@ -301,7 +305,7 @@ class Store:
         Speakers are known only now, so with them an event says that all segments have changed.
         """
         filename = job.submission.filename
-        content = await self._helper.run(transcript.seconds, pack_with_words, transcript, filename)
+        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript, filename)
         total_s = seconds(transcript.samples - transcript.start)
         changes = {
             "duration": seconds(transcript.samples),
@@ -403,23 +407,27 @@ class Store:
     ) -> None:
         """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
 
+        ids = sorted({*progress, *published})
+        query = sa.select(jobs).where(jobs.c.id.in_(ids), jobs.c.status == Status.RUNNING.value)
+
         async def change(connection: AsyncConnection, then: Then) -> None:
-            for job_id in {**progress, **published}:
-                query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
-                row = (await connection.execute(query)).one_or_none()
-                if row is None:
-                    continue
-                job = self._job(row)
+            running = [self._job(row) for row in await connection.execute(query)]
+            new = await NewEvents.after_stored(connection, running)
+            with_clips = [(job, published[job.id]) for job in running if job.id in published]
+            segments = await publish_clips(connection, new, with_clips)
+            rows = []
+            for job in running:
                 # First, so a client that sees the progress has the text.
-                if job_id in published:
-                    segments = await publish_clips(connection, job, published[job_id])
-                    if segments is not None:
-                        then(self._publish, job, segments)
-                if job_id in progress:
-                    job = replace(job, progress=job.progress.advance_to(progress[job_id]))
-                    update = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
-                    await connection.execute(update)
-                    then(self._publish, job, await add_event(connection, job, "job.progress", self._clock()))
+                if job.number in segments:
+                    then(self._publish, job, segments[job.number])
+                if job.id in progress:
+                    further = replace(job, progress=job.progress.advance_to(progress[job.id]))
+                    rows.append({"of_job": job.number, **progress_row(further.progress)})
+                    then(self._publish, further, new.add(further, "job.progress", self._clock()))
+            if rows:
+                of_job = jobs.c.number == sa.bindparam("of_job")
+                await connection.execute(sa.update(jobs).where(of_job), rows)
+            await new.store(connection)
 
         await self._write(change)
 
@@ -433,6 +441,17 @@ class Store:
     async def voices(self, job: Job) -> list[bytes]:
         """The voices in the clips of a job, from `pack_voices`, in order; empty without `diarize`."""
         return list((await self._database.query(read_voices, job)).values())
+
+    async def store_voices(self, job: Job, content: Mapping[Span, bytes]) -> None:
+        """Store the voices in the clips of a job, unless its recording is gone: they go with it."""
+
+        async def store(connection: AsyncConnection, then: Then) -> None:
+            if (await self._get(connection, job.id)).submission.file is not None:
+                await drop_voices(connection, job)
+                await add_voices(connection, job, content)
+
+        with suppress(UnknownJob):
+            await self._write(store)
 
     async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
         """The voices that the client of a job knows, while the job has not ended."""
@@ -450,9 +469,11 @@ class Store:
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
         now = self._clock()
-        transcript, words, changed, by_people = correction
+        transcript, summary, changed, by_people = correction
         is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == transcript.revision - 1)
-        values = {"revision": transcript.revision, **({"corrected_at": now} if by_people else {})}
+        values = {"revision": transcript.revision, **_listed(summary)}
+        if by_people:
+            values["corrected_at"] = now
         change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(values)
 
         async def correct(connection: AsyncConnection, then: Then) -> Job:
@@ -460,7 +481,9 @@ class Store:
             corrected = await self._get(connection, job.id)
             if not rows:
                 raise _not_correctable(corrected)
-            await add_revision(connection, corrected, transcript, words, changed, now, by_link=by_link)
+            await add_revision(
+                connection, corrected, transcript, summary.words, changed, now, by_link=by_link
+            )
             then(self._cache.put, corrected)
             if corrected.submission.webhook_url is not None:
                 await add_webhook(connection, corrected, "job.corrected", now)
@@ -501,13 +524,13 @@ class Store:
         job_id: str,
         status: Status,
         changes: Mapping[str, Any],
-        transcript: tuple[bytes, str] | None = None,
+        transcript: tuple[bytes, Summary] | None = None,
         changed_segments: Span | None = None,
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
 
-        `transcript`: to store, packed, and its words, from `pack_with_words`. `changed_segments`: where they
-        differ from those that are published, for an event before that.
+        `transcript`: to store, from `pack_with_summary`. `changed_segments`: where its segments differ from
+        those that are published, for an event before that.
 
         A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
         job stay, and the voices of one that succeeds. Raises IllegalTransition and UnknownJob.
@@ -517,6 +540,8 @@ class Store:
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
             values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
+        if transcript is not None:
+            values |= _listed(transcript[1])
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
 
         async def transit(connection: AsyncConnection, then: Then) -> Job:
@@ -533,9 +558,9 @@ class Store:
                 if status is not Status.SUCCEEDED:
                     await drop_voices(connection, job)
             if transcript is not None:
-                content, words = transcript
+                content, summary = transcript
                 original = PackedTranscript(ORIGINAL, content)
-                await add_revision(connection, job, original, words, 0, now)
+                await add_revision(connection, job, original, summary.words, 0, now)
             then(self.counts.change, before, status)
             if changed_segments is not None:
                 then(self._publish, job, await add_segments_event(connection, job, changed_segments))
@@ -576,6 +601,11 @@ class Store:
 def _of(owner: str | None) -> sa.ColumnElement[bool]:
     """Whether a job is an owner's; None: anybody's."""
     return sa.true() if owner is None else jobs.c.owner == owner
+
+
+def _listed(summary: Summary) -> dict[str, Any]:
+    """The columns of a job that say what its transcript is about."""
+    return {"excerpt": summary.excerpt, "speakers": summary.speakers}
 
 
 async def _status(connection: AsyncConnection, job_id: str) -> Status | None:

@@ -4,7 +4,7 @@ Embeddings of voices are biometric: they are deleted with their job, and nothing
 clients. The functions run in a transaction of the caller.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import sqlalchemy as sa
@@ -23,6 +23,16 @@ async def read_voices(connection: AsyncConnection, job: Job) -> dict[Span, bytes
     query = sa.select(voices.c.start, voices.c.end, voices.c.content).where(voices.c.job_number == job.number)
     rows = await connection.execute(query.order_by(voices.c.start))
     return {(row.start, row.end): bytes(row.content) for row in rows}
+
+
+async def add_voices(connection: AsyncConnection, job: Job, content: Mapping[Span, bytes]) -> None:
+    """Store the voices in a job's clips."""
+    rows = [
+        {"job_number": job.number, "start": start, "end": end, "content": packed}
+        for (start, end), packed in content.items()
+    ]
+    if rows:
+        await connection.execute(sa.insert(voices), rows)
 
 
 async def drop_voices(connection: AsyncConnection, job: Job) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, Literal
 
-from workers.messages import Segment
+from workers.messages import Segment, Word
 
 Script = Literal["keep", "traditional", "simplified"]
 
@@ -34,7 +34,10 @@ def convert_segments(segments: Iterable[Segment], script: Script) -> tuple[Segme
 
 def _convert_segment(segment: Segment, script: Script) -> Segment:
     texts = _convert_parts([word.text for word in segment.words], script)
-    words = tuple(replace(word, text=text) for word, text in zip(segment.words, texts, strict=True))
+    words = tuple(
+        Word(text, word.start, word.end, word.probability)
+        for word, text in zip(segment.words, texts, strict=True)
+    )
     return replace(segment, text=convert_text(segment.text, script), words=words)
 
 

@@ -1,6 +1,7 @@
 /** Requests to the service, with the API key where keys are on. */
 
 import { signal } from "../vendor/ui.js";
+import { noteAnswer } from "./health.js";
 import { address } from "./service.js";
 import { remembered } from "./storage.js";
 import { errorText, t } from "./text.js";
@@ -112,7 +113,9 @@ async function send(path, { json, headers, ...options }) {
   if (json !== undefined) sent["Content-Type"] = "application/json";
   const body = json === undefined ? options.body : JSON.stringify(json);
   try {
-    return await fetch(address(path), { ...options, headers: sent, body });
+    const response = await fetch(address(path), { ...options, headers: sent, body });
+    if (response.status < 502) noteAnswer(); // else it may be that of a proxy
+    return response;
   } catch (error) {
     if (options.signal?.aborted && /** @type {Error} */ (error).name !== "TimeoutError") throw error;
     throw unreachable();

@@ -2,6 +2,7 @@
 
 import { ApiError, request } from "./api.js";
 import { eventParser } from "./event_parser.js";
+import { noteAnswer } from "./health.js";
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
@@ -65,6 +66,7 @@ async function read(response, parse, isDone) {
       const { done, value } = await reader.read();
       if (done) return;
       readAt = Date.now();
+      noteAnswer();
       parse(decoder.decode(value, { stream: true }));
       if (isDone()) return void reader.cancel();
     }

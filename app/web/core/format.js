@@ -63,6 +63,15 @@ export function dateTime(moment, language) {
 }
 
 /**
+ * A day of this or another year.
+ * @param {string} moment ISO 8601
+ * @param {string} language
+ */
+export function day(moment, language) {
+  return new Intl.DateTimeFormat(language, { month: "short", day: "numeric" }).format(new Date(moment));
+}
+
+/**
  * A date and time as short as it can be: without the year if it is this one.
  * @param {string} moment ISO 8601
  * @param {string} language

@@ -13,7 +13,8 @@ import { placed } from "./placement.js";
  * @property {string} [icon]
  * @property {boolean} [checked] Of an item that is switched on and off.
  * @property {boolean} [danger]
- * @property {() => void} run
+ * @property {() => void} [run]
+ * @property {MenuItem[]} [items] That take the place of the others when it is chosen.
  */
 
 /** @typedef {Action | "separator"} MenuItem */
@@ -24,6 +25,7 @@ import { placed } from "./placement.js";
  * @property {MenuItem[]} items
  * @property {string} [icon] Shown before the label.
  * @property {boolean} [iconOnly] The label is for screen readers.
+ * @property {ComponentChildren} [face] Shown instead of the icon and the label.
  * @property {string} [className] Of the button. Default: `button`, or `icon-button`.
  * @property {boolean} [disabled]
  * @property {number} [tabindex] Of the button.
@@ -32,7 +34,7 @@ import { placed } from "./placement.js";
 let lastId = 0;
 
 /** @param {MenuProps} props */
-export function Menu({ label, items, icon, iconOnly = false, className, disabled = false, tabindex }) {
+export function Menu({ label, items, icon, iconOnly = false, face, className, disabled = false, tabindex }) {
   const [first, setFirst] = useState(/** @type {"start" | "end" | null} */ (null)); // null: the menu is closed
   const [id] = useState(() => `menu-${++lastId}`);
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -52,8 +54,7 @@ export function Menu({ label, items, icon, iconOnly = false, className, disabled
       aria-haspopup="menu" aria-expanded=${first !== null} aria-controls=${first === null ? undefined : id}
       aria-label=${label} title=${iconOnly ? label : undefined} disabled=${disabled} tabindex=${tabindex}
       onClick=${() => setFirst(first === null ? "start" : null)} onKeyDown=${openByArrow}>
-      ${icon && html`<${Icon} name=${icon} />`}
-      ${!iconOnly && html`<span>${label}</span><${Icon} name="chevron" />`}
+      ${face ?? html`${icon && html`<${Icon} name=${icon} />`}${!iconOnly && html`<span>${label}</span><${Icon} name="chevron" />`}`}
     </button>
     ${first && html`<${MenuList} id=${id} label=${label} items=${items} first=${first} button=${button} close=${close} />`}
   </span>`;
@@ -70,9 +71,11 @@ export function Menu({ label, items, icon, iconOnly = false, className, disabled
  */
 
 /** @param {ListProps} props */
-function MenuList({ id, label, items, first, button, close }) {
+function MenuList({ id, label, items: all, first, button, close }) {
+  const [chosen, choose] = useState(/** @type {MenuItem[] | null} */ (null));
+  const items = chosen ?? all;
   const list = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useOpen(list, button, first);
+  useOpen(list, button, first, chosen);
   useOutside(list, button, () => close(false));
 
   /** @param {KeyboardEvent} event */
@@ -87,18 +90,19 @@ function MenuList({ id, label, items, first, button, close }) {
     else close(true);
   };
   /** @param {Action} item */
-  const choose = (item) => {
+  const take = (item) => {
+    if (item.items) return choose(item.items);
     close(true);
-    item.run();
+    item.run?.();
   };
   return html`<div ref=${list} id=${id} class="menu" role="menu" aria-label=${label} popover="manual" onKeyDown=${onKeyDown}>
     ${items.map((item, index) =>
       item === "separator"
         ? html`<hr key=${index} role="separator" />`
         : html`<button key=${index} type="button" role=${item.checked === undefined ? "menuitem" : "menuitemcheckbox"}
-            aria-checked=${item.checked} tabindex="-1" class=${item.danger ? "danger" : ""} onClick=${() => choose(item)}>
+            aria-checked=${item.checked} tabindex="-1" class=${item.danger ? "danger" : ""} onClick=${() => take(item)}>
             ${item.checked === undefined ? item.icon && html`<${Icon} name=${item.icon} />` : html`<span class="menu-check">${item.checked && html`<${Icon} name="check" />`}</span>`}
-            <span class="menu-text"><span>${item.label}</span>${item.hint && html`<small>${item.hint}</small>`}</span>
+            <span class="menu-text"><span>${item.label}${item.items && " …"}</span>${item.hint && html`<small>${item.hint}</small>`}</span>
           </button>`,
     )}
   </div>`;
@@ -135,12 +139,15 @@ function targetOf(key, items) {
  * @param {import("../vendor/ui.js").RefObject<HTMLElement | null>} list
  * @param {import("../vendor/ui.js").RefObject<HTMLElement | null>} button
  * @param {"start" | "end"} first
+ * @param {unknown} chosen Which of its items it shows.
  */
-function useOpen(list, button, first) {
+function useOpen(list, button, first, chosen) {
+  useLayoutEffect(() => {
+    list.current?.showPopover?.(); // a browser without popovers shows it as a fixed box
+  }, []);
   useLayoutEffect(() => {
     const [shown, anchor] = [list.current, button.current];
     if (!shown || !anchor) return;
-    shown.showPopover?.(); // a browser without popovers shows it as a fixed box
     const place = () => {
       const { width, height } = shown.getBoundingClientRect();
       const isRtl = getComputedStyle(anchor).direction === "rtl";
@@ -157,7 +164,7 @@ function useOpen(list, button, first) {
     addEventListener("scroll", place, { capture: true, passive: true, signal: listening.signal });
     addEventListener("resize", place, { signal: listening.signal });
     return () => listening.abort();
-  }, []);
+  }, [chosen]);
 }
 
 /**

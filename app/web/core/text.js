@@ -57,13 +57,14 @@ export async function loadTexts(code = wantedLanguage.peek()) {
 }
 
 /**
- * What an error of the service says, in the reader's language if the page knows its code.
- * @param {{message: string, code?: string | null}} error
+ * What an error of the service says, in the reader's language if the page knows its code or the option at fault.
+ * @param {{message: string, code?: string | null, param?: string | null}} error
  * @returns {string}
  */
-export function errorText({ message, code }) {
+export function errorText({ message, code, param }) {
   const known = /** @type {Record<string, string> | undefined} */ (texts.value["error.known"]);
-  return known?.[code ?? ""] ?? message;
+  const option = texts.value[/** @type {TextKey} */ (`option.${param}`)];
+  return known?.[code ?? ""] ?? (typeof option === "string" ? t("error.option", { option }) : message);
 }
 
 /**

@@ -11,6 +11,7 @@ import { t } from "./text.js";
  * @property {string} text
  * @property {boolean} isError
  * @property {{label: string, run: () => void} | undefined} action
+ * @property {() => boolean} holds Whether it is still true. May read signals.
  */
 
 const SHOWN_MS = 7000;
@@ -22,15 +23,15 @@ let lastId = 0;
 /**
  * Show a message. Errors stay until they are closed.
  * @param {string} text
- * @param {{isError?: boolean, action?: {label: string, run: () => void}}} [options]
+ * @param {{isError?: boolean, action?: Toast["action"], holds?: Toast["holds"]}} [options]
  * @returns {() => void} Closes it.
  */
-export function toast(text, { isError = false, action } = {}) {
+export function toast(text, { isError = false, action, holds = () => true } = {}) {
   const id = ++lastId;
   const close = () => {
     toasts.value = toasts.value.filter((other) => other.id !== id);
   };
-  toasts.value = [...toasts.value, { id, text, isError, action }].slice(-4);
+  toasts.value = [...toasts.value, { id, text, isError, action, holds }].slice(-4);
   announce(text);
   if (!isError) setTimeout(close, SHOWN_MS);
   return close;
@@ -42,7 +43,7 @@ export function toastError(error) {
 }
 
 export function Toasts() {
-  return html`<div class="toasts">${toasts.value.map((shown) => html`<${ToastView} key=${shown.id} ...${shown} />`)}</div>`;
+  return html`<div class="toasts">${toasts.value.filter(({ holds }) => holds()).map((shown) => html`<${ToastView} key=${shown.id} ...${shown} />`)}</div>`;
 }
 
 /** @param {Toast} props */

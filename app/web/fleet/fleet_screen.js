@@ -3,7 +3,7 @@
 import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
 import { html, useEffect } from "../vendor/ui.js";
-import { connection, hasWorkers, openFleet, refusal } from "./fleet_store.js";
+import { connection, hasWorkers, isKnown, openFleet, refusal } from "./fleet_store.js";
 import { FleetTable } from "./fleet_table.js";
 import { Lanes } from "./lanes.js";
 import { Legend } from "./legend.js";
@@ -28,10 +28,15 @@ export function FleetScreen() {
       <span class="space"></span>
       <button class="button" aria-pressed=${String(isTable.value)} onClick=${toggleTable}>${t("fleet.asTable")}</button>
     </div>
-    <${Summary} />
+    ${isKnown.value && html`<${Summary} />`}
     ${hasWorkers.value && (isTable.value ? html`<${FleetTable} />` : html`<${Legend} /><${Lanes} />`)}
-    ${!hasWorkers.value && connection.value === "live" && html`<p class="card empty">${t("fleet.none")}</p>`}
+    ${!hasWorkers.value && connection.value !== "refused" && html`<p class="card empty">${t(nothingText())}</p>`}
   </div>`;
+}
+
+function nothingText() {
+  if (connection.value === "connecting") return "loading";
+  return connection.value === "live" ? "fleet.none" : "fleet.unknown";
 }
 
 function toggleTable() {

@@ -1,7 +1,8 @@
 /** The state of the fleet while its screen is open. */
 
 import { follow } from "../core/events.js";
-import { batch, computed, signal } from "../vendor/ui.js";
+import { isReachable } from "../core/health.js";
+import { batch, computed, effect, signal } from "../vendor/ui.js";
 import { colourBook } from "./colours.js";
 import { applyEvent, forget, newFleet } from "./fleet_state.js";
 import { jobsShown } from "./measures.js";
@@ -16,10 +17,16 @@ export const workers = signal([]);
 export const hasWorkers = computed(() => workers.value.length > 0);
 /** @type {import("../vendor/ui.js").Signal<import("./types.js").Queue>} */
 export const queue = signal(fleet.queue);
-/** @type {import("../vendor/ui.js").Signal<"connecting" | "live" | "lost" | "refused">} */
-export const connection = signal("connecting");
 /** Why the service refuses the stream. */
 export const refusal = signal("");
+const isStreaming = signal(false);
+/** Whether anything is known of the fleet since its screen was opened. */
+export const isKnown = signal(false);
+export const connection = computed(() => {
+  if (refusal.value) return "refused";
+  if (!isReachable.value) return "lost";
+  return isStreaming.value ? "live" : isKnown.value ? "lost" : "connecting";
+});
 /** The server's time at the last beat (Unix seconds). */
 export const now = signal(0);
 /** The same in whole seconds, for what need not move smoothly. */
@@ -38,16 +45,25 @@ const localTime = () => Date.now() / 1000;
 export function openFleet() {
   const controller = new AbortController();
   fleet = newFleet();
-  connection.value = "connecting";
-  lostAt.value = null;
+  batch(() => {
+    [workers.value, queue.value, refusal.value] = [[], fleet.queue, ""];
+    isStreaming.value = isKnown.value = false;
+  });
+  const onConnection = (/** @type {boolean} */ isConnected) => {
+    // A connection counts from its first event on: only then is everything known again.
+    if (!isConnected) isStreaming.value = false;
+  };
   follow("/v1/workers/events", { onEvent, onConnection, signal: controller.signal }).catch((error) => {
     onConnection(false);
     refusal.value = error.message;
-    connection.value = "refused";
+  });
+  const stopNoting = effect(() => {
+    lostAt.value = connection.value === "lost" ? localTime() + fleet.offset : null;
   });
   const stopTicker = startTicker(beat);
   return () => {
     controller.abort();
+    stopNoting();
     stopTicker();
   };
 }
@@ -57,21 +73,12 @@ function onEvent({ type, data }) {
   applyEvent(fleet, type, JSON.parse(data), localTime());
   batch(() => {
     if (type === "fleet") {
-      connection.value = "live";
-      lostAt.value = null;
+      isStreaming.value = isKnown.value = true;
       listJobs(localTime() + fleet.offset);
     }
     workers.value = fleet.workers;
     queue.value = fleet.queue;
   });
-}
-
-/** @param {boolean} isConnected */
-function onConnection(isConnected) {
-  // A connection counts from its first event on: only then is everything known again.
-  if (isConnected || connection.value !== "live") return;
-  connection.value = "lost";
-  lostAt.value = localTime() + fleet.offset;
 }
 
 function beat() {

@@ -1,18 +1,16 @@
 /** One lane per worker: who it is, and what it did in the last minutes. */
 
 import { t } from "../core/text.js";
-import { html, signal } from "../vendor/ui.js";
+import { html } from "../vendor/ui.js";
 import { isDown } from "./condition.js";
 import { workers } from "./fleet_store.js";
 import { Reason } from "./reason.js";
+import { currentSlot } from "./stage.js";
 import { Timeline } from "./timeline.js";
 import { WorkerHeader } from "./worker_header.js";
 
 const MINUTES = [5, 4, 3, 2, 1];
 const MANY = 12; // more lanes are lower
-
-/** The slot whose timeline the Tab key reaches. */
-export const currentSlot = signal(0);
 
 export function Lanes() {
   const slots = workers.value.map((worker) => worker.slot);

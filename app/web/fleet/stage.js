@@ -18,6 +18,8 @@ import { inkOf, paint } from "./paint.js";
 export const choice = signal(null);
 /** The job of the legend that the reader points at. @type {import("../vendor/ui.js").Signal<string | null>} */
 export const legendJob = signal(null);
+/** The slot whose timeline the Tab key reaches. */
+export const currentSlot = signal(0);
 
 /**
  * @typedef {object} Lane

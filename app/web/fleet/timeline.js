@@ -6,9 +6,8 @@ import { t } from "../core/text.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
 import { BlockTip, describe } from "./block_tip.js";
 import { hasScreen } from "./job_names.js";
-import { currentSlot } from "./lanes.js";
 import { MARKS_PX } from "./paint.js";
-import { blockAt, choice, enter, neighbour } from "./stage.js";
+import { blockAt, choice, currentSlot, enter, neighbour } from "./stage.js";
 
 const TIP_PX = 150; // about the height of a description
 

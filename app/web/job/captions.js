@@ -1,7 +1,6 @@
 /** The captions of segments: what is shown at one time over the picture. */
 
-import { timeAt } from "./edits_split.js";
-import { piecesOf } from "./segment_words.js";
+import { piecesOf, timeAt } from "./words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {{start: number, end: number, text: string}} Caption Times in seconds; plain text. */

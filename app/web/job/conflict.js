@@ -1,11 +1,11 @@
 /** Three-way merge of a transcript: what two sides made of the same base. Without DOM. */
 
-import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
+import { applyChanges, changesBetween, isSame } from "./edits_rules.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {readonly Segment[]} Segments */
-/** @typedef {import("./edits_changes.js").Change} Change */
-/** @typedef {import("./session_types.js").ConflictPart} ConflictPart */
+/** @typedef {import("./edits_rules.js").Change} Change */
+/** @typedef {import("./types.js").ConflictPart} ConflictPart */
 /** @typedef {{id: string, base: Segment | null, mine: Segment | null, theirs: Segment | null}} Sides */
 /** @typedef {{merged: Segments, parts: readonly ConflictPart[]}} Merge `merged` has their side of all parts. */
 

@@ -1,15 +1,15 @@
-/** Undo, search, and whether everything is saved. */
+/** Undo, search, what can be done with a selection, and whether everything is saved. */
 
+import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
-import { html } from "../vendor/ui.js";
+import { html, useEffect } from "../vendor/ui.js";
 import { SaveStatus } from "./saving_status.js";
-import { editUnsure, travel } from "./segment_actions.js";
-import { askForSpeaker, SelectionTools } from "./selection_tools.js";
+import { assignSpeaker, editUnsure, joinSegments, removeSegments, travel } from "./segment_actions.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
-/** @typedef {import("./find_state.js").Search} Search */
+/** @typedef {import("./find.js").Search} Search */
 
 /** @param {{screen: Screen, search: Search}} props */
 export function EditToolbar({ screen, search }) {
@@ -17,13 +17,14 @@ export function EditToolbar({ screen, search }) {
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
   return html`<div class="edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")}>
+    <${LayoutSwitch} view=${screen.view} />
     ${
       isEditable &&
       html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
       <${Tool} icon="redo" text="edit.redo" keys="Control+Shift+Z" isOff=${!session.canRedo.value} run=${() => travel(screen, "redo")} />
-      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`
+      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" run=${() => editUnsure(screen, 1)} />`
     }
-    <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
+    <${Tool} icon="search" text="find.open" keys="Control+F" run=${() => openSearch(search, "find")} />
     <span class="space"></span>
     ${isEditable && html`<${SelectionTools} screen=${screen} />`}
     <${RefusedPlace} screen=${screen} />
@@ -31,12 +32,29 @@ export function EditToolbar({ screen, search }) {
   </div>`;
 }
 
+const LAYOUTS = /** @type {const} */ (["text", "subtitles"]);
+
+/** @param {{view: import("./transcript_view.js").View}} props */
+function LayoutSwitch({ view }) {
+  /** @param {"text" | "subtitles"} layout */
+  const choose = (layout) => {
+    view.stop();
+    view.layout.value = layout;
+  };
+  return html`<span class="switch" role="group" aria-label=${t("layout.label")}>
+    ${LAYOUTS.map(
+      (layout) => html`<button aria-pressed=${view.layout.value === layout} title=${t(`layout.${layout}Hint`)}
+        onClick=${() => choose(layout)}>${t(`layout.${layout}`)}</button>`,
+    )}
+  </span>`;
+}
+
 /**
- * @param {{icon: Parameters<typeof Icon>[0]["name"], text: import("../core/text.js").TextKey, keys: string, isOff: boolean, run: () => void}} props
+ * @param {{icon: Parameters<typeof Icon>[0]["name"], text: import("../core/text.js").TextKey, keys?: string, isOff?: boolean, run: () => void}} props
  */
-function Tool({ icon, text, keys, isOff, run }) {
-  const title = `${t(text)} (${keys.replace("Control", t("edit.control"))})`;
-  return html`<button class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
+function Tool({ icon, text, keys, isOff = false, run }) {
+  const title = keys ? `${t(text)} (${keys.replace("Control", t("edit.control"))})` : t(text);
+  return html`<button type="button" class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
 }
 
 /** The segment that the service does not store. @param {{screen: Screen}} props */
@@ -44,6 +62,12 @@ function RefusedPlace({ screen }) {
   const id = screen.session.refusal.value?.id;
   if (!id || screen.session.saveState.value !== "refused") return null;
   return html`<button class="button quiet" onClick=${() => screen.view.edit(id)}>${t("edit.showPlace")}</button>`;
+}
+
+/** From elsewhere, the arrows lead to the segments. @param {Screen} screen */
+function goToCurrent({ view }) {
+  const id = view.current.peek() ?? view.list.seen();
+  if (id) view.go(id);
 }
 
 /**
@@ -86,11 +110,63 @@ function useEditingKeys(screen, search) {
   ]);
   useShortcuts(
     [
-      { keys: "ArrowDown", text: "keys.next" },
-      { keys: "ArrowUp", text: "keys.previous" },
+      { keys: "ArrowDown", text: "keys.next", run: () => goToCurrent(screen) },
+      { keys: "ArrowUp", text: "keys.previous", run: () => goToCurrent(screen) },
       { keys: "Control+f", text: "find.open", run: () => openSearch(search, "find"), inFields: true },
       ...(isEditable ? editing : []),
     ],
     [screen, search, isEditable],
   );
+}
+
+/** @param {{screen: Screen}} props */
+export function SelectionTools({ screen }) {
+  const { selection, current } = screen.view;
+  const ids = selection.ids.value;
+  const count = ids.size;
+  useEffect(() => {
+    if (count) announce(t("speakers.selected", { count }));
+  }, [count]);
+  if (!count) return null;
+  const place = () => {
+    const id = current.peek();
+    return id !== null && ids.has(id) ? id : [...ids][0];
+  };
+  const leave = () => {
+    selection.end();
+    screen.view.go(place());
+  };
+  /** @param {SubmitEvent} event */
+  const assign = (event) => {
+    event.preventDefault();
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    assignSpeaker(screen, place(), String(data.get("speaker")));
+  };
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    leave();
+  };
+  return html`<form class="selection-tools" onSubmit=${assign} onKeyDown=${press}>
+    <span class="small">${t("speakers.selected", { count })}</span>
+    <input class="input" name="speaker" required pattern=".*\\S.*" dir="auto" list="speaker-names" autocomplete="off"
+      aria-label=${t("edit.speaker")} placeholder=${t("edit.speaker")} />
+    <button class="button primary">${t("edit.setSpeaker")}</button>
+    ${count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
+    <${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />
+    <button type="button" class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
+      onClick=${leave}><${Icon} name="close" /></button>
+  </form>`;
+}
+
+/**
+ * Ask for the speaker of the selection, or of the current segment.
+ * @param {Screen} screen
+ */
+export function askForSpeaker({ view }) {
+  const id = view.current.peek();
+  if (view.selection.ids.peek().size)
+    /** @type {HTMLElement | null} */ (document.querySelector(".selection-tools input"))?.focus();
+  else if (id !== null) view.edit(id, null, "speaker");
 }

@@ -4,11 +4,21 @@
  * is impossible or changes nothing, it returns the same array. Times are in seconds.
  */
 
-import { freeTime, inOrder, SHORTEST_S, separated, toMs } from "./edits_order.js";
-import { change, cleanSpeaker, newId, withSpeaker, withText } from "./edits_segment.js";
-
-export { toMs } from "./edits_order.js";
-export { join, split } from "./edits_split.js";
+import {
+  change,
+  cleanSpeaker,
+  cleanText,
+  freeTime,
+  inOrder,
+  MOST_TEXT_CHARS,
+  newId,
+  SHORTEST_S,
+  separated,
+  toMs,
+  withSpeaker,
+  withText,
+} from "./edits_rules.js";
+import { isUnspaced, placedWords, plainWords, timeAt } from "./words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {readonly Segment[]} Segments */
@@ -118,13 +128,11 @@ export function insert(segments, at, start, end, limit = Infinity) {
 
 /**
  * @param {Segments} segments
- * @param {string} id
+ * @param {ReadonlySet<string>} ids
  * @returns {Segments}
  */
-export function remove(segments, id) {
-  return segments.some((segment) => segment.id === id)
-    ? segments.filter((segment) => segment.id !== id)
-    : segments;
+export function remove(segments, ids) {
+  return segments.some(({ id }) => ids.has(id)) ? segments.filter(({ id }) => !ids.has(id)) : segments;
 }
 
 /**
@@ -157,4 +165,95 @@ function replaced(text, matches, replacement) {
     at = end;
   }
   return result + text.slice(at);
+}
+
+/**
+ * The second part gets a new id, and the speaker of its first word. The border lies between the words around the offset, or, where the times of the
+ * words are unknown, at the offset's share of the text.
+ * @param {Segments} segments
+ * @param {string} id
+ * @param {number} offset In the text. Both parts must have some.
+ * @returns {Segments}
+ */
+export function split(segments, id, offset) {
+  const segment = segments.find((other) => other.id === id);
+  if (!segment || offset < 0) return segments;
+  const [text, rest] = [segment.text.slice(0, offset).trimEnd(), segment.text.slice(offset).trimStart()];
+  const length = toMs(segment.end - segment.start);
+  if (!text.trim() || !rest.trim() || length < 0.002) return segments;
+  const shortest = Math.min(SHORTEST_S, length / 2);
+  const between = Math.max(
+    segment.start + shortest,
+    Math.min(timeAt(segment, offset), segment.end - shortest),
+  );
+  const border = toMs(Math.min(Math.max(between, segment.start + 0.001), segment.end - 0.001));
+  const words = placedWords(segment);
+  const first = {
+    ...segment,
+    end: border,
+    text: cleanText(text),
+    words: wordsOf(words.filter((word) => word.to <= offset)),
+  };
+  const second = {
+    ...segment,
+    id: newId(),
+    start: border,
+    text: cleanText(rest),
+    speaker: words.find((word) => word.from >= offset)?.word.speaker ?? segment.speaker,
+    words: wordsOf(words.filter((word) => word.from >= offset)),
+  };
+  const parted = inOrder(segments.flatMap((other) => (other === segment ? [first, second] : [other])));
+  return second.speaker === segment.speaker ? parted : separated(parted);
+}
+
+/** @param {readonly import("./words.js").PlacedWord[]} words */
+function wordsOf(words) {
+  return plainWords(words.map(({ word }) => word));
+}
+
+/**
+ * Join a segment with the next one. It keeps its id and its speaker.
+ * @param {Segments} segments
+ * @param {string} id
+ * @returns {Segments}
+ */
+export function join(segments, id) {
+  const index = segments.findIndex((segment) => segment.id === id);
+  const [segment, next] = segments.slice(index, index + 2);
+  if (index < 0 || !next) return segments;
+  const text = joinedText(segment.text, next.text);
+  if (text.length > MOST_TEXT_CHARS) return segments;
+  const rest = segments.filter((other) => other !== next);
+  const { before } = freeTime(rest, index, Infinity);
+  const end = Math.max(segment.end, Math.min(next.end, before));
+  const words = [...wordsOf(placedWords(segment)), ...wordsOf(placedWords(next))];
+  return change(rest, id, (old) => ({ ...old, end, text, words }));
+}
+
+/**
+ * Join neighbouring segments. The first one keeps its id and its speaker.
+ * @param {Segments} segments
+ * @param {ReadonlySet<string>} ids
+ * @returns {Segments} The same array if the text would be too long.
+ */
+export function joinAll(segments, ids) {
+  const chosen = segments.filter(({ id }) => ids.has(id));
+  let joined = segments;
+  for (let count = 1; count < chosen.length; count++) {
+    const next = join(joined, chosen[0].id);
+    if (next === joined) return segments;
+    joined = next;
+  }
+  return joined;
+}
+
+/**
+ * @param {string} first
+ * @param {string} second
+ */
+function joinedText(first, second) {
+  const [left, right] = [first.trimEnd(), second.trimStart()];
+  if (!left || !right) return left || right;
+  const last = /** @type {string} */ ([...left.slice(-2)].at(-1));
+  return isUnspaced(last) || isUnspaced(right) ? left + right : `${left} ${right}`;
 }

@@ -1,14 +1,15 @@
-/** Find and replace. */
+/** Find and replace, and the marks of what was found. */
 
 import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
-import { toast } from "../core/toasts.js";
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/ui.js";
-import { hideMatches } from "./find_highlights.js";
+import { rangeIn } from "./carets.js";
+import { toastStep } from "./segment_actions.js";
 
-/** @typedef {import("./find_state.js").Search} Search */
+/** @typedef {import("./find.js").Search} Search */
 /** @typedef {import("./segment_actions.js").Screen} Screen */
+/** @typedef {import("./edits.js").Match} Match */
 
 /** @param {{screen: Screen, search: Search}} props */
 export function FindBar({ screen, search }) {
@@ -50,7 +51,7 @@ export function FindBar({ screen, search }) {
       }
       <button class="icon-button" aria-label=${t("close")} title=${t("close")} onClick=${close}><${Icon} name="close" /></button>
     </div>
-    ${mode === "replace" && canReplace && html`<${Replacement} search=${search} />`}
+    ${mode === "replace" && canReplace && html`<${Replacement} screen=${screen} search=${search} />`}
   </div>`;
 }
 
@@ -104,12 +105,12 @@ function Toggle({ search, state, text, label }) {
   return html`<button class="icon-button" aria-pressed=${state.value} aria-label=${t(text)} title=${t(text)} onClick=${toggle}>${label}</button>`;
 }
 
-/** @param {{search: Search}} props */
-function Replacement({ search }) {
+/** @param {{screen: Screen, search: Search}} props */
+function Replacement({ screen, search }) {
   const hasMatches = search.matches.value.length > 0;
   const all = () => {
     const count = search.replaceEvery();
-    if (count) toast(t("find.replaced", { count }));
+    if (count) toastStep(screen, t("find.replaced", { count }));
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
@@ -124,4 +125,57 @@ function Replacement({ search }) {
     <button class="button" disabled=${!hasMatches} onClick=${search.replaceOne}>${t("find.replace")}</button>
     <button class="button" disabled=${!hasMatches} onClick=${all}>${t("find.replaceAll")}</button>
   </div>`;
+}
+
+/** The matches of each segment, for the lists that the search makes. @type {WeakMap<readonly Match[], Map<string, Match[]>>} */
+const grouped = new WeakMap();
+
+/**
+ * @param {import("./virtual_list.js").VirtualList} list
+ * @param {readonly Match[]} matches
+ * @param {Match | null} shown
+ */
+export function showMatches(list, matches, shown) {
+  if (!CSS.highlights) return showRow(shown && list.rowElement(shown.id));
+  const [found, current] = [new Highlight(), new Highlight()];
+  const groups = groupsOf(matches);
+  const rows = groups.size ? document.querySelectorAll(".segment") : [];
+  for (const row of rows) {
+    const text = row.querySelector(".segment-text:not(textarea, [contenteditable])");
+    const inRow = groups.get(/** @type {HTMLElement} */ (row).dataset.key ?? "") ?? [];
+    for (const match of inRow) {
+      const range = text && rangeIn(text, match.start, match.end);
+      if (range) (match === shown ? current : found).add(range);
+    }
+  }
+  CSS.highlights.set("found", found);
+  CSS.highlights.set("found-current", current);
+}
+
+/** The ranges of a screen that is left would keep its rows in memory. */
+export function hideMatches() {
+  CSS.highlights?.delete("found");
+  CSS.highlights?.delete("found-current");
+}
+
+/** Browsers without highlights show the row alone. @param {HTMLElement | null} row */
+function showRow(row) {
+  for (const other of document.querySelectorAll("[data-found]"))
+    if (other !== row) other.removeAttribute("data-found");
+  row?.setAttribute("data-found", "");
+}
+
+/** @param {readonly Match[]} matches */
+function groupsOf(matches) {
+  const known = grouped.get(matches);
+  if (known) return known;
+  /** @type {Map<string, Match[]>} */
+  const groups = new Map();
+  for (const match of matches) {
+    const group = groups.get(match.id);
+    if (group) group.push(match);
+    else groups.set(match.id, [match]);
+  }
+  grouped.set(matches, groups);
+  return groups;
 }

@@ -1,38 +1,40 @@
 /** What rows and headers say about a job: state, progress and facts. */
 
-import { clock, shortDateTime } from "../core/format.js";
+import { clock, day, shortDateTime } from "../core/format.js";
 import { language, t } from "../core/text.js";
 import { nextEstimate, roughly, secondsLeft } from "../core/time_left.js";
 import { html, useRef } from "../vendor/ui.js";
 
 /** @typedef {import("./types.js").Job} Job */
 
+const SPEAKERS_SHOWN = 3;
 const LOOKS = { queued: "", running: "accent", succeeded: "success", failed: "danger", cancelled: "" };
-const STAGES = ["queued", "downloading", "decoding", "transcribing", "done"];
 
 /** @param {{job: Job}} props */
 export function StatusBadge({ job }) {
   return html`<span class=${`badge ${LOOKS[job.status]}`} data-status=${job.status}>${t(`status.${job.status}`)}</span>`;
 }
 
-/** The bar of a running job, with its stage, speed and time left. @param {{job: Job}} props */
+/** The bar of a running job: how much of it is done, and how long the rest takes. @param {{job: Job}} props */
 export function JobProgress({ job }) {
   const { progress } = job;
   const left = useTimeLeft(job);
-  const texts = [t(/** @type {import("../core/text.js").TextKey} */ (`stage.${stageOf(job)}`))];
-  if (progress.realtime_factor)
-    texts.push(t("progress.speed", { speed: speedText(progress.realtime_factor) }));
+  const furthest = useRef(0); // the length may turn out to be larger: the bar does not go back
+  if (progress.total_s) furthest.current = Math.max(furthest.current, progress.done_s / progress.total_s);
+  const part = progress.total_s ? Math.min(1, furthest.current) : undefined;
+  const texts = [part === undefined ? t(`stage.${stageOf(job)}`) : percent(part)];
+  if (part === undefined && progress.done_s)
+    texts.push(t("progress.soFar", { time: clock(progress.done_s) }));
   if (left !== null) texts.push(t("progress.left", { time: timeText(left) }));
-  const value = progress.total_s ? Math.min(1, progress.done_s / progress.total_s) : undefined;
   return html`<span class="job-progress numbers">
-    <progress class="progress" max="1" value=${value} aria-label=${t("progress.label")}></progress>
+    <progress class="progress" max="1" value=${part} aria-label=${t("progress.label")}></progress>
     <span>${texts.join(" · ")}</span>
   </span>`;
 }
 
 /** @param {Job} job */
-function stageOf({ progress }) {
-  return STAGES.includes(progress.stage) ? progress.stage : "transcribing";
+function stageOf({ progress: { stage } }) {
+  return stage === "queued" || stage === "downloading" ? stage : "transcribing";
 }
 
 /**
@@ -55,10 +57,9 @@ function useTimeLeft({ progress }) {
   return known.current.estimate?.left ?? null;
 }
 
-/** @param {number} factor */
-function speedText(factor) {
-  const options = { maximumFractionDigits: factor < 10 ? 1 : 0 };
-  return new Intl.NumberFormat(language.value, options).format(factor);
+/** @param {number} part 0 to 1 */
+function percent(part) {
+  return new Intl.NumberFormat(language.value, { style: "percent" }).format(part);
 }
 
 /** @param {number} seconds */
@@ -67,17 +68,25 @@ function timeText(seconds) {
   return t(`time.${unit}`, values);
 }
 
-/** When it was submitted, its length and its language, and when what of it is deleted. @param {Job} job */
-export function factsOf(job) {
-  const facts = [shortDateTime(job.created_at, language.value)];
-  if (job.duration) facts.push(clock(job.duration));
-  if (job.language) facts.push(languageName(job.language));
-  const until = job.expires_at ?? job.audio_expires_at;
-  if (until)
-    facts.push(
-      t(job.expires_at ? "job.until" : "job.audioUntil", { time: shortDateTime(until, language.value) }),
-    );
-  return facts;
+/** Its length and language, and who speaks. @param {Job} job */
+export function contentFacts({ duration, progress, language: code, speakers }) {
+  const length = duration ?? progress.total_s;
+  return [length ? clock(length) : "", code ? languageName(code) : "", namesOf(speakers ?? [])].filter(
+    Boolean,
+  );
+}
+
+/** When it was added, and when what of it is deleted. @param {Job} job */
+export function timeFacts({ created_at, expires_at, audio_expires_at }) {
+  const until = expires_at ?? audio_expires_at;
+  const text = until && t(expires_at ? "job.until" : "job.audioUntil", { time: day(until, language.value) });
+  return [shortDateTime(created_at, language.value), ...(text ? [text] : [])];
+}
+
+/** @param {string[]} speakers */
+function namesOf(speakers) {
+  const others = speakers.length - SPEAKERS_SHOWN;
+  return [...speakers.slice(0, SPEAKERS_SHOWN), ...(others > 0 ? [`+${others}`] : [])].join(", ");
 }
 
 /** @param {string} code */

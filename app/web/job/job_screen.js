@@ -1,18 +1,30 @@
-/** The screen of one job: player, transcript, corrections and downloads. */
+/** The screen of one job: player, transcript, corrections and downloads, below its name and state. */
 
-import { t } from "../core/text.js";
-import { html, useEffect, useLayoutEffect, useMemo } from "../vendor/ui.js";
+import { clock } from "../core/format.js";
+import { Icon } from "../core/icons.js";
+import { Menu } from "../core/menu.js";
+import { go, listHash } from "../core/router.js";
+import { errorText, t } from "../core/text.js";
+import { removeJobs } from "../list/deletions.js";
+import { html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
 import { EditToolbar } from "./edit_toolbar.js";
+import { CopyMenu, DownloadMenu } from "./exports.js";
+import { createSearch } from "./find.js";
 import { FindBar } from "./find_bar.js";
-import { createSearch } from "./find_state.js";
-import { JobHeader } from "./job_header.js";
+import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
 import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
+import { RevisionsDialog } from "./revisions.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
+import { isActive, nameOf } from "./types.js";
+
+/** @typedef {import("./types.js").Job} Job */
+/** @typedef {import("./session.js").Session} Session */
+/** @typedef {import("./playback.js").Playback} Playback */
 
 /** @param {{id: string}} props */
 export function JobScreen({ id }) {
@@ -31,13 +43,13 @@ export function JobScreen({ id }) {
     </div>`;
   }
   if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
-  return html`<div class="job">
+  return html`<div class="job" data-layout=${view.layout.value}>
     <${JobHeader} session=${session} playback=${playback} />
     <div class="job-top">
-      <${Player} session=${session} playback=${playback} />
       <${EditToolbar} screen=${screen} search=${search} />
       <${FindBar} screen=${screen} search=${search} />
     </div>
+    <${Player} screen=${screen} />
     <${LostCorrections} session=${session} />
     <${SpeakersPanel} screen=${screen} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
@@ -61,11 +73,84 @@ function useScrollPadding(view) {
     const update = (/** @type {FocusEvent} */ event) => {
       const isInText = /** @type {Element} */ (event.target).closest(".transcript") !== null;
       style.scrollPaddingTop = isInText ? `${view.list.clearTop() + 8}px` : "";
+      style.scrollPaddingBottom = isInText ? `${innerHeight - view.list.clearBottom()}px` : "";
     };
     addEventListener("focusin", update);
     return () => {
       removeEventListener("focusin", update);
-      style.scrollPaddingTop = "";
+      style.scrollPadding = "";
     };
   }, [view]);
+}
+
+/** @param {{session: Session, playback: Playback}} props */
+export function JobHeader({ session, playback }) {
+  const job = session.job.value;
+  if (!job) return null;
+  return html`<header class="job-header">
+    <a class="job-back small" href=${listHash.value}><${Icon} name="back" />${t("job.all")}</a>
+    <div class="toolbar job-title">
+      <h1 dir="auto">${nameOf(job)}</h1>
+      <${Actions} job=${job} session=${session} />
+    </div>
+    <p class="job-facts small muted numbers">
+      <${StatusBadge} job=${job} />
+      <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : job.model].join(" · ")}</span>
+    </p>
+    ${
+      isActive(job) &&
+      html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
+        <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
+    }
+    <${Notices} job=${job} playback=${playback} />
+  </header>`;
+}
+
+/** @param {{job: Job, session: Session}} props */
+function Actions({ job, session }) {
+  const [isOpen, setOpen] = useState(false);
+  const remove = () => {
+    removeJobs([job]);
+    go(listHash.value);
+  };
+  if (isActive(job)) {
+    return html`<div class="toolbar"><button class="button" onClick=${remove}>
+      <${Icon} name="stop" />${t("history.cancelJob")}
+    </button></div>`;
+  }
+  const isDone = job.status === "succeeded";
+  const more = [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
+  return html`<div class="toolbar">
+    ${
+      isDone &&
+      html`
+      <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen(true)}>
+        <${Icon} name="history" /><span>${t("revisions.open")}</span>
+      </button>
+      <${CopyMenu} job=${job} unsaved=${session} />
+      <${DownloadMenu} job=${job} unsaved=${session} />`
+    }
+    <${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />
+    ${isOpen && html`<${RevisionsDialog} job=${job} session=${session} onClose=${() => setOpen(false)} />`}
+  </div>`;
+}
+
+/** @param {{job: Job, playback: Playback}} props */
+function Notices({ job, playback }) {
+  if (job.status === "failed") {
+    return html`<div class="notice danger" role="alert">
+      <strong>${t("header.failed")}</strong>${" "}<span dir="auto">${job.error && errorText(job.error)}</span>
+    </div>`;
+  }
+  if (!job.failed_spans.length) return null;
+  return html`<div class="notice warning">
+    <p>${t("header.partial")}</p>
+    <p class="toolbar numbers">
+      ${job.failed_spans.map(
+        ({ start, end }) => html`<button class="button quiet" onClick=${() => playback.seek(start)}>
+          ${clock(start)} – ${clock(end)}
+        </button>`,
+      )}
+    </p>
+  </div>`;
 }

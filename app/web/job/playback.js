@@ -31,6 +31,8 @@ import { chosenRate, skipsBack } from "./player_settings.js";
  * @property {(span: Span, isDone: boolean) => Span} changeRegion The waveform reports a dragged edge. Returns the
  *   allowed span.
  * @property {(seconds: number) => void} seek
+ * @property {(seconds: number) => void} resume Seek to where the recording was left; 0: it was not.
+ * @property {Signal<number>} resumedAt That place, in seconds.
  * @property {(seconds: number) => void} skip Forward, or back if negative.
  * @property {(from?: number) => void} play From there, or from where it is.
  * @property {() => void} pause
@@ -49,6 +51,7 @@ export function createPlayback() {
   let stoppedAt = Number.NaN;
   const [time, duration] = [signal(0), signal(0)];
   const [playing, available] = [signal(false), signal(false)];
+  const resumedAt = signal(0);
   const loop = signal(/** @type {Region | null} */ (null));
   const { region, showRegion, changeRegion } = createRegion();
 
@@ -128,7 +131,11 @@ export function createPlayback() {
 
   return {
     ...{ time, playing, duration, rate: chosenRate, available, loop, region, showRegion, changeRegion },
-    ...{ seek, play, pause, attach },
+    ...{ seek, play, pause, attach, resumedAt },
+    resume: (seconds) => {
+      resumedAt.value = seconds;
+      if (seconds) seek(seconds);
+    },
     skip: (seconds) => seek(time.value + seconds),
     // The element's event comes later than a second press of the key may.
     toggle: () => (shallPlay || media?.paused === false ? pause() : play()),

@@ -1,16 +1,16 @@
-/** The player: video, or sound with its waveform. It stays in view while the transcript is scrolled. */
+/** The player: docked at the lower edge of the window, with its waveform. The picture of a film is small or large. */
 
 import { t } from "../core/text.js";
 import { effect, html, useEffect, useMemo, useSignal, useSignalEffect } from "../vendor/ui.js";
 import { createCaptions } from "./captions_track.js";
 import { createSource } from "./media_source.js";
-import { Controls } from "./player_controls.js";
+import { Controls, Transport } from "./player_controls.js";
 import { useLoop, useMediaSession, usePlayerKeys } from "./player_keys.js";
-import { keepPosition, muted, positionOf, showsCaptions, volume } from "./player_settings.js";
+import { isSmall, keepPosition, muted, positionOf, showsCaptions, volume } from "./player_settings.js";
 import { createWaveform } from "./waveform.js";
 import { WaveformBar } from "./waveform_bar.js";
 
-/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./playback.js").Playback} Playback */
 /** @typedef {import("./media_source.js").MediaSource} MediaSource */
@@ -18,8 +18,9 @@ import { WaveformBar } from "./waveform_bar.js";
 const KEPT_EVERY_MS = 5000;
 const TYPED_MS = 300; // without a change, until the captions show it
 
-/** @param {{session: Session, playback: Playback}} props */
-export function Player({ session, playback }) {
+/** @param {{screen: import("./segment_actions.js").Screen}} props */
+export function Player({ screen }) {
+  const { session, playback, view } = screen;
   const media = useSignal(/** @type {HTMLVideoElement | null} */ (null));
   const source = useSignal(/** @type {MediaSource | null} */ (null));
   const hasPicture = useSignal(false);
@@ -34,18 +35,21 @@ export function Player({ session, playback }) {
     () => (/** @type {HTMLVideoElement | null} */ element) => (media.value = element),
     [],
   );
-  return html`<section class=${hasPicture.value ? "player card has-picture" : "player card"} aria-label=${t("player.label")}>
-    <div class="player-picture" onClick=${() => clickPicture(playback)}>
+  const size = hasPicture.value ? (isSmall() ? "small" : "large") : "none";
+  return html`
+    <div class="player-picture" data-size=${size} onClick=${() => clickPicture(playback)}>
       <video ref=${setMedia} playsinline preload="metadata" tabindex="-1"></video>
     </div>
-    <div class="player-main">
-      <${WaveformBar} waveform=${waveform} playback=${playback} media=${media.value} />
-      <${Controls} session=${session} playback=${playback} waveform=${waveform} media=${media.value} hasPicture=${hasPicture.value} />
+    <section class="player" aria-label=${t("player.label")}>
+      <div class="player-bar">
+        <${Transport} playback=${playback} />
+        <${WaveformBar} session=${session} waveform=${waveform} playback=${playback} speakers=${view.speakers} />
+        <${Controls} session=${session} playback=${playback} waveform=${waveform} media=${media.value} hasPicture=${hasPicture.value} />
+      </div>
       ${source.value && html`<${SourceState} source=${source.value} />`}
-    </div>
-  </section>`;
+    </section>
+  `;
 }
-
 /** On the full screen the browser's own controls answer. @param {Playback} playback */
 function clickPicture(playback) {
   if (!document.fullscreenElement) playback.toggle();
@@ -64,7 +68,7 @@ function useMedia(session, playback, media, source, hasPicture) {
   useEffect(() => {
     if (!element) return;
     playback.duration.value ||= session.job.peek()?.duration ?? 0;
-    playback.seek(positionOf(session.id));
+    playback.resume(positionOf(session.id));
     const detach = playback.attach(element);
     const opened = createSource(() => /** @type {Job} */ (session.job.peek()), element);
     source.value = opened;

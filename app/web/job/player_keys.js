@@ -5,7 +5,7 @@ import { useEffect, useSignalEffect } from "../vendor/ui.js";
 import { muted, nextRate, showsCaptions } from "./player_settings.js";
 import { nameOf } from "./types.js";
 
-/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 
 const STEP_S = 5;

@@ -10,6 +10,13 @@ export const showsCaptions = remembered("player.captions", true);
 export const volume = remembered("player.volume", 1);
 export const muted = remembered("player.muted", false);
 export const chosenRate = remembered("player.rate", 1);
+/** null: nothing is chosen. @type {import("../vendor/ui.js").Signal<boolean | null>} */
+export const smallPicture = remembered("player.small", /** @type {boolean | null} */ (null));
+
+/** Whether the picture of a film is small: until the reader says it, where there is no place beside the text. */
+export function isSmall() {
+  return smallPicture.value ?? !matchMedia("(min-width: 1000px)").matches;
+}
 
 const POSITIONS = "player.positions";
 const POSITIONS_KEPT = 50;

@@ -1,6 +1,6 @@
 /** What a revision changes, compared with the newest one: segment by segment, and word by word. */
 
-import { keptTokens } from "./kept_tokens.js";
+import { keptTokens } from "./words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {{kind: "same" | "added" | "removed", text: string}} Part */

@@ -9,14 +9,13 @@
 import { ApiError } from "../core/api.js";
 import { t } from "../core/text.js";
 import { batch, computed, effect, signal } from "../vendor/ui.js";
-import { createMerging } from "./saving_merge.js";
+import { createMerging, createSpeakers } from "./saving_merge.js";
 import { mayPassLater, putSegments } from "./saving_request.js";
-import { createSpeakers } from "./saving_speakers.js";
 import { createVersion } from "./saving_version.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
-/** @typedef {import("./session_types.js").SaveState} SaveState */
-/** @typedef {import("./session_types.js").Refusal} Refusal */
+/** @typedef {import("./types.js").SaveState} SaveState */
+/** @typedef {import("./types.js").Refusal} Refusal */
 /**
  * @template T
  * @typedef {import("../vendor/ui.js").Signal<T>} Signal
@@ -106,7 +105,7 @@ export function createSaving(job, document, complete, onGone) {
     }
   }
 
-  /** @param {import("./saving_speakers.js").SpeakersBody} body */
+  /** @param {import("./saving_merge.js").SpeakersBody} body */
   function correctSpeakers(body) {
     return alone(async () => {
       await saveNow(false);

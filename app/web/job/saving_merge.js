@@ -1,15 +1,18 @@
-/** Merges what someone else has stored with the corrections of this page, and asks where both changed the same. */
+/**
+ * Takes in what others have stored, and what the service makes of all speakers, and asks where both sides
+ * changed the same.
+ */
 
+import { ApiError, request } from "../core/api.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { batch, signal } from "../vendor/ui.js";
 import { merge, resolved } from "./conflict.js";
-import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
-import { separated } from "./edits_order.js";
-import { fetchSegments } from "./saving_request.js";
+import { applyChanges, changesBetween, isSame, separated } from "./edits_rules.js";
+import { fetchSegments, storedOf } from "./saving_request.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
-/** @typedef {import("./session_types.js").Conflict} Conflict */
+/** @typedef {import("./types.js").Conflict} Conflict */
 /** @typedef {ReturnType<typeof createMerging>} Merging */
 
 /**
@@ -82,4 +85,71 @@ export function createMerging(job, document, version, onResolved) {
      */
     mergeMine: (base, mine) => mergeWith(document.base.peek(), base, mine),
   };
+}
+
+/**
+ * @typedef {{names: Record<string, string>} | {num_speakers?: number}} SpeakersBody
+ *   `names`: other names for speakers; two with one name become one. Else they are found again.
+ */
+
+const WAIT_MS = 600_000; // it takes a second, or minutes where the voices of hours were never compared
+const MOST_ATTEMPTS = 5; // one after the other, while others save, too
+
+/**
+ * @param {string} job
+ * @param {import("./session_document.js").Document} document
+ * @param {import("./saving_version.js").Version} version
+ * @param {Merging} merging
+ */
+export function createSpeakers(job, document, version, merging) {
+  /** What the newest such correction changed. @type {{revision: number, segments: readonly Segment[]} | null} */
+  let before = null;
+
+  /**
+   * Everything is saved before.
+   * @param {SpeakersBody} body
+   * @returns {Promise<void>} Rejected if the service refuses, or cannot be reached.
+   */
+  async function correct(body) {
+    for (let attempt = 1; ; attempt++) {
+      const last = { revision: version.revision.peek(), segments: document.base.peek() };
+      try {
+        const stored = await post(body);
+        merging.takeAnswer(stored);
+        before = last;
+        return;
+      } catch (error) {
+        const isOld = error instanceof ApiError && error.status === 412;
+        if (!isOld || attempt === MOST_ATTEMPTS || !(await merging.takeTheirs())) throw error;
+      }
+    }
+  }
+
+  /** @param {SpeakersBody} body */
+  async function post(body) {
+    const response = await request(`/v1/jobs/${job}/speakers`, {
+      method: "POST",
+      headers: { "If-Match": version.etag() },
+      json: body,
+      signal: AbortSignal.timeout(WAIT_MS),
+    });
+    return storedOf(response);
+  }
+
+  /**
+   * What a save sends. Where a correction of all speakers is undone, the revision before it comes back as it was:
+   * as segments, all of its speakers would count as chosen by someone, and none would be found again.
+   * @param {readonly Segment[]} segments
+   */
+  function bodyOf(segments) {
+    const isUndone = before && !changesBetween(before.segments, segments, isSame).length;
+    return isUndone ? { revision: before?.revision } : { segments: segments.map(version.bodyOf) };
+  }
+
+  /** The service has that revision no longer. */
+  function forget() {
+    before = null;
+  }
+
+  return { correct, bodyOf, forget };
 }

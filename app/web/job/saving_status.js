@@ -1,12 +1,16 @@
 /** Whether the corrections are saved, and what to do if not. */
 
 import { announce } from "../core/announcer.js";
+import { saveBlob } from "../core/downloads.js";
+import { preciseClock } from "../core/format.js";
+import { Icon } from "../core/icons.js";
+import { showModal } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useSignal } from "../vendor/ui.js";
-import { ConflictDialog } from "./conflict_dialog.js";
-import { downloadCopy } from "./saving_copy.js";
 
-/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./types.js").Session} Session */
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {import("./types.js").ConflictPart} ConflictPart */
 
 /** States that the user waits for, or has to act on. */
 const SPOKEN = new Set(["offline", "conflict", "refused"]);
@@ -53,10 +57,11 @@ export function SaveStatus({ session }) {
 
 /**
  * @param {Session} session
- * @param {import("./session_types.js").SaveState} state
+ * @param {import("./types.js").SaveState} state
  */
 function textOf(session, state) {
-  if (state === "unsaved" && !session.complete.value) return t("saving.later");
+  if (!session.complete.value && state === "saved") return ""; // the job runs
+  if (!session.complete.value && state === "unsaved") return t("saving.later");
   if (state === "offline" && session.delay.value) return t("saving.unsaved");
   return t(`saving.${state}`);
 }
@@ -81,4 +86,90 @@ export function LostCorrections({ session }) {
       <button class="button quiet" onClick=${dismiss}>${t("saving.dismiss")}</button>
     </div>
   </div>`;
+}
+
+/** @typedef {"mine" | "theirs"} Choice */
+
+/** @param {{session: import("./types.js").Session, onClose: () => void}} props */
+export function ConflictDialog({ session, onClose }) {
+  const choices = useSignal(/** @type {ReadonlyMap<string, Choice>} */ (new Map()));
+  const conflict = session.conflict.value;
+  if (!conflict) return null;
+  /** @param {Choice} choice */
+  const chooseAll = (choice) => {
+    choices.value = new Map(conflict.parts.map((part) => [part.id, choice]));
+  };
+  const open = conflict.parts.length - choices.value.size;
+  return html`<dialog class="dialog conflict" ref=${showModal} onClose=${onClose} aria-labelledby="conflict-title">
+    <div class="toolbar">
+      <h2 id="conflict-title">${t("conflict.title")}</h2>
+      <span class="space"></span>
+      <button class="icon-button" aria-label=${t("conflict.later")} onClick=${onClose}><${Icon} name="close" /></button>
+    </div>
+    <p class="conflict-why">${t("conflict.why", { count: conflict.parts.length })}</p>
+    <div class="toolbar">
+      <button class="button" onClick=${() => chooseAll("mine")}>${t("conflict.allMine")}</button>
+      <button class="button" onClick=${() => chooseAll("theirs")}>${t("conflict.allTheirs")}</button>
+      <span class="space"></span>
+      <button class="button quiet" onClick=${() => downloadCopy(session.segments.value)}>
+        <${Icon} name="download" /> ${t("conflict.copy")}
+      </button>
+    </div>
+    ${conflict.parts.map((part) => html`<${Part} key=${part.id} part=${part} choices=${choices} />`)}
+    <div class="dialog-actions">
+      <span class="small muted" role="status">${open > 0 && t("conflict.open", { count: open })}</span>
+      <button class="button quiet" onClick=${onClose}>${t("conflict.later")}</button>
+      <button class="button primary" disabled=${open > 0} onClick=${() => conflict.resolve(choices.value)}>
+        ${t("conflict.save")}
+      </button>
+    </div>
+  </dialog>`;
+}
+
+/** @param {{part: ConflictPart, choices: import("../vendor/ui.js").Signal<ReadonlyMap<string, Choice>>}} props */
+function Part({ part, choices }) {
+  const chosen = choices.value.get(part.id);
+  const start = Math.min(...[...part.base, ...part.mine, ...part.theirs].map((segment) => segment.start));
+  /** @param {Choice} choice */
+  const option = (choice) => html`<label class="conflict-side">
+    <input
+      type="radio"
+      name=${`conflict-${part.id}`}
+      checked=${chosen === choice}
+      onChange=${() => (choices.value = new Map([...choices.value, [part.id, choice]]))}
+    />
+    <span>${t(choice === "mine" ? "conflict.mine" : "conflict.theirs")}</span>
+    <${Side} segments=${part[choice]} />
+  </label>`;
+  return html`<fieldset class="conflict-part">
+    <legend class="numbers">${t("conflict.at", { time: preciseClock(start) })}</legend>
+    ${option("mine")} ${option("theirs")}
+  </fieldset>`;
+}
+
+/** @param {{segments: readonly Segment[]}} props */
+function Side({ segments }) {
+  if (!segments.length) return html`<p class="muted">${t("conflict.removed")}</p>`;
+  return segments.map(
+    ({ id, start, end, speaker, text }) => html`<p key=${id}>
+      <small class="numbers muted">${preciseClock(start)} – ${preciseClock(end)} ${speaker ?? ""}</small>
+      <span dir="auto">${text}</span>
+    </p>`,
+  );
+}
+
+/** @param {readonly Segment[]} segments */
+function copyText(segments) {
+  return segments
+    .filter((segment) => segment.text.trim())
+    .map(({ start, end, speaker, text }) => {
+      const times = `[${preciseClock(start)} – ${preciseClock(end)}]`;
+      return `${times} ${speaker ? `${speaker}: ` : ""}${text.trim()}\n`;
+    })
+    .join("");
+}
+
+/** @param {readonly Segment[]} segments */
+export function downloadCopy(segments) {
+  saveBlob(new Blob([copyText(segments)], { type: "text/plain" }), "corrections.txt");
 }

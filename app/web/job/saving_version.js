@@ -1,8 +1,7 @@
-/** What the service had last: the version that corrections begin from, and its ids of segments. */
+/** What the service had last: the version that corrections begin from, and its ids of segments. Without DOM. */
 
 import { batch, signal } from "../vendor/ui.js";
-import { isSame } from "./edits_changes.js";
-import { createIds } from "./session_ids.js";
+import { isSame } from "./edits_rules.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./saving_request.js").Stored} Stored */
@@ -75,4 +74,39 @@ export function createVersion(document) {
     /** The number of the event that brought the newest text: the ETag ends with it while the job runs. */
     lastEvent: () => /^(?:W\/)?"\d+\.(\d+)"$/.exec(etag)?.[1] ?? "",
   };
+}
+
+/** @typedef {ReturnType<typeof createIds>} Ids */
+
+export function createIds() {
+  /** @type {Map<string, string>} */
+  const toService = new Map();
+  /** @type {Map<string, string>} */
+  const toPage = new Map();
+
+  /** The service's segments with the ids of the page. @param {readonly Segment[]} segments */
+  function received(segments) {
+    if (!toPage.size) return segments;
+    return segments.map((segment) => ({ ...segment, id: toPage.get(segment.id) ?? segment.id }));
+  }
+
+  /** @param {string} id Of the page. */
+  const sent = (id) => toService.get(id) ?? id;
+
+  /**
+   * Learn the ids of segments that the service did not know.
+   * @param {readonly Segment[]} added By the page, in order.
+   * @param {readonly Segment[]} stored The service's segments, in order.
+   * @param {ReadonlySet<string>} known Ids of the service that others have.
+   */
+  function learn(added, stored, known) {
+    const unknown = stored.filter((segment) => !known.has(segment.id));
+    if (unknown.length !== added.length) return;
+    added.forEach((segment, index) => {
+      toService.set(segment.id, unknown[index].id);
+      toPage.set(unknown[index].id, segment.id);
+    });
+  }
+
+  return { received, sent, learn };
 }

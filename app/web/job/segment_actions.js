@@ -3,12 +3,13 @@
 import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { insert, join, remove, setSpeakers, split } from "./edits.js";
-import { nextUnsure, splitPoint } from "./segment_words.js";
+import { caretIn } from "./carets.js";
+import { insert, join, joinAll, remove, setSpeakers, split } from "./edits.js";
+import { nextUnsure, splitPoint } from "./words.js";
 
 /**
  * @typedef {object} Screen What the parts of the transcript share.
- * @property {import("./session_types.js").Session} session
+ * @property {import("./types.js").Session} session
  * @property {import("./playback.js").Playback} playback
  * @property {import("./transcript_view.js").View} view
  */
@@ -42,6 +43,32 @@ export function splitSegment(screen, id, offset) {
   const second = screen.session.segments.peek()[index + 1].id;
   if (isEditing) screen.view.edit(second, { start: 0, end: 0 });
   else screen.view.go(second);
+}
+
+/**
+ * The segment, and the others that are selected with it.
+ * @param {Screen} screen
+ * @param {string} id
+ */
+function chosenWith({ view }, id) {
+  const selected = view.selection.ids.peek();
+  return selected.has(id) ? selected : new Set([id]);
+}
+
+/**
+ * Join what is selected, or a segment with the next one.
+ * @param {Screen} screen
+ * @param {string} id
+ */
+export function joinSegments(screen, id) {
+  const ids = chosenWith(screen, id);
+  if (ids.size === 1) return joinWithNext(screen, id);
+  const [first] = ids;
+  if (!screen.session.edit("join", (segments) => joinAll(segments, ids), first))
+    return toast(t("edit.tooLong"));
+  screen.view.selection.end();
+  screen.view.go(first);
+  toastStep(screen, t("edit.joined", { count: ids.size }));
 }
 
 /**
@@ -88,15 +115,20 @@ export function insertAfter(screen, id) {
 }
 
 /**
+ * Delete a segment, and the others that are selected with it.
  * @param {Screen} screen
  * @param {string} id
  */
-export function removeSegment(screen, id) {
-  const { segments, index } = find(screen, id);
-  const neighbour = segments[index + 1] ?? segments[index - 1];
-  if (!screen.session.edit("remove", (old) => remove(old, id), id)) return;
-  announce(t("edit.removed"));
+export function removeSegments(screen, id) {
+  const ids = chosenWith(screen, id);
+  const [first] = ids;
+  const { segments, index } = find(screen, first);
+  const neighbour = segments[index + ids.size] ?? segments[index - 1];
+  if (!screen.session.edit("remove", (old) => remove(old, ids), first)) return;
+  if (ids.size === 1) announce(t("edit.removed"));
+  else toastStep(screen, t("edit.removedSeveral", { count: ids.size }));
   screen.view.editing.value = null;
+  screen.view.selection.end();
   if (neighbour) screen.view.go(neighbour.id);
 }
 
@@ -107,12 +139,33 @@ export function removeSegment(screen, id) {
  * @param {string} name
  */
 export function assignSpeaker(screen, id, name) {
-  const { selection } = screen.view;
-  const ids = selection.ids.peek().has(id) ? selection.ids.peek() : new Set([id]);
-  if (screen.session.edit("speaker", (segments) => setSpeakers(segments, ids, name), id))
-    announce(`${t("edit.speaker")}: ${name}`);
-  selection.end();
+  giveSpeaker(screen, chosenWith(screen, id), name);
+  screen.view.selection.end();
   screen.view.go(id);
+}
+
+/**
+ * @param {Screen} screen
+ * @param {ReadonlySet<string>} ids
+ * @param {string} name
+ */
+export function giveSpeaker(screen, ids, name) {
+  const [first] = ids;
+  if (!screen.session.edit("speaker", (segments) => setSpeakers(segments, ids, name), first)) return;
+  if (ids.size > 1) toastStep(screen, t("speakers.given", { count: ids.size, name }));
+  else announce(`${t("edit.speaker")}: ${name}`);
+}
+
+/**
+ * Say what the newest step has done, with a button that undoes it, as long as it is the newest.
+ * @param {Screen} screen
+ * @param {string} text
+ */
+export function toastStep(screen, text) {
+  const { segments } = screen.session;
+  const after = segments.peek();
+  const action = { label: t("edit.undo"), run: () => travel(screen, "undo") };
+  toast(text, { action, holds: () => segments.value === after });
 }
 
 /**
@@ -168,6 +221,6 @@ export function editUnsure(screen, direction) {
 /** @param {1 | -1} direction */
 function caretOffset(direction) {
   const field = document.activeElement;
-  if (field instanceof HTMLTextAreaElement) return field.selectionStart;
+  if (field?.matches(".segment-text")) return caretIn(/** @type {HTMLElement} */ (field)).start;
   return direction > 0 ? -1 : Infinity;
 }

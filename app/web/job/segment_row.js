@@ -2,13 +2,18 @@
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
+import { assignSpeaker, insertAfter, joinSegments, removeSegments, splitSegment } from "./segment_actions.js";
 import { SegmentEditor } from "./segment_editor.js";
-import { SegmentMenu } from "./segment_menu.js";
-import { isUnsure, piecesOf } from "./segment_words.js";
+import { SpeakerMenu } from "./speaker_menu.js";
+import { turnFrom } from "./speakers.js";
+import { isUnsure, piecesOf } from "./words.js";
 
 /** @typedef {import("./transcript_rows.js").SegmentRow} Row */
+/** @typedef {import("./segment_actions.js").Screen} Screen */
+/** @typedef {import("../core/menu.js").MenuItem} MenuItem */
 
 /**
  * @typedef {object} SegmentRowProps
@@ -32,10 +37,14 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
   const colour = colourOf(segment.speaker);
   return html`<li class=${`segment ${colour && "spoken"} ${colour}`} data-key=${segment.id} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
     data-current=${isCurrent} data-selected=${isSelected} aria-posinset=${position + 1} aria-setsize=${count}>
-    <button class="segment-time numbers" tabindex=${tabindex} data-play="segment"
+    <button class="segment-time numbers" tabindex=${tabindex} data-play
       aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     <div class="segment-body">
-      ${heading && html`<p class="segment-speaker" dir="auto"><span class=${`swatch ${colour}`} aria-hidden="true"></span>${heading}</p>`}
+      ${
+        heading &&
+        html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colour}
+        tabindex=${tabindex} part=${() => turnFrom(screen.session.segments.peek(), position)} /></div>`
+      }
       ${
         editing
           ? html`<${SegmentEditor} screen=${screen} segment=${segment} editing=${editing} />`
@@ -58,9 +67,10 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
  * @param {object} props
  * @param {import("./types.js").Segment} props.segment
  * @param {(speaker: string) => string} props.colourOf
- * @param {string | null | undefined} props.language
+ * @param {string | null | undefined} [props.language]
+ * @param {"p" | "span"} [props.tag] Within a paragraph: a span, without a direction of its own.
  */
-function SegmentText({ segment, colourOf, language }) {
+export function SegmentText({ segment, colourOf, language, tag = "p" }) {
   const pieces = useMemo(() => {
     let word = 0;
     let speaker = segment.speaker;
@@ -73,5 +83,34 @@ function SegmentText({ segment, colourOf, language }) {
       return html`<span class=${turn ? `${name} turn ${colourOf(turn)}` : name || undefined} data-turn=${turn || undefined} data-at=${piece.start} data-word=${piece.word ? word++ : undefined}>${piece.text}</span>`;
     });
   }, [segment]);
-  return html`<p class="segment-text" dir="auto" lang=${language ?? undefined}>${pieces}</p>`;
+  return html`<${tag} class="segment-text" data-anchor=${tag === "p" || undefined} dir=${tag === "p" ? "auto" : undefined} lang=${language ?? undefined}>${pieces}</${tag}>`;
+}
+
+const MOST_SPEAKERS = 9; // as many as have keys
+
+/** @param {{screen: Screen, segment: import("./types.js").Segment, isLast: boolean, tabindex: number}} props */
+export function SegmentMenu({ screen, segment, isLast, tabindex }) {
+  const { view } = screen;
+  const { id } = segment;
+  /** @type {[string, import("../core/text.js").TextKey, () => void][]} */
+  const entries = [
+    ["edit", "edit.edit", () => view.edit(id)],
+    ["clock", "edit.times", () => view.edit(id, null, "start")],
+    ["person", "edit.setSpeaker", () => view.edit(id, null, "speaker")],
+    ["cut", "edit.split", () => splitSegment(screen, id)],
+    ["join", "edit.join", () => joinSegments(screen, id)],
+    ["plus", "edit.insert", () => insertAfter(screen, id)],
+    ["trash", "edit.remove", () => removeSegments(screen, id)],
+  ];
+  /** @type {MenuItem[]} */
+  const items = entries
+    .filter(([icon]) => !isLast || icon !== "join")
+    .map(([icon, key, run]) => ({ icon, label: t(key), run }));
+  const speakers = view.speakers.value.slice(0, MOST_SPEAKERS).map(({ name }) => ({
+    label: name,
+    checked: segment.speaker === name,
+    run: () => assignSpeaker(screen, id, name),
+  }));
+  if (speakers.length) items.push("separator", ...speakers);
+  return html`<${Menu} label=${t("edit.more")} icon="more" iconOnly items=${items} tabindex=${tabindex} />`;
 }

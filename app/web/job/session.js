@@ -5,22 +5,21 @@ import { follow, sleep } from "../core/events.js";
 import { t } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
 import { batch, computed, effect, signal } from "../vendor/ui.js";
-import { keepDraft } from "./drafts_keeper.js";
+import { keepDraft, offerCopy, restore } from "./drafts.js";
 import { createSaving } from "./saving.js";
 import { fetchSegments, patiently } from "./saving_request.js";
 import { createDocument } from "./session_document.js";
-import { offerCopy, restore } from "./session_restore.js";
 import { isActive } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
-/** @typedef {import("./session_types.js").Session} Session See there. */
+/** @typedef {import("./types.js").Session} Session See there. */
 
 /**
  * @typedef {object} Parts
  * @property {Session} session
  * @property {import("./session_document.js").Document} document
  * @property {import("./saving.js").Saving} saving
- * @property {import("./drafts_keeper.js").DraftKeeper} drafts
+ * @property {import("./drafts.js").DraftKeeper} drafts
  * @property {AbortSignal} ending
  */
 
@@ -168,7 +167,7 @@ async function followJob({ session, document, saving, ending }) {
  * Save when the page is hidden, and look for what others have saved when it is seen again. Ask before the page is
  * closed if nothing else has the corrections.
  * @param {import("./saving.js").Saving} saving
- * @param {import("./drafts_keeper.js").DraftKeeper} drafts
+ * @param {import("./drafts.js").DraftKeeper} drafts
  * @returns {() => void} Ends it.
  */
 function watchPage(saving, drafts) {

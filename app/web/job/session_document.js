@@ -1,20 +1,18 @@
 /** The transcript of a session: what the service has, what this page made of it, and the steps between. */
 
 import { batch, computed, signal } from "../vendor/ui.js";
-import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
-import { inOrder } from "./edits_order.js";
-import { EMPTY_HISTORY, recorded, redone, undone } from "./undo.js";
+import { applyChanges, changesBetween, inOrder, isSame } from "./edits_rules.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
-/** @typedef {readonly Segment[]} Segments */
-/** @typedef {import("./edits_changes.js").Change} Change */
-/** @typedef {import("./session_types.js").EditName} EditName */
-/** @typedef {import("./session_types.js").Step} Step */
+/** @typedef {import("./edits_rules.js").Change} Change */
+/** @typedef {import("./types.js").EditName} EditName */
+/** @typedef {import("./types.js").Step} Step */
 /**
  * @template T
  * @typedef {import("../vendor/ui.js").Signal<T>} Signal
  */
 
+/** @typedef {readonly Segment[]} Segments */
 /** @typedef {ReturnType<typeof createDocument>} Document */
 
 export function createDocument() {
@@ -185,4 +183,72 @@ function hasSameWords(one, other) {
       );
     })
   );
+}
+
+/** @typedef {{name: EditName, focusId: string | null, changes: readonly Change[], at: number}} PastStep `at`: in ms. */
+/** @typedef {{past: readonly PastStep[], future: readonly PastStep[]}} History The newest step of each list is its last. */
+
+export const MOST_STEPS = 500;
+const ONE_STEP_MS = 1000; // between key presses that are undone together
+const CONTINUED = new Set(["text", "times"]);
+
+/** @type {History} */
+export const EMPTY_HISTORY = { past: [], future: [] };
+
+/**
+ * @param {History} history
+ * @param {{name: EditName, focusId: string | null, at: number}} step
+ * @param {Segments} before
+ * @param {Segments} after
+ * @returns {History}
+ */
+export function recorded(history, step, before, after) {
+  const changes = changesBetween(before, after);
+  const last = history.past.at(-1);
+  const continues =
+    last &&
+    CONTINUED.has(step.name) &&
+    last.name === step.name &&
+    last.focusId === step.focusId &&
+    step.at - last.at < ONE_STEP_MS &&
+    !history.future.length;
+  const added = { ...step, changes: continues ? combined(last.changes, changes) : changes };
+  const past = continues ? history.past.slice(0, -1) : history.past;
+  return { past: [...past, added].slice(-MOST_STEPS), future: [] };
+}
+
+/**
+ * @param {readonly Change[]} earlier
+ * @param {readonly Change[]} later
+ * @returns {Change[]}
+ */
+function combined(earlier, later) {
+  const all = new Map(earlier.map((change) => [change.id, change]));
+  for (const change of later)
+    all.set(change.id, { ...change, before: (all.get(change.id) ?? change).before });
+  return [...all.values()];
+}
+
+/**
+ * @param {History} history
+ * @param {Segments} segments
+ * @returns {{history: History, segments: Segments, step: PastStep} | null} null: there is nothing to undo.
+ */
+export function undone({ past, future }, segments) {
+  const step = past.at(-1);
+  if (!step) return null;
+  const history = { past: past.slice(0, -1), future: [...future, { ...step, at: 0 }] };
+  return { history, segments: applyChanges(segments, step.changes, "before"), step };
+}
+
+/**
+ * @param {History} history
+ * @param {Segments} segments
+ * @returns {{history: History, segments: Segments, step: PastStep} | null} null: there is nothing to redo.
+ */
+export function redone({ past, future }, segments) {
+  const step = future.at(-1);
+  if (!step) return null;
+  const history = { past: [...past, step], future: future.slice(0, -1) };
+  return { history, segments: applyChanges(segments, step.changes, "after"), step };
 }

@@ -66,6 +66,33 @@ function timesOf(segments) {
   return times;
 }
 
+/**
+ * The longest segment in which nobody else speaks.
+ * @param {readonly Segment[]} segments
+ * @param {string} name
+ */
+export function sampleOf(segments, name) {
+  let longest = null;
+  for (const segment of segments) {
+    if (segment.speaker !== name || segment.words.some(({ speaker = name }) => speaker !== name)) continue;
+    if (!longest || segment.end - segment.start > longest.end - longest.start) longest = segment;
+  }
+  return longest;
+}
+
+/**
+ * The ids of the segments from one on that its speaker says in a row.
+ * @param {readonly Segment[]} segments
+ * @param {number} from The index of the first.
+ * @returns {ReadonlySet<string>}
+ */
+export function turnFrom(segments, from) {
+  const { speaker } = segments[from];
+  let end = from + 1;
+  while (segments[end]?.speaker === speaker && lastSpeaker(segments[end - 1]) === speaker) end++;
+  return new Set(segments.slice(from, end).map(({ id }) => id));
+}
+
 /** Who speaks last in a segment. @param {Segment | undefined} segment */
 export function lastSpeaker(segment) {
   return segment?.words.at(-1)?.speaker ?? segment?.speaker ?? null;

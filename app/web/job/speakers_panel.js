@@ -2,16 +2,14 @@
 
 import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
-import { t } from "../core/text.js";
-import { toast, toastError } from "../core/toasts.js";
+import { language, t } from "../core/text.js";
+import { toast } from "../core/toasts.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
-import { cleanSpeaker } from "./edits_segment.js";
+import { cleanSpeaker } from "./edits_rules.js";
+import { correctSpeakers, NameField, renameSpeakers } from "./speaker_menu.js";
 import { nameToKeep } from "./speakers.js";
-import { SpeakerChip } from "./speakers_chip.js";
-import { FindSpeakers, JoinSpeakers } from "./speakers_forms.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
-/** @typedef {import("./saving_speakers.js").SpeakersBody} SpeakersBody */
 /** @typedef {"join" | "find"} Mode */
 
 /** @param {{screen: Screen}} props */
@@ -20,11 +18,21 @@ export function SpeakersPanel({ screen }) {
   return html`<datalist id="speaker-names">
       ${speakers.slice(0, 100).map(({ name }) => html`<option value=${name}></option>`)}
     </datalist>
-    ${speakers.length > 0 && html`<${Panel} screen=${screen} />`}`;
+    ${(speakers.length > 0 || canFind(screen)) && html`<${Panel} screen=${screen} />`}`;
+}
+
+/** Whether the service has speech and can compare its voices. @param {Screen} screen */
+function canFind({ session }) {
+  return (
+    session.complete.value &&
+    session.segments.value.length > 0 &&
+    Boolean(session.job.value?.audio_expires_at)
+  );
 }
 
 /** @param {{screen: Screen}} props */
-function Panel({ screen: { session, view } }) {
+function Panel({ screen }) {
+  const { session, view } = screen;
   const [mode, setMode] = useState(/** @type {Mode | null} */ (null));
   const [renamed, setRenamed] = useState(/** @type {string | null} */ (null));
   const [chosen, setChosen] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
@@ -32,39 +40,20 @@ function Panel({ screen: { session, view } }) {
   const speakers = view.speakers.value;
   const canCorrect = session.complete.value && session.editable.value;
 
-  /**
-   * @param {SpeakersBody} body
-   * @returns {Promise<boolean>} Whether it is done.
-   */
-  const correct = async (body) => {
-    try {
-      await session.correctSpeakers(body);
-      return true;
-    } catch (error) {
-      toastError(error);
-      return false;
-    }
-  };
-  /** @param {readonly string[]} those @param {string} next The name of all of them. */
-  const nameAll = async (those, next) => {
-    const isDone = await correct({ names: Object.fromEntries(those.map((name) => [name, next])) });
-    if (isDone) announce(t("speakers.renamed", { name: those.join(", "), next }));
-    return isDone;
-  };
   /** @param {string} name @param {string} wanted */
   const rename = async (name, wanted) => {
     const next = cleanSpeaker(wanted) ?? name;
-    if (next === name || (await nameAll([name], next))) leave(chipOf(next));
+    if (next === name || (await renameSpeakers(screen, [name], next))) leave(chipOf(next));
   };
   const joined = speakers.map(({ name }) => name).filter((name) => chosen.has(name));
   const join = async () => {
     const next = nameToKeep(joined);
     const others = joined.filter((name) => name !== next);
-    if (await nameAll(others, next)) leave(chipOf(next));
+    if (await renameSpeakers(screen, others, next)) leave(chipOf(next));
   };
   /** @param {number | undefined} count */
   const find = async (count) => {
-    if (!(await correct(count ? { num_speakers: count } : {}))) return;
+    if (!(await correctSpeakers(screen, count ? { num_speakers: count } : {}))) return;
     toast(t("speakers.found", { count: view.speakers.peek().length }));
     leave();
   };
@@ -113,7 +102,7 @@ function Panel({ screen: { session, view } }) {
             <${Icon} name="join" />${t("speakers.join")}</button>`
         }
         <button class="button quiet" data-mode="find" onClick=${() => enter("find")}>
-          <${Icon} name="retry" />${t("speakers.findAgain")}</button>
+          <${Icon} name=${speakers.length ? "retry" : "person"} />${t(speakers.length ? "speakers.findAgain" : "speakers.find")}</button>
       </div>`
     }
     ${mode === "join" && html`<${JoinSpeakers} names=${joined} join=${join} leave=${() => leave()} />`}
@@ -136,4 +125,62 @@ function useFocus() {
     focusNext("");
   }, [wanted]);
   return { element, focusNext };
+}
+
+/**
+ * @typedef {object} ChipProps
+ * @property {import("./speakers.js").Speaker} speaker
+ * @property {boolean} canRename
+ * @property {boolean} isRenaming
+ * @property {() => void} begin Renaming it.
+ * @property {() => void} end Without another name.
+ * @property {(next: string) => void} rename
+ * @property {{isChosen: boolean, toggle: () => void} | null} choice While speakers are chosen.
+ */
+
+/** @param {ChipProps} props */
+export function SpeakerChip({ speaker, canRename, isRenaming, begin, end, rename, choice }) {
+  const { name, share, colour } = speaker;
+  const swatch = html`<span class=${`swatch ${colour}`} aria-hidden="true"></span>`;
+  if (isRenaming) {
+    return html`<span class="speaker">${swatch}<${NameField} label=${t("speakers.rename", { name })} value=${name} name=${rename} end=${end} /></span>`;
+  }
+  const percent = new Intl.NumberFormat(language.value, { style: "percent" }).format(share);
+  const face = html`${swatch}<span class="speaker-name" dir="auto">${name}</span> <small class="muted numbers">${percent}</small>`;
+  return choice
+    ? html`<label class="speaker"><input type="checkbox" checked=${choice.isChosen} onChange=${choice.toggle} />${face}</label>`
+    : html`<button class="speaker" data-speaker=${name} disabled=${!canRename} onClick=${begin}
+        title=${t("speakers.rename", { name })}>${face}</button>`;
+}
+
+/** @param {{names: readonly string[], join: () => void, leave: () => void}} props `names`: the chosen ones. */
+export function JoinSpeakers({ names, join, leave }) {
+  return html`<div class="speakers-tools">
+    <button class="button primary" disabled=${names.length < 2} onClick=${join}>
+      ${names.length < 2 ? t("speakers.join") : t("speakers.joinAs", { next: nameToKeep(names) })}
+    </button>
+    <button class="button quiet" onClick=${leave}>${t("cancel")}</button>
+  </div>`;
+}
+
+/** @param {{find: (count: number | undefined) => Promise<void>, leave: () => void}} props */
+export function FindSpeakers({ find, leave }) {
+  const [isBusy, setBusy] = useState(false);
+  /** @param {SubmitEvent} event */
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    setBusy(true);
+    announce(t("speakers.finding"));
+    await find(Number(data.get("count")) || undefined);
+    setBusy(false);
+  };
+  return html`<form class="speakers-tools" onSubmit=${submit} aria-busy=${isBusy}>
+    <label class="segment-field"><span>${t("option.num_speakers")}</span>
+      <input class="input numbers" name="count" type="number" inputmode="numeric" min="1" max="100" step="1"
+        placeholder=${t("options.automatic")} /></label>
+    <button class="button primary">${t(isBusy ? "speakers.finding" : "speakers.findAgain")}</button>
+    <button type="button" class="button quiet" onClick=${leave}>${t("cancel")}</button>
+  </form>`;
 }

@@ -4,11 +4,12 @@ import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.js";
-import { showMatches } from "./find_highlights.js";
+import { showMatches } from "./find_bar.js";
+import { Paragraph } from "./paragraph.js";
 import { SegmentRow } from "./segment_row.js";
 import { createFollower } from "./transcript_follow.js";
 import { click, doubleClick, mouseDown, noticeSelection, press } from "./transcript_input.js";
-import { directionOf, estimatedHeight, rowsOf } from "./transcript_rows.js";
+import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "./transcript_rows.js";
 import { isActive } from "./types.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -16,7 +17,7 @@ import { isActive } from "./types.js";
 
 const END_PX = 40; // this near to the end of the page, the reader sees its end
 
-/** @param {Screen & {search: import("./find_state.js").Search}} props */
+/** @param {Screen & {search: import("./find.js").Search}} props */
 export function Transcript({ session, playback, view, search }) {
   const job = session.job.value;
   const segments = session.segments.value;
@@ -43,19 +44,25 @@ function Nothing({ session }) {
   </div>`;
 }
 
-/** @param {Screen & {search: import("./find_state.js").Search, isGrowing: boolean}} props */
+/** @param {Screen & {search: import("./find.js").Search, isGrowing: boolean}} props */
 function List({ session, playback, view, search, isGrowing }) {
   const element = useRef(/** @type {HTMLElement | null} */ (null));
   const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
   const follower = useMemo(() => createFollower(screen), [screen]);
   const segments = session.segments.value;
   const failed = session.job.value?.failed_spans ?? [];
-  const rows = useMemo(() => rowsOf(segments, failed), [segments, JSON.stringify(failed)]);
+  const layout = view.layout.value;
   const { list } = view;
+  const inSight = useMemo(() => (scrollY > 0 ? list.seen(view.current.peek()) : null), [layout]); // of the other layout
+  const rows = useMemo(
+    () => (layout === "text" ? paragraphsOf : rowsOf)(segments, failed),
+    [segments, JSON.stringify(failed), layout],
+  );
   useMemo(() => {
     list.setRows(
       rows.map(({ key }) => key),
       (index, width) => estimatedHeight(rows[index], width),
+      new Map(rows.flatMap(({ segments: parts = [] }, index) => parts.map(({ id }) => [id, index]))),
     );
   }, [rows, list]);
 
@@ -73,6 +80,9 @@ function List({ session, playback, view, search, isGrowing }) {
     view.focusWanted();
     follower.mark();
   });
+  useLayoutEffect(() => {
+    if (inSight) list.reveal(inSight, "third");
+  }, [layout]);
   // Matches are marked after each drawing, and when the search changes.
   const { matches, at } = { matches: search.matches.value, at: search.at.value };
   useLayoutEffect(() => showMatches(list, matches, matches[at] ?? null));
@@ -89,10 +99,13 @@ function List({ session, playback, view, search, isGrowing }) {
 
   /** @param {Row} row @param {number} space */
   const vnodeOf = (row, space) =>
-    row.segment
-      ? html`<${SegmentRow} key=${row.key} screen=${screen} row=${row} count=${segments.length} space=${space}
+    row.segments
+      ? html`<${Paragraph} key=${row.key} screen=${screen} row=${row} count=${rows.length} space=${space} selected=${selected}
+          current=${idIn(row, current)} editing=${idIn(row, view.editing.value?.id) ? view.editing.value : null} />`
+      : row.segment
+        ? html`<${SegmentRow} key=${row.key} screen=${screen} row=${row} count=${segments.length} space=${space}
           isCurrent=${row.key === current} isSelected=${selected.has(row.key)} editing=${view.editing.value?.id === row.key ? view.editing.value : null} />`
-      : html`<${FailedRow} key=${row.key} row=${row} space=${space} />`;
+        : html`<${FailedRow} key=${row.key} row=${row} space=${space} />`;
   return html`
     <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}
       style=${{ paddingBlockEnd: `${list.spaceBelow()}px` }}
@@ -105,6 +118,11 @@ function List({ session, playback, view, search, isGrowing }) {
     </ol>
     <${BackToPlaying} screen=${screen} goBack=${follower.goBack} />
   `;
+}
+
+/** A segment, if it is of the paragraph. @param {import("./transcript_rows.js").Paragraph} row @param {string | null | undefined} wanted */
+function idIn({ segments }, wanted) {
+  return segments.find(({ id }) => id === wanted)?.id ?? null;
 }
 
 /**
@@ -122,7 +140,7 @@ function noticeFocus(event, { view }) {
 
 /** @param {{row: Row, space: number}} props */
 function FailedRow({ row, space }) {
-  if (row.segment) return null;
+  if (!row.span) return null;
   const { start, end } = row.span;
   return html`<li class="segment-failed" data-key=${row.key} style=${{ marginTop: `${space}px` }}>
     <p class="notice warning"><${Icon} name="warning" />${t("transcript.failed", { start: clock(start), end: clock(end) })}</p>

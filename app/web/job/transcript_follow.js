@@ -1,13 +1,11 @@
 /** Marks what plays, and scrolls along with it until the reader scrolls away. */
 
 import { effect } from "../vendor/ui.js";
-import { placedWords } from "./edits_words.js";
-import { lastStarted, spokenNow } from "./segment_words.js";
+import { lastStarted, placedWords, spokenNow } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {{mark: () => void, start: () => () => void, scrolled: () => void, goBack: () => void}} Follower */
 
-const BELOW_PX = 96; // the lower edge of the window, where buttons are
 const SMOOTH_MS = 1000; // longer than browsers scroll smoothly
 
 /**
@@ -44,7 +42,7 @@ export function createFollower({ session, playback, view }) {
 
   /** @param {DOMRect} box */
   function isInSight(box) {
-    return box.top >= view.list.clearTop() && box.bottom <= innerHeight - BELOW_PX;
+    return box.top >= view.list.clearTop() && box.bottom <= view.list.clearBottom();
   }
 
   function show() {
@@ -55,21 +53,24 @@ export function createFollower({ session, playback, view }) {
     ownScrollUntil = performance.now() + (isSmooth ? SMOOTH_MS : 100);
     if (!box) view.list.reveal(playing?.id ?? "", "third");
     else {
-      const target = view.list.clearTop() + (innerHeight - view.list.clearTop()) / 3;
+      const target = view.list.clearTop() + (view.list.clearBottom() - view.list.clearTop()) / 3;
       scrollBy({ top: box.top - target, behavior: isSmooth ? "smooth" : "instant" });
     }
   }
 
-  /** While paused, only a reader who uses the player wants to see the place. */
+  /** While paused, only a reader who uses the player wants to see the place, or one who comes back to it. */
   const wantsToSee = () =>
-    playback.playing.peek() || document.querySelector(".player:is(:hover, :focus-within)") !== null;
+    playback.playing.peek() ||
+    (playback.resumedAt.peek() > 0 && playback.time.peek() === playback.resumedAt.peek()) ||
+    document.querySelector(".player:is(:hover, :focus-within)") !== null;
 
   function update() {
     const next = placeOf(playback.time.value);
     if (next?.id === playing?.id && next?.word === playing?.word && next?.isNow === playing?.isNow) return;
     playing = next;
     mark();
-    if (playing && view.following.peek() && !view.editing.peek() && wantsToSee()) show();
+    if (playing && view.following.peek() && !view.editing.peek() && !view.list.isHeld() && wantsToSee())
+      show();
   }
 
   function scrolled() {

@@ -1,32 +1,57 @@
 /** Mouse and keys on the list of segments. One handler for all rows: thousands of words need none of their own. */
 
-import { assignSpeaker, removeSegment } from "./segment_actions.js";
-import { selectionIn } from "./segment_text.js";
-import { spokenAt } from "./segment_words.js";
+import { selectionIn } from "./carets.js";
+import { assignSpeaker, removeSegments } from "./segment_actions.js";
+import { spokenAt } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
+
+const TEXT = ".segment-text:not(textarea, [contenteditable])";
 
 /** @param {EventTarget | null} target */
 function rowOf(target) {
   return /** @type {HTMLElement | null} */ (target instanceof Element ? target.closest(".segment") : null);
 }
 
+const SECOND_CLICK_MS = 250;
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let clicked;
+
 /**
- * Play from a word, or from the segment's time.
+ * Play from a word, unless a second click comes to edit it, or from the segment's time.
  * @param {MouseEvent} event
  * @param {Screen} screen
  */
 export function click(event, { session, playback, view }) {
+  clearTimeout(clicked);
   const target = /** @type {Element} */ (event.target);
-  const id = rowOf(target)?.dataset.key;
+  const head = /** @type {HTMLElement | null} */ (target.closest("[data-of]")); // of a paragraph
+  const id = rowOf(target)?.dataset.key ?? head?.dataset.of;
   const segment = session.segments.peek().find((other) => other.id === id);
   if (!segment) return;
-  if (target.closest("[data-edit]")) return view.edit(segment.id);
+  const button = /** @type {HTMLElement | null} */ (target.closest("[data-edit]"));
+  if (button) {
+    const wanted = button.dataset.edit || segment.id;
+    return view.edit(wanted, view.word?.id === wanted ? view.word : null);
+  }
   const word = /** @type {HTMLElement | null} */ (target.closest("[data-at]"));
   const isSelecting = word !== null && getSelection()?.isCollapsed === false;
   if (isSelecting || event.shiftKey || (!word && !target.closest("[data-play]"))) return;
-  view.following.value = true;
-  playback.play(word ? spokenAt(segment, Number(word.dataset.at)) : segment.start);
+  view.word = word && { id: segment.id, ...wordSpan(word) };
+  const play = (/** @type {number} */ from) => {
+    view.following.value = true;
+    playback.play(from);
+  };
+  if (!word) play(segment.start);
+  else if (event.detail < 2)
+    clicked = setTimeout(play, SECOND_CLICK_MS, spokenAt(segment, Number(word.dataset.at)));
+}
+
+/** Where a drawn word is in its text. @param {HTMLElement} word */
+function wordSpan({ dataset, textContent }) {
+  const start = Number(dataset.at);
+  return { start, end: start + (textContent?.length ?? 0) };
 }
 
 /**
@@ -35,22 +60,29 @@ export function click(event, { session, playback, view }) {
  * @param {Screen} screen
  */
 export function doubleClick(event, { view }) {
-  const text = /** @type {Element} */ (event.target).closest("p.segment-text");
+  const text = /** @type {Element} */ (event.target).closest(TEXT);
   const id = rowOf(text)?.dataset.key;
   if (text && id) view.edit(id, selectionIn(text));
 }
 
 /**
- * A press with Shift selects up to there, and one without ends the selection.
+ * A press with Shift selects from the current segment, or from the one that plays, and one without ends the selection.
  * @param {MouseEvent} event
  * @param {Screen} screen
  */
 export function mouseDown(event, { view }) {
   const id = rowOf(event.target)?.dataset.key;
-  if (!id || event.button || /** @type {Element} */ (event.target).closest(".segment-actions, .menu")) return;
+  if (
+    !id ||
+    event.button ||
+    /** @type {Element} */ (event.target).closest(".segment-actions, .segment-speaker, .menu")
+  )
+    return;
   const { selection, current } = view;
-  if (event.shiftKey && !view.editing.peek()) selection.extend(id, current.peek() ?? id);
-  else selection.clear();
+  if (event.shiftKey && !view.editing.peek()) {
+    const highlighted = /** @type {HTMLElement | null} */ (document.querySelector(".segment[data-playing]"));
+    selection.extend(id, current.peek() ?? highlighted?.dataset.key ?? id);
+  } else selection.clear();
 }
 
 /**
@@ -78,7 +110,7 @@ export function noticeSelection({ view }) {
  */
 export function press(event, screen) {
   const row = rowOf(event.target);
-  const isField = /^(INPUT|TEXTAREA)$/.test(/** @type {Element} */ (event.target).tagName);
+  const isField = /** @type {Element} */ (event.target).matches("input, textarea, [contenteditable]");
   const id = row?.dataset.key;
   if (!id || isField || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
   const isOnRow = event.target === row;
@@ -91,7 +123,7 @@ export function press(event, screen) {
     ArrowUp: () => step(screen, id, -1),
     Home: () => step(screen, id, -Infinity),
     End: () => step(screen, id, Infinity),
-    ...(isOnRow && { Enter: () => screen.view.edit(id), Delete: () => removeSegment(screen, id) }),
+    ...(isOnRow && { Enter: () => screen.view.edit(id), Delete: () => removeSegments(screen, id) }),
     ...(selection.ids.peek().size > 0 && { Escape: selection.end }),
   };
   /** @type {Record<string, () => void>} */

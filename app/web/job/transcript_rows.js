@@ -10,9 +10,20 @@ import { lastSpeaker } from "./speakers.js";
  * @property {Segment} segment
  * @property {string | null} heading The speaker, where another one spoke before.
  * @property {number} position Among the segments, from 0.
+ * @property {undefined} [segments]
  * @property {undefined} [span]
  */
-/** @typedef {SegmentRow | {key: string, segment?: undefined, span: Span}} Row */
+/**
+ * @typedef {object} Paragraph
+ * @property {string} key
+ * @property {readonly Segment[]} segments At least one. Of one speaker, as far as the first words say it.
+ * @property {string | null} heading
+ * @property {number} position Among the paragraphs, from 0.
+ * @property {undefined} [segment]
+ * @property {undefined} [span]
+ */
+/** @typedef {{key: string, segment?: undefined, segments?: undefined, span: Span}} FailedRow */
+/** @typedef {SegmentRow | Paragraph | FailedRow} Row */
 
 /** @type {WeakMap<Segment, SegmentRow>} */
 const known = new WeakMap();
@@ -48,6 +59,66 @@ function segmentRow(segment, before, position) {
   return next;
 }
 
+const PAUSE_S = 2;
+const [LONG_CHARACTERS, MOST_CHARACTERS] = [500, 1000]; // a long paragraph ends with its sentence, or at once
+const SENTENCE_END = /[.!?…。！？।۔؟]["'”’»)]*\s*$/u;
+
+/** The paragraphs that begin with each segment. @type {WeakMap<Segment, Paragraph>} */
+const knownParagraphs = new WeakMap();
+
+/**
+ * The segments as paragraphs: a new one begins with another speaker, after a pause, and where one is long.
+ * @param {readonly Segment[]} segments
+ * @param {readonly Span[]} failed In order.
+ * @returns {Row[]} A paragraph stays the same object while nothing of it changes.
+ */
+export function paragraphsOf(segments, failed) {
+  /** @type {Row[]} */
+  const rows = [];
+  /** @type {Segment[]} */
+  let run = [];
+  let [length, position] = [0, 0];
+  const left = [...failed];
+  const end = () => {
+    if (run.length) rows.push(paragraphOf(run, position++));
+    [run, length] = [[], 0];
+  };
+  for (const segment of segments) {
+    const before = run.at(-1);
+    const hasGap = left.length > 0 && left[0].start <= segment.start;
+    if (hasGap || (before && (endsParagraph(before, segment, length) || length > MOST_CHARACTERS))) end();
+    while (left.length && left[0].start <= segment.start)
+      rows.push(failedRow(/** @type {Span} */ (left.shift())));
+    run.push(segment);
+    length += segment.text.length;
+  }
+  end();
+  return [...rows, ...left.map(failedRow)];
+}
+
+/** @param {Segment} before @param {Segment} after @param {number} length Characters so far. */
+function endsParagraph(before, after, length) {
+  return (
+    after.speaker !== lastSpeaker(before) ||
+    after.start - before.end >= PAUSE_S ||
+    (length > LONG_CHARACTERS && SENTENCE_END.test(before.text))
+  );
+}
+
+/** @param {Segment[]} segments @param {number} position */
+function paragraphOf(segments, position) {
+  const known = knownParagraphs.get(segments[0]);
+  const isSame =
+    known?.position === position &&
+    known.segments.length === segments.length &&
+    known.segments.every((segment, index) => segment === segments[index]);
+  if (known && isSame) return known;
+  const [{ id, speaker }] = segments;
+  const paragraph = { key: `paragraph-${id}`, segments, heading: speaker, position };
+  knownParagraphs.set(segments[0], paragraph);
+  return paragraph;
+}
+
 /** @param {Span} span */
 function failedRow(span) {
   return { key: `failed-${span.start}`, span };
@@ -61,12 +132,21 @@ const WIDE = /[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]/;
  * @param {number} width Of the list, in CSS pixels.
  */
 export function estimatedHeight(row, width) {
+  if (row.segments) return estimatedParagraph(row, width);
   if (!row.segment) return 64;
   const { text } = row.segment;
   const isWide = WIDE.test(text);
   const textWidth = Math.max(120, width - (width < 600 ? 112 : 176));
   const lines = Math.max(1, Math.ceil((text.length * (isWide ? 17 : 8)) / textWidth));
   return lines * 26 + 16 + (row.heading ? 24 : 0);
+}
+
+/** @param {Paragraph} paragraph @param {number} width */
+function estimatedParagraph({ segments, heading }, width) {
+  const length = segments.reduce((sum, { text }) => sum + text.length + 1, 0);
+  const textWidth = Math.min(600, Math.max(120, width - (width < 700 ? 0 : 176)));
+  const lines = Math.ceil((length * (WIDE.test(segments[0].text) ? 19 : 8.6)) / textWidth);
+  return lines * 30 + 20 + (heading || width < 700 ? 28 : 0);
 }
 
 const RIGHT_TO_LEFT = /^(ar|arc|ckb|dv|fa|he|iw|ks|ku|nqo|ps|sd|syr|ug|ur|yi)\b/;

@@ -1,17 +1,21 @@
-/** What the reader does with the transcript: which segment has the keyboard, what is edited, what is searched. */
+/**
+ * What the reader does with the transcript: which segments have the keyboard or are selected, what is edited,
+ * what is searched.
+ */
 
+import { remembered } from "../core/storage.js";
 import { batch, computed, signal } from "../vendor/ui.js";
 import { remove } from "./edits.js";
 import { speakerBook } from "./speakers.js";
-import { createSelection } from "./transcript_selection.js";
 import { createVirtualList } from "./virtual_list.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
-/** @typedef {"text" | "start" | "speaker"} Field */
 /**
  * @template T
  * @typedef {import("../vendor/ui.js").Signal<T>} Signal
  */
+
+/** @typedef {"text" | "start" | "speaker"} Field */
 
 /**
  * @typedef {object} Editing
@@ -24,9 +28,11 @@ import { createVirtualList } from "./virtual_list.js";
  * @typedef {object} View
  * @property {Signal<string | null>} current The segment that has, or had, the keyboard.
  * @property {Signal<Editing | null>} editing
+ * @property {Signal<"text" | "subtitles">} layout Paragraphs, or a row for each segment. Remembered.
+ * @property {{id: string, start: number, end: number} | null} word The word that was clicked last, in its segment's text.
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
- * @property {import("./transcript_selection.js").Selection} selection
+ * @property {Selection} selection
  * @property {import("../vendor/ui.js").ReadonlySignal<readonly import("./speakers.js").Speaker[]>} speakers
  * @property {import("./virtual_list.js").VirtualList} list
  * @property {(id: string, focus?: boolean) => void} go To a segment.
@@ -36,8 +42,10 @@ import { createVirtualList } from "./virtual_list.js";
  * @property {() => void} focusWanted Gives the keyboard to the segment that `go` named, as soon as it is drawn.
  */
 
+const layout = remembered("transcript.layout", /** @type {"text" | "subtitles"} */ ("text"));
+
 /**
- * @param {import("./session_types.js").Session} session
+ * @param {import("./types.js").Session} session
  * @returns {View}
  */
 export function createView(session) {
@@ -45,7 +53,7 @@ export function createView(session) {
   const current = signal(null);
   /** @type {Signal<Editing | null>} */
   const editing = signal(null);
-  const list = createVirtualList(clearTop);
+  const list = createVirtualList(clearTop, clearBottom);
   const selected = createSelection(session);
   const speakersOf = speakerBook();
   let wantsFocus = false;
@@ -75,7 +83,8 @@ export function createView(session) {
   function stop() {
     const left = session.segments.peek().find(({ id }) => id === editing.peek()?.id);
     editing.value = null;
-    if (left && !left.text.trim()) session.edit("remove", (segments) => remove(segments, left.id), left.id);
+    if (left && !left.text.trim())
+      session.edit("remove", (segments) => remove(segments, new Set([left.id])), left.id);
   }
 
   function leave() {
@@ -98,6 +107,8 @@ export function createView(session) {
   return {
     current,
     editing,
+    layout,
+    word: null,
     following: signal(true),
     search: signal(null),
     selection: selected,
@@ -113,8 +124,16 @@ export function createView(session) {
 
 /** The lower edge of what stays at the top of the window. */
 function clearTop() {
-  const covers = [...document.querySelectorAll(".top-bar, .job-top")];
+  const covers = [...document.querySelectorAll(".top-bar, .job-top, .player-picture")];
   return Math.max(0, ...covers.filter(isOnTop).map((cover) => cover.getBoundingClientRect().bottom));
+}
+
+const SPARE_PX = 12;
+
+/** The upper edge of what stays at the bottom. */
+function clearBottom() {
+  const player = document.querySelector(".player");
+  return (player?.getBoundingClientRect().top ?? innerHeight) - SPARE_PX;
 }
 
 /** Beside the text it covers nothing. @param {Element} cover */
@@ -125,4 +144,43 @@ function isOnTop(cover) {
     getComputedStyle(cover).position === "sticky" &&
     (!text || (box.left < text.right && box.right > text.left))
   );
+}
+
+/** @typedef {ReturnType<typeof createSelection>} Selection */
+
+/** @type {ReadonlySet<string>} */
+const NONE = new Set();
+
+/** @param {import("./types.js").Session} session */
+export function createSelection(session) {
+  const range = signal(/** @type {{from: string, to: string} | null} */ (null));
+  const ids = computed(() => {
+    if (!range.value) return NONE;
+    const { from, to } = range.value;
+    const segments = session.segments.value;
+    const [first, last] = [from, to]
+      .map((id) => segments.findIndex((segment) => segment.id === id))
+      .sort((one, other) => one - other);
+    return first < 0 ? NONE : new Set(segments.slice(first, last + 1).map(({ id }) => id));
+  });
+
+  return {
+    ids,
+    /** Select from one segment to another. @param {string} from @param {string} to */
+    select(from, to) {
+      if (range.peek()?.from !== from || range.peek()?.to !== to) range.value = { from, to };
+    },
+    /** Up to another segment. @param {string} to @param {string} from Where it begins, if nothing is selected. */
+    extend(to, from) {
+      range.value = { from: range.peek()?.from ?? from, to };
+    },
+    clear() {
+      range.value = null;
+    },
+    /** The same, and no text is selected any more. */
+    end() {
+      range.value = null;
+      getSelection()?.removeAllRanges();
+    },
+  };
 }

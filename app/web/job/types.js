@@ -1,4 +1,13 @@
-/** The shapes of what the service answers about jobs. */
+/** What the service answers about jobs, and what the parts of the job's screen share. */
+
+/**
+ * @template T
+ * @typedef {import("../vendor/ui.js").Signal<T>} Signal
+ */
+/**
+ * @template T
+ * @typedef {import("../vendor/ui.js").ReadonlySignal<T>} ReadonlySignal
+ */
 
 /**
  * @typedef {{word: string, start: number, end: number, probability: number, speaker?: string}} Word Times in seconds.
@@ -37,6 +46,7 @@
  * @property {string | null} filename
  * @property {string | null} url
  * @property {number | null} duration seconds
+ * @property {unknown[] | null} audio_tracks null until the recording is decoded
  * @property {string | null} language
  * @property {string} model
  * @property {Record<string, unknown>} options
@@ -44,8 +54,72 @@
  * @property {{message: string, code: string | null} | null} error
  * @property {{start: number, end: number}[]} failed_spans
  * @property {number} revision 0: the transcript is the original.
+ * @property {string | null} excerpt The beginning of the text.
+ * @property {string[] | null} speakers
  * @property {string | null} expires_at null: it stays, or is not done.
  * @property {string | null} audio_expires_at The same for the recording.
+ */
+
+/**
+ * @typedef {"text" | "times" | "speaker" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
+ *   What a step of the history did. `theirs`: took in what someone else has saved.
+ */
+
+/** @typedef {{name: EditName, focusId: string | null}} Step `focusId`: the segment to show after it is undone or redone. */
+
+/**
+ * @typedef {"saved" | "saving" | "unsaved" | "offline" | "conflict" | "refused"} SaveState
+ *   `unsaved`: also while the job runs. `offline`: saving goes on by itself. `refused`: see `refusal`.
+ */
+
+/** @typedef {{id: string | null, message: string}} Refusal Why the service stores nothing; `id`: of the segment at fault. */
+
+/**
+ * @typedef {object} ConflictPart A part of the transcript that both sides have changed.
+ * @property {string} id
+ * @property {readonly Segment[]} base
+ * @property {readonly Segment[]} mine Empty: this page has removed it.
+ * @property {readonly Segment[]} theirs Empty: the other side has removed it.
+ */
+
+/**
+ * @typedef {object} Conflict
+ * @property {readonly ConflictPart[]} parts Those that need a choice. The rest is merged already.
+ * @property {(choices: ReadonlyMap<string, "mine" | "theirs">) => void} resolve By the ids of the parts. The default is mine.
+ */
+
+/**
+ * @typedef {object} Session One open job: its state, its transcript, and the corrections.
+ * @property {string} id
+ * @property {Signal<Job | null>} job null until it is loaded.
+ * @property {Signal<readonly Segment[]>} segments
+ *   In order, with all corrections of this page. While the job runs, all that is transcribed so far. The id of a
+ *   segment stays the same while the page is open, and unchanged segments stay the same objects.
+ * @property {Signal<boolean>} complete The job has succeeded, and all of its text is here.
+ * @property {Signal<Error | null>} error Why the job cannot be shown.
+ * @property {Signal<boolean>} connected The service answers, as far as the job's events show it.
+ * @property {ReadonlySignal<boolean>} editable Corrections can be saved, now or when the job has ended.
+ * @property {Signal<number>} revision That the corrections began from. 0: the original.
+ * @property {(name: EditName, change: (segments: readonly Segment[]) => readonly Segment[], focusId?: string | null)
+ *   => boolean} edit Change `segments`. Returns false if `change` returns the same array, or nothing is editable.
+ * @property {() => Step | null} undo
+ * @property {() => Step | null} redo
+ * @property {ReadonlySignal<boolean>} canUndo
+ * @property {ReadonlySignal<boolean>} canRedo
+ * @property {ReadonlySignal<boolean>} dirty There are corrections that the service does not have.
+ * @property {Signal<SaveState>} saveState
+ * @property {Signal<Refusal | null>} refusal
+ * @property {Signal<string | null>} delay While `offline`: what the service says; empty: it cannot be reached.
+ * @property {ReadonlySignal<boolean>} unkept Some corrections are on this page alone: the browser stores none.
+ * @property {Signal<Conflict | null>} conflict The dialog asks for choices.
+ * @property {Signal<readonly Segment[]>} lost Corrected segments that the service has no longer, after a new start.
+ * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.
+ *   Else it is saved after a minute without an edit, when the page is hidden or left, and when the job ends: each time
+ *   is a revision, and the service keeps the newest 20. The browser keeps a draft meanwhile.
+ * @property {(body: import("./saving_merge.js").SpeakersBody) => Promise<void>} correctSpeakers Saves everything,
+ *   and then lets the service correct all speakers, as one step. Rejected where that fails.
+ * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.
+ * @property {() => void} close Ends the requests. Unsaved corrections stay in the browser.
  */
 
 /** @param {Job} job */
@@ -60,10 +134,38 @@ export function hasArrived(job) {
 
 /** Whether the service could not decode the recording. @param {Job} job */
 export function isUndecodable(job) {
-  return job.status === "failed" && job.progress.total_s === null;
+  return job.status === "failed" && job.audio_tracks === null;
 }
 
 /** @param {Job} job */
 export function nameOf(job) {
   return job.filename ?? job.url ?? job.id;
+}
+
+const FIRST = ["srt", "vtt", "txt"];
+const LONGEST_STEM = 120; // characters
+
+/**
+ * The formats of the service: those that most people want, and the rest in its order.
+ * @param {readonly string[]} formats
+ * @returns {{first: string[], rest: string[]}}
+ */
+export function groupsOf(formats) {
+  return {
+    first: FIRST.filter((format) => formats.includes(format)),
+    rest: formats.filter((format) => !FIRST.includes(format)),
+  };
+}
+
+/**
+ * The name of a downloaded result, such as `talk.srt`.
+ * @param {Job} job
+ * @param {string} format
+ * @param {number | null} [revision] null: the newest
+ */
+export function fileNameOf(job, format, revision = null) {
+  const name = job.filename ?? job.id;
+  const stem = [...name.replace(/\.[^.\s]{1,8}$/, "")].slice(0, LONGEST_STEM).join("") || job.id;
+  const version = revision === null ? "" : revision ? `.revision-${revision}` : ".original";
+  return `${stem}${version}.${format === "verbose_json" ? "json" : format}`;
 }

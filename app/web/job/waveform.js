@@ -1,26 +1,31 @@
-/** The waveform of a job: fetched when the service has it, coloured as far as the transcript goes. */
+/** The waveform of a job: fetched when the service has it, drawn, zoomed and scrolled. */
 
-import { ApiError } from "../core/api.js";
+import { ApiError, requestJson } from "../core/api.js";
 import { theme } from "../shell/theme.js";
-import { effect, signal } from "../vendor/ui.js";
+import { computed, effect, signal } from "../vendor/ui.js";
 import { isActive, isUndecodable } from "./types.js";
-import { fetchPeaks } from "./waveform_peaks.js";
-import { pointsFor } from "./waveform_scale.js";
-import { createView } from "./waveform_view.js";
+import { heightsOf, pointsFor, within, zoomed } from "./waveform_levels.js";
 
-/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
-/** @typedef {import("./waveform_view.js").WaveformView} WaveformView */
 /** @typedef {"loading" | "waiting" | "ready" | "missing"} WaveState */
+/** @typedef {{points: number, duration: number, heights: Float32Array}} Wave Duration in seconds. */
 
 const ASK_AGAIN_MS = 2000;
+const REFINE_MS = 300; // after a step of the zoom
 const ZOOM_STEP = 2;
+const JUMP_S = 1; // more than that, and the reader has gone elsewhere
 
 /**
  * @typedef {object} Waveform
  * @property {import("../vendor/ui.js").Signal<WaveState>} state
- * @property {(container: HTMLElement, media: HTMLMediaElement) => () => void} show
- * @property {(steps: number) => void} zoom In, or out if negative.
+ * @property {import("../vendor/ui.js").Signal<Wave | null>} wave
+ * @property {import("../vendor/ui.js").ReadonlySignal<import("./waveform_levels.js").View>} view
+ * @property {import("../vendor/ui.js").ReadonlySignal<number>} done How far the transcript goes, in seconds.
+ * @property {(steps: number, x?: number) => void} zoom In, or out if negative. The place at `x` stays where it is.
+ * @property {(pixels: number) => boolean} scroll Returns false if all of the recording fits.
+ * @property {(x: number) => number} timeAt Seconds, at pixels from the waveform's left edge.
+ * @property {(element: HTMLElement) => () => void} show Returns what ends it.
  */
 
 /**
@@ -31,36 +36,150 @@ const ZOOM_STEP = 2;
 export function createWaveform(session, playback) {
   /** @type {Waveform["state"]} */
   const state = signal("loading");
-  /** @type {WaveformView | null} */
-  let view = null;
+  /** @type {Waveform["wave"]} */
+  const wave = signal(null);
+  const width = signal(0);
+  const chosen = signal({ scale: 0, left: 0 });
+  const duration = computed(() => wave.value?.duration ?? playback.duration.value);
+  const view = computed(() => {
+    const fitting = duration.value ? width.value / duration.value : 0;
+    const { scale, left } = chosen.value;
+    return within({ scale: Math.max(scale, fitting), left, width: width.value }, duration.value);
+  });
+  const done = computed(() => {
+    const job = session.job.value;
+    if (!job || !isActive(job)) return Infinity;
+    return Math.max(job.progress.done_s, session.segments.value.at(-1)?.end ?? 0);
+  });
+  const timeAt = (/** @type {number} */ x) => (view.peek().left + x) / view.peek().scale;
 
-  /** @param {HTMLElement} container @param {HTMLMediaElement} media */
-  function show(container, media) {
-    const ending = new AbortController();
-    const { signal: ended } = ending;
-    const pixels = container.clientWidth * devicePixelRatio;
-    /** @type {(() => void)[]} */
-    let stops = [];
-    whenDecoded(session, pointsFor(pixels), state, ended).then((peaks) => {
-      if (!peaks || ended.aborted) return;
-      playback.duration.value ||= peaks.duration;
-      view = createView(container, media, peaks, playback);
-      state.value = "ready";
-      stops = [...bind(view, session, playback), refine(view, container, session.id, peaks.points)];
+  /** What the reader zooms in to, if the pointer does not say it. */
+  function interest() {
+    const shown = playback.region.peek();
+    return shown ? (shown.start + shown.end) / 2 : playback.time.peek();
+  }
+
+  /** @type {Waveform["zoom"]} */
+  function zoom(steps, x) {
+    const time = x === undefined ? interest() : timeAt(x);
+    const scale = zoomed(view.peek().scale, ZOOM_STEP ** steps, {
+      width: width.peek(),
+      duration: duration.peek(),
     });
+    chosen.value = { scale, left: time * scale - (x ?? width.peek() / 2) };
+  }
+
+  /** @type {Waveform["scroll"]} */
+  function scroll(pixels) {
+    const { scale, left } = view.peek();
+    if (scale * duration.peek() <= width.peek() + 1) return false;
+    chosen.value = { scale, left: within({ ...view.peek(), left: left + pixels }, duration.peek()).left };
+    return true;
+  }
+
+  /** @param {number} from @param {number} to seconds */
+  function isInSight(from, to) {
+    const { scale, left } = view.peek();
+    return from * scale >= left && to * scale <= left + width.peek();
+  }
+
+  /** Scroll along with what plays, unless the reader has scrolled away from it; and to what is edited. */
+  function follow() {
+    let last = playback.time.peek();
+    const stops = [
+      effect(() => {
+        const time = playback.time.value;
+        const wasFollowing = isInSight(last, last) || Math.abs(time - last) > JUMP_S;
+        last = time;
+        if (wasFollowing && !isInSight(time, time))
+          chosen.value = { ...chosen.peek(), left: time * view.peek().scale - width.peek() / 10 };
+      }),
+      effect(() => {
+        const region = playback.region.value;
+        if (!region || isInSight(region.start, region.end)) return;
+        const middle = ((region.start + region.end) / 2) * view.peek().scale;
+        chosen.value = { ...chosen.peek(), left: middle - width.peek() / 2 };
+      }),
+    ];
+    return () => stops.map((stop) => stop());
+  }
+
+  /** @type {Waveform["show"]} */
+  function show(element) {
+    const ending = new AbortController();
+    const measure = () => {
+      width.value = element.clientWidth;
+    };
+    const watching = new ResizeObserver(measure);
+    watching.observe(element);
+    measure();
+    load(ending.signal);
+    const stopFollowing = follow();
     return () => {
       ending.abort();
-      for (const stop of stops) stop();
-      view?.destroy();
-      view = null;
+      watching.disconnect();
+      stopFollowing();
     };
   }
 
-  return { state, show, zoom: (steps) => view?.zoomBy(ZOOM_STEP ** steps) };
+  /** The first levels as soon as the recording is decoded, and finer ones for what is zoomed in. @param {AbortSignal} ended */
+  async function load(ended) {
+    const wanted = () => pointsFor(view.peek().scale * duration.peek() * devicePixelRatio);
+    const first = await whenDecoded(session, wanted(), state, ended);
+    if (!first || ended.aborted) return;
+    playback.duration.value ||= first.duration;
+    wave.value = first;
+    state.value = "ready";
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const refine = async () => {
+      const points = wanted();
+      if (points <= (wave.peek()?.points ?? 0)) return;
+      // The coarse ones stay if there are no finer ones.
+      wave.value = await fetchWave(session.id, points, ended).catch(() => wave.peek());
+    };
+    const stop = effect(() => {
+      void view.value;
+      clearTimeout(timer);
+      timer = setTimeout(refine, REFINE_MS);
+    });
+    ended.addEventListener("abort", () => {
+      stop();
+      clearTimeout(timer);
+    });
+  }
+
+  return { state, wave, view, done, zoom, scroll, timeAt, show };
+}
+
+/** What the colours depend on. @param {() => void} draw @returns {() => void} Ends it. */
+export function onTheme(draw) {
+  const darkness = matchMedia("(prefers-color-scheme: dark)");
+  darkness.addEventListener("change", draw);
+  const stop = effect(() => {
+    void theme.value;
+    draw();
+  });
+  return () => {
+    darkness.removeEventListener("change", draw);
+    stop();
+  };
 }
 
 /**
- * The first peaks, as soon as the recording is decoded. null: there are none.
+ * The service finds the levels: the browser never decodes a recording.
+ * @param {string} jobId
+ * @param {number} points
+ * @param {AbortSignal} signal
+ * @returns {Promise<Wave>}
+ */
+async function fetchWave(jobId, points, signal) {
+  const { duration, rms } = await requestJson(`/v1/jobs/${jobId}/peaks?points=${points}`, { signal });
+  return { points, duration, heights: heightsOf(rms) };
+}
+
+/**
+ * The first levels, as soon as the recording is decoded. null: there are none.
  * @param {Session} session
  * @param {number} points
  * @param {Waveform["state"]} state
@@ -80,7 +199,7 @@ async function whenDecoded({ id, job }, points, state, ended) {
   }
   while (!ended.aborted) {
     try {
-      return await fetchPeaks(id, points, ended);
+      return await fetchWave(id, points, ended);
     } catch (error) {
       if (ended.aborted) return null;
       const isLasting = !(error instanceof ApiError) || [400, 401, 404, 413].includes(error.status);
@@ -97,80 +216,5 @@ async function whenDecoded({ id, job }, points, state, ended) {
 
 /** Whether the recording is decoded, or will never be. @param {import("./types.js").Job | null} job */
 function isDecoded(job) {
-  return job !== null && (!isActive(job) || job.progress.total_s !== null);
-}
-
-/**
- * Keep what is drawn equal to the signals.
- * @param {WaveformView} view
- * @param {Session} session
- * @param {Playback} playback
- */
-function bind(view, session, playback) {
-  const darkness = matchMedia("(prefers-color-scheme: dark)");
-  darkness.addEventListener("change", view.updateColours);
-  return [
-    () => darkness.removeEventListener("change", view.updateColours),
-    effect(() => view.marks.setSegments(session.segments.value)),
-    effect(() => view.marks.setDone(doneOf(session))),
-    effect(() => view.region.show(playback.region.value)),
-    effect(() => {
-      if (!playback.available.value) view.setCursor(playback.time.value);
-    }),
-    effect(() => {
-      void theme.value;
-      view.updateColours();
-    }),
-  ];
-}
-
-/**
- * How far the transcript goes, in seconds; null: to the end, or no further.
- * @param {Session} session
- */
-function doneOf(session) {
-  const job = session.job.value;
-  if (!job || !isActive(job)) return null;
-  return Math.max(job.progress.done_s, session.segments.value.at(-1)?.end ?? 0);
-}
-
-/**
- * Zoom and scroll with the wheel, and fetch finer peaks for what is zoomed in.
- * @param {WaveformView} view
- * @param {HTMLElement} container
- * @param {string} id
- * @param {number} points That are there already.
- * @returns {() => void} Stops it.
- */
-function refine(view, container, id, points) {
-  const ending = new AbortController();
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const fetchFiner = async () => {
-    const wanted = pointsFor(view.pixels() * devicePixelRatio);
-    if (wanted <= points) return;
-    points = wanted;
-    try {
-      view.setPeaks(await fetchPeaks(id, wanted, ending.signal));
-    } catch {
-      points = 0; // the coarse ones stay; the next step of the zoom asks again
-    }
-  };
-  /** @param {WheelEvent} event */
-  const turn = (event) => {
-    if (event.ctrlKey) view.zoomBy(Math.exp(-event.deltaY / 200), event.clientX);
-    else if (!view.scrollBy(event.deltaX || event.deltaY)) return;
-    event.preventDefault();
-  };
-  container.addEventListener("wheel", turn, { passive: false, signal: ending.signal });
-  const watching = new ResizeObserver(() => {
-    clearTimeout(timer);
-    timer = setTimeout(fetchFiner, 300);
-  });
-  watching.observe(view.content);
-  return () => {
-    ending.abort();
-    watching.disconnect();
-    clearTimeout(timer);
-  };
+  return job !== null && (!isActive(job) || job.audio_tracks !== null);
 }

@@ -2,7 +2,6 @@
 
 import { request } from "../core/api.js";
 import { saveBlob } from "../core/downloads.js";
-import { batchesOf } from "./archive_batches.js";
 
 /**
  * Download the transcripts of jobs. Rejected with ApiError.
@@ -16,4 +15,27 @@ export async function downloadArchives(ids, format) {
     const part = batches.length > 1 ? `-${index + 1}` : "";
     saveBlob(await response.blob(), `transcripts-${format}${part}.zip`);
   }
+}
+
+const MOST_IDS = 1000; // of one archive; the service allows no more
+const MOST_CHARS = 6000; // of the ids in an address: proxies often allow 8 KiB for all of it
+
+/**
+ * Parts of `ids` that one request each can name.
+ * @param {readonly string[]} ids
+ * @param {number} [mostIds]
+ * @param {number} [mostChars]
+ * @returns {string[][]}
+ */
+export function batchesOf(ids, mostIds = MOST_IDS, mostChars = MOST_CHARS) {
+  /** @type {string[][]} */
+  const batches = [];
+  let chars = 0;
+  for (const id of ids) {
+    const last = batches.at(-1);
+    chars += id.length + 1;
+    if (last && last.length < mostIds && chars <= mostChars) last.push(id);
+    else [chars] = [id.length + 1, batches.push([id])];
+  }
+  return batches;
 }

@@ -1,12 +1,12 @@
 /** All jobs of the service: search, state, downloads. */
 
 import { announce } from "../core/announcer.js";
+import { isReachable } from "../core/health.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
 import { undoLast } from "./deletions.js";
 import { SearchBar, SelectionBar } from "./history_bar.js";
-import { selected } from "./history_selection.js";
 import { JobRow } from "./job_row.js";
 import {
   filter,
@@ -20,6 +20,7 @@ import {
   setFilter,
   useJobs,
 } from "./job_store.js";
+import { selected } from "./selection.js";
 
 export function History() {
   useJobs();
@@ -30,9 +31,9 @@ export function History() {
   ]);
   const isEmpty = jobs.value?.length === 0;
   return html`<section class="history" aria-labelledby="history-title">
-    <h2 id="history-title">${t("history.title")}</h2>
+    <h2 id="history-title" class=${isEmpty && !isFiltered.value ? "visually-hidden" : ""}>${t("history.title")}</h2>
     ${!(isEmpty && !isFiltered.value) && html`<${SearchBar} />`}
-    ${listError.value && html`<${LoadError} error=${listError.value} />`}
+    ${listError.value && isReachable.value && html`<${LoadError} error=${listError.value} />`}
     ${isEmpty ? html`<${Empty} />` : html`<${Rows} />`}
   </section>`;
 }

@@ -5,12 +5,12 @@ import { useShortcuts } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
-import { formatItems } from "../job/exports_menu.js";
+import { formatItems } from "../job/exports.js";
 import { html, useEffect, useRef, useSignal, useSignalEffect } from "../vendor/ui.js";
 import { downloadArchives } from "./archives.js";
 import { removeJobs } from "./deletions.js";
-import { selectAll, selected, selectedJobs } from "./history_selection.js";
 import { filter, jobs, STATUSES, setFilter } from "./job_store.js";
+import { selectAll, selected, selectedJobs } from "./selection.js";
 
 const PAUSE_MS = 250; // in typing, until the search begins
 const MOST_CHARS = 200; // of the service

@@ -4,17 +4,18 @@ import { Icon } from "../core/icons.js";
 import { service } from "../core/service.js";
 import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
-import { computed, effect, html, useRef, useState } from "../vendor/ui.js";
-import { UrlForm } from "./intake_url.js";
+import { computed, effect, html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { jobs } from "./job_store.js";
 import { isAvailable, isStarting, problem, session, startRecording } from "./microphone.js";
 import { MicrophoneBar } from "./microphone_bar.js";
-import { OptionsFold } from "./options_fold.js";
-import { addFiles, uploads } from "./upload_store.js";
-import { UploadList } from "./uploads_list.js";
+import { OptionsFold } from "./options_form.js";
+import { urlsIn } from "./upload_files.js";
+import { UploadList } from "./upload_list.js";
+import { addFiles, addUrls, uploads } from "./upload_store.js";
+import { SampleButton, Welcome } from "./welcome.js";
 
 /** Small once there is something to list. Remembered: while the list loads, the page must not jump. */
-const isCompact = remembered("compact", false);
+export const isCompact = remembered("compact", false);
 const hasRows = computed(() => uploads.value.length > 0 || (jobs.value?.length ?? 0) > 0);
 let isFirstList = true;
 
@@ -32,8 +33,8 @@ export function Intake() {
       <div class="drop-zone-text">
         <span class="drop-zone-icon"><${Icon} name="upload" /></span>
         <div>
-          <h2 id="intake-title">${t("intake.title")}</h2>
-          <p class="muted">${t("intake.hint")}</p>
+          <h2 id="intake-title">${t(isCompact.value ? "intake.title" : "intake.firstTitle")}</h2>
+          <p class="muted">${t(isCompact.value ? "intake.hint" : "intake.firstHint")}</p>
         </div>
       </div>
       ${
@@ -42,9 +43,11 @@ export function Intake() {
           : html`<${Sources} isUrlOpen=${isUrlOpen} toggleUrl=${() => openUrl(!isUrlOpen)} />`
       }
       ${isUrlOpen && html`<${UrlForm} close=${() => openUrl(false)} />`}
+      ${!isCompact.value && html`<${SampleButton} />`}
       <${MicrophoneProblem} />
       <${OptionsFold} />
     </div>
+    ${!isCompact.value && html`<${Welcome} />`}
     <${UploadList} />
   </section>`;
 }
@@ -84,4 +87,34 @@ function MicrophoneProblem() {
   const text = isAvailable ? problem.value : t("microphone.insecure");
   if (!text) return null;
   return html`<p class=${isAvailable ? "notice warning small" : "small muted"} role=${isAvailable ? "alert" : undefined}>${text}</p>`;
+}
+
+/** @param {{close: () => void}} props */
+export function UrlForm({ close }) {
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const [isWrong, setWrong] = useState(false);
+  useLayoutEffect(() => {
+    const opener = document.activeElement;
+    input.current?.focus();
+    return () => opener instanceof HTMLElement && opener.focus();
+  }, []);
+  /** @param {SubmitEvent} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const urls = urlsIn(input.current?.value ?? "");
+    setWrong(!urls.length);
+    if (!urls.length) return;
+    addUrls(urls);
+    close();
+  };
+  return html`<form class="url-form" novalidate onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()}>
+    <label class="field">
+      <span>${t("intake.urlLabel")}</span>
+      <input ref=${input} type="url" inputmode="url" placeholder="https://" dir="ltr"
+        aria-invalid=${isWrong} aria-describedby=${isWrong ? "url-wrong" : undefined} />
+      ${isWrong && html`<small id="url-wrong" class="wrong" role="alert">${t("intake.urlWrong")}</small>`}
+    </label>
+    <button class="button primary" type="submit">${t("intake.urlAdd")}</button>
+    <button class="button quiet" type="button" onClick=${close}>${t("cancel")}</button>
+  </form>`;
 }

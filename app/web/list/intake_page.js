@@ -7,9 +7,8 @@ import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { html, signal, useLayoutEffect } from "../vendor/ui.js";
 import { MicrophoneBar } from "./microphone_bar.js";
+import { filesOf, urlsIn } from "./upload_files.js";
 import { addFiles, addUrls, restoreUploads } from "./upload_store.js";
-import { urlsIn } from "./uploads_choice.js";
-import { filesOf } from "./uploads_drop.js";
 
 const isDragging = signal(false);
 

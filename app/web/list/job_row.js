@@ -2,12 +2,12 @@
 
 import { Icon } from "../core/icons.js";
 import { errorText, t } from "../core/text.js";
-import { DownloadMenu } from "../job/exports_menu.js";
-import { factsOf, JobProgress, StatusBadge } from "../job/job_facts.js";
+import { DownloadMenu } from "../job/exports.js";
+import { contentFacts, JobProgress, StatusBadge, timeFacts } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
 import { html } from "../vendor/ui.js";
 import { removeJobs } from "./deletions.js";
-import { select } from "./history_selection.js";
+import { select } from "./selection.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
 
@@ -17,7 +17,6 @@ import { select } from "./history_selection.js";
  */
 export function JobRow({ job, isSelected }) {
   const name = nameOf(job);
-  const facts = factsOf(job);
   /** @param {MouseEvent} event */
   const onSelect = (event) => select(job.id, event.shiftKey);
   return html`<li class="job-row" data-job=${job.id} onKeyDown=${(/** @type {KeyboardEvent} */ event) => onKey(event, job)}>
@@ -26,17 +25,28 @@ export function JobRow({ job, isSelected }) {
     </label>
     <div class="job-row-text">
       <a class="job-row-name" href=${`#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
-      <p class="job-row-facts small muted numbers">
-        <${StatusBadge} job=${job} />
-        ${job.status === "running" ? html`<${JobProgress} job=${job} />` : html`<span>${facts.join(" · ")}</span>`}
-      </p>
-      ${job.error && html`<p class="job-row-error small" dir="auto">${errorText(job.error)}</p>`}
+      <${Situation} job=${job} />
     </div>
+    <p class="job-row-facts small muted numbers">
+      <span dir="auto">${contentFacts(job).join(" · ")}</span><span>${timeFacts(job).join(" · ")}</span>
+    </p>
     <div class="job-row-actions">
       ${job.status === "succeeded" && html`<${DownloadMenu} job=${job} iconOnly />`}
       <${RemoveButton} job=${job} />
     </div>
   </li>`;
+}
+
+/** What it says, or how far it is. @param {{job: Job}} props */
+function Situation({ job }) {
+  if (job.error)
+    return html`<p class="job-row-error small" data-status="failed" dir="auto">${errorText(job.error)}</p>`;
+  if (job.status === "succeeded" && job.excerpt) {
+    return html`<p class="job-row-excerpt small muted" data-status="succeeded" dir="auto">${job.excerpt}</p>`;
+  }
+  return html`<p class="job-row-state small muted">
+    <${StatusBadge} job=${job} />${job.status === "running" && html`<${JobProgress} job=${job} />`}
+  </p>`;
 }
 
 /** @param {{job: Job}} props */

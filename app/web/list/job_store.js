@@ -6,7 +6,6 @@ import { isActive } from "../job/types.js";
 import { computed, effect, signal, untracked, useEffect } from "../vendor/ui.js";
 import { removed } from "./deletions.js";
 import { reachOf, withFollowing, withNewest } from "./job_pages.js";
-import { inTurns } from "./turns.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
 
@@ -163,4 +162,37 @@ function load({ limit, after }) {
   for (const [name, value] of Object.entries(wanted)) if (value.trim()) query.set(name, value);
   // Others wait for their turn: one whose connection is dead must end.
   return requestJson(`/v1/jobs?${query}`, { signal: AbortSignal.timeout(ANSWER_MS) });
+}
+
+/** @typedef {(isCurrent: () => boolean) => Promise<void>} Step Not rejected. `isCurrent`: it is not forgotten. */
+
+export function inTurns() {
+  /** @type {Map<string, Promise<void>>} */
+  let waiting = new Map();
+  let last = Promise.resolve();
+
+  return {
+    /**
+     * @param {string} name
+     * @param {Step} step
+     * @returns {Promise<void>} Resolved when a step of this name has ended that began after this call.
+     */
+    add(name, step) {
+      const known = waiting.get(name);
+      if (known) return known;
+      const mine = waiting;
+      last = last.then(() => {
+        mine.delete(name);
+        return mine === waiting ? step(() => mine === waiting) : undefined;
+      });
+      waiting.set(name, last);
+      return last;
+    },
+
+    /** Wait for none of the steps so far. */
+    forget() {
+      waiting = new Map();
+      last = Promise.resolve();
+    },
+  };
 }

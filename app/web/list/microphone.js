@@ -3,7 +3,6 @@
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { signal } from "../vendor/ui.js";
-import { levelOf } from "./microphone_level.js";
 import { addFiles } from "./upload_store.js";
 
 const TYPES = [
@@ -111,10 +110,32 @@ function explain(error) {
   const name = error instanceof Error ? error.name : "";
   if (name === "NotAllowedError" || name === "SecurityError") return t("microphone.refused");
   if (name === "NotFoundError" || name === "OverconstrainedError") return t("microphone.missing");
-  return t("microphone.failed", { reason: error instanceof Error ? error.message : String(error) });
+  return t("microphone.failed");
 }
 
 /** @param {BeforeUnloadEvent} event */
 function askBeforeLeaving(event) {
   event.preventDefault();
+}
+
+const QUIETEST_DB = -60;
+
+/**
+ * @param {MediaStream} stream
+ * @returns {{level: () => number, close: () => void}} `level` is 0 to 1, in steps that sound equal.
+ */
+export function levelOf(stream) {
+  const context = new AudioContext();
+  const analyser = context.createAnalyser();
+  const samples = new Float32Array(analyser.fftSize);
+  context.createMediaStreamSource(stream).connect(analyser);
+  return {
+    level: () => {
+      analyser.getFloatTimeDomainData(samples);
+      const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+      const decibels = 10 * Math.log10(power || 1e-10);
+      return Math.min(1, Math.max(0, 1 - decibels / QUIETEST_DB));
+    },
+    close: () => void context.close(),
+  };
 }

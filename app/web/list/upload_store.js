@@ -7,15 +7,21 @@ import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { effect } from "../vendor/ui.js";
 import { refresh } from "./job_store.js";
-import { chosenOptions } from "./options_store.js";
-import { choose, nameOfUrl } from "./uploads_choice.js";
-import { uploadQueue } from "./uploads_queue.js";
-import { mayKeep, newRow, restoredRow } from "./uploads_rows.js";
-import { claim, storedFile, storedUploads, uploadStorage } from "./uploads_storage.js";
-import { answerTabs, heldElsewhere } from "./uploads_tabs.js";
-import { transport } from "./uploads_transport.js";
+import { chosenOptions } from "./options.js";
+import { choose, nameOfUrl } from "./upload_files.js";
+import { uploadQueue } from "./upload_queue.js";
+import { mayKeep, newRow, restoredRow } from "./upload_rows.js";
+import {
+  answerTabs,
+  claim,
+  heldElsewhere,
+  storedFile,
+  storedUploads,
+  uploadStorage,
+} from "./upload_storage.js";
+import { transport } from "./upload_transport.js";
 
-/** @import { UploadRow } from "./uploads_types.js" */
+/** @import { UploadRow } from "./upload_rows.js" */
 
 const tab = crypto.getRandomValues(new Uint32Array(2)).join("-");
 const queue = uploadQueue({ transport, storage: uploadStorage, onJob: refresh });

@@ -1,6 +1,7 @@
 /** The frame around all screens. */
 
 import { Announcer } from "../core/announcer.js";
+import { isDemo, isReachable } from "../core/health.js";
 import { Icon } from "../core/icons.js";
 import { HelpDialog, openHelp, useShortcuts } from "../core/keys.js";
 import { go, route } from "../core/router.js";
@@ -12,7 +13,6 @@ import { JobScreen } from "../job/job_screen.js";
 import { IntakeEverywhere } from "../list/intake_page.js";
 import { ListScreen, listTop } from "../list/list_screen.js";
 import { html, useEffect } from "../vendor/ui.js";
-import { DemoBanner } from "./health.js";
 import { KeyDialog } from "./key_dialog.js";
 import { openSettings, SettingsDialog } from "./settings_dialog.js";
 
@@ -38,7 +38,7 @@ export function Shell() {
         <${Icon} name="settings" />
       </button>
     </div></header>
-    <${DemoBanner} />
+    <${Banner} />
     <main class="screen" id="main" tabindex="-1"><${Screen} /></main>
     <${IntakeEverywhere} />
     <${Toasts} />
@@ -47,6 +47,11 @@ export function Shell() {
     <${SettingsDialog} />
     <${KeyDialog} />
   `;
+}
+
+function Banner() {
+  if (!isReachable.value) return html`<p class="banner danger" role="alert">${t("error.unreachable")}</p>`;
+  return isDemo.value && html`<p class="banner" role="note">${t("demo")}</p>`;
 }
 
 function Screen() {

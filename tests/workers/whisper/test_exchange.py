@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.media_files import read_pcm
-from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, Window, WorkerInfo
+from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, Window, WindowInFile, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.model import LoadedModel
 
@@ -33,6 +34,21 @@ def test_an_exchange_returns_the_results_of_the_batch_before() -> None:
     assert whisper.exchange(second) == whisper.decode(first)
     assert whisper.exchange(None) == whisper.decode(second)
     assert whisper.exchange(None) is None
+
+
+def test_a_window_whose_audio_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
+    audio = window("short00")
+    path = tmp_path / "pcm"
+    path.write_bytes(bytes(2 * 100) + audio.pcm)
+    there = WindowInFile(str(path), 100, audio.samples, audio.speech, audio.decoding)
+    gone, cut_off = replace(there, pcm_path=str(tmp_path / "gone")), replace(there, start=101)
+    [expected] = whisper.decode([audio])
+    first, *others, last = whisper.decode([there, gone, cut_off, audio])
+    assert (first, last) == (expected, expected)
+    assert [type(error) for error in others] == [FileNotFoundError, OSError]
+    assert whisper.exchange([gone]) is None
+    assert [type(error) for error in whisper.exchange([gone, there])] == [FileNotFoundError]
+    assert whisper.exchange(None)[1:] == [expected]
 
 
 def test_features_are_computed_while_the_batch_before_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,128 @@
+/** One paragraph of the text: who speaks, when, and the segments as running text, each of which is edited in place. */
+
+import { clock } from "../core/format.js";
+import { Icon } from "../core/icons.js";
+import { t } from "../core/text.js";
+import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { caretIn, placeCaret } from "./carets.js";
+import { setText } from "./edits.js";
+import { editNeighbour } from "./segment_actions.js";
+import { press, SpeakerField, TimeFields } from "./segment_editor.js";
+import { SegmentText } from "./segment_row.js";
+import { SpeakerMenu } from "./speaker_menu.js";
+import { caretAfterChange } from "./words.js";
+
+/** @typedef {import("./segment_actions.js").Screen} Screen */
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {import("./transcript_view.js").Editing} Editing */
+
+/**
+ * @typedef {object} ParagraphProps
+ * @property {Screen} screen
+ * @property {import("./transcript_rows.js").Paragraph} row
+ * @property {number} count Of all paragraphs.
+ * @property {number} space Above the paragraph, in pixels.
+ * @property {string | null} current The segment that Tab goes to, if it is here.
+ * @property {ReadonlySet<string>} selected
+ * @property {Editing | null} editing If it is here.
+ */
+
+/** @param {ParagraphProps} props */
+export function Paragraph({ screen, row, count, space, current, selected, editing }) {
+  const { segments, heading, position } = row;
+  const { session, view } = screen;
+  const [{ id, start }] = segments;
+  const time = clock(start);
+  const tabindex = current ? 0 : -1;
+  const language = session.job.value?.language;
+  const colourOf = (/** @type {string | null} */ name) =>
+    view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
+  const edited = segments.find((segment) => segment.id === editing?.id);
+  return html`<li class="paragraph" data-key=${row.key} data-of=${id} style=${{ marginTop: `${space}px` }} aria-posinset=${position + 1} aria-setsize=${count}>
+    <div class="paragraph-head">
+      ${
+        heading &&
+        html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colourOf(heading)}
+          tabindex=${tabindex} part=${() => new Set(segments.map((segment) => segment.id))} /></div>`
+      }
+      <button class="segment-time numbers" tabindex=${tabindex} data-play aria-label=${t("transcript.playFrom", { time })}>${time}</button>
+    </div>
+    <div class="paragraph-body">
+      <p class="paragraph-text" data-anchor dir="auto" lang=${language ?? undefined}>
+        ${segments.map(
+          (
+            segment,
+          ) => html`<span key=${segment.id} class="segment" data-key=${segment.id} tabindex=${segment.id === current ? 0 : -1}
+            data-selected=${selected.has(segment.id)}>${
+              segment === edited
+                ? html`<${InlineField} screen=${screen} segment=${segment} editing=${editing} />`
+                : html`<${SegmentText} segment=${segment} colourOf=${colourOf} tag="span" />`
+            }</span>${" "}`,
+        )}
+      </p>
+      ${edited && editing && editing.field !== "text" && html`<${Fields} screen=${screen} segment=${edited} editing=${editing} />`}
+    </div>
+    ${
+      session.editable.value &&
+      html`<button class="icon-button paragraph-edit" tabindex=${tabindex} data-edit=${current ?? id} aria-label=${t("edit.edit")} title=${t("edit.edit")}><${Icon} name="edit" /></button>`
+    }
+  </li>`;
+}
+
+/** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
+function Fields({ screen, segment, editing }) {
+  return html`<div class="segment-fields">
+    ${editing.field === "start" && html`<${TimeFields} screen=${screen} segment=${segment} isWanted=${true} />`}
+    ${editing.field === "speaker" && html`<${SpeakerField} screen=${screen} segment=${segment} isWanted=${true} />`}
+    <button class="button" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
+  </div>`;
+}
+
+/**
+ * The text of a segment within its paragraph, while it is edited: nothing around it moves.
+ * @param {{screen: Screen, segment: Segment, editing: Editing}} props
+ */
+function InlineField({ screen, segment, editing }) {
+  const field = useRef(/** @type {HTMLElement | null} */ (null));
+  /** @param {string} text */
+  const show = (text) => {
+    const element = /** @type {HTMLElement} */ (field.current);
+    if (element.textContent === text) return;
+    const caret = caretAfterChange(element.textContent ?? "", text);
+    element.textContent = text;
+    if (document.activeElement === element) placeCaret(element, caret, caret);
+  };
+  useLayoutEffect(() => show(segment.text), [segment.text]);
+  useLayoutEffect(() => {
+    const element = field.current;
+    if (editing.field !== "text" || !element) return;
+    const { start, end } = editing.selection ?? { start: segment.text.length, end: segment.text.length };
+    element.focus({ preventScroll: true });
+    placeCaret(element, start, end);
+  }, [editing]);
+  const write = () => {
+    const value = field.current?.textContent ?? "";
+    screen.session.edit("text", (segments) => setText(segments, segment.id, value), segment.id);
+    const kept = screen.session.segments.peek().find(({ id }) => id === segment.id);
+    if (kept) show(kept.text);
+  };
+  return html`<span class="segment-text" ref=${field} contenteditable="plaintext-only" role="textbox" spellcheck=${true}
+    aria-label=${t("edit.text")} onInput=${write}
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />`;
+}
+
+/**
+ * The arrows go on in the neighbouring segment: who writes sees one text.
+ * @param {KeyboardEvent} event
+ * @param {Screen} screen
+ * @param {Segment} segment
+ */
+function cross(event, screen, { id, text }) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.isComposing) return;
+  const { start, end } = caretIn(/** @type {HTMLElement} */ (event.target));
+  const direction =
+    event.key === "ArrowRight" && start === text.length ? 1 : event.key === "ArrowLeft" && end === 0 ? -1 : 0;
+  if (!direction) return;
+  event.preventDefault();
+  editNeighbour(screen, id, direction);
+}

@@ -1,0 +1,295 @@
+"""The transcript as text: paragraphs to read and to correct in place, beside a film or above the player."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import NewPage
+from tests.browser.transcript_pages import Segment, correct, open_job, save, stored, with_lines
+from tests.e2e.reading import Talk
+from tests.e2e.running import Server, wait_for
+from tests.media_files import RATE, encode, read_pcm
+
+pytestmark = pytest.mark.timeout(120)
+
+SPEAKERS = ("Anna", "Anna", "Anna", "Bert")
+PLACE = "() => document.querySelector('video').currentTime"
+
+
+@pytest.fixture(scope="module")
+def interview(site: Server, talk: Talk) -> str:
+    """A job with words and their times, of two people in turn."""
+    return spoken(site, talk.path)
+
+
+def spoken(site: Server, path: Path) -> str:
+    job = site.finished(site.submit(path)["id"])
+    segments = [
+        {name: segment[name] for name in ("id", "start", "end", "text")} | {"speaker": SPEAKERS[number % 4]}
+        for number, segment in enumerate(stored(site, job["id"]))
+    ]
+    correct(site, job["id"], segments)
+    return str(job["id"])
+
+
+def paragraph_with(page: Page, text: str):  # type: ignore[no-untyped-def]
+    return page.locator(".paragraph", has_text=text)
+
+
+def in_place(page: Page):  # type: ignore[no-untyped-def]
+    return page.locator(".segment-text[contenteditable]")
+
+
+def runs_of(segments: list[Segment]) -> list[str]:
+    """The texts of segments of one speaker, together."""
+    runs: list[str] = []
+    for before, segment in zip([None, *segments], segments, strict=False):
+        if before is None or before["speaker"] != segment["speaker"]:
+            runs.append(segment["text"])
+        else:
+            runs[-1] += f" {segment['text']}"
+    return runs
+
+
+def test_someone_new_reads_paragraphs_and_the_choice_is_remembered(
+    new_page: NewPage, site: Server, interview: str
+) -> None:
+    page = new_page(site, layout=None, viewport={"width": 1280, "height": 800})
+    open_job(page, interview)
+    page.wait_for_function("() => document.querySelector('video')?.readyState > 0")
+    shown = page.locator(".paragraph-text").all_inner_texts()
+    assert [text.strip() for text in shown] == runs_of(stored(site, interview))[: len(shown)]
+    assert page.locator(".segment-speaker").all_inner_texts()[:2] == ["Anna", "Bert"]
+    text = page.locator(".paragraph-text").first
+    size, width = text.evaluate(
+        "text => [parseFloat(getComputedStyle(text).fontSize), text.getBoundingClientRect().width]"
+    )
+    assert size >= 17
+    assert 55 < width / (size * 0.55) < 80  # characters
+    segment = stored(site, interview)[1]
+    word = page.locator(f".segment[data-key='{segment['id']}'] .segment-text > span").nth(1)
+    word.click()
+    wait_for(lambda: page.evaluate(PLACE) > segment["words"][1]["start"], 20)
+    expect(page.locator(".paragraph .segment[data-playing] [data-playing]")).to_have_count(1)
+    page.keyboard.press("k")
+    page.get_by_role("button", name="Subtitles").click()
+    expect(page.locator(".paragraph")).to_have_count(0)
+    page.reload()
+    page.locator("li.segment").first.wait_for()
+    page.get_by_role("button", name="Text", exact=True).click()
+    expect(page.locator("li.segment")).to_have_count(0)
+    page.reload()
+    page.locator(".paragraph").first.wait_for()
+
+
+def test_a_paragraph_is_corrected_in_place(new_page: NewPage, site: Server, talk: Talk) -> None:
+    """Segments keep their ids, and words their times. Nothing moves while somebody writes."""
+    job = spoken(site, talk.path)
+    before = stored(site, job)
+    page = new_page(site, layout="text")
+    open_job(page, job)
+    places = "() => [...document.querySelectorAll('.paragraph')].map(row => row.getBoundingClientRect().top)"
+    at = page.evaluate(places)
+    page.locator(f".segment[data-key='{before[1]['id']}'] .segment-text > span").nth(2).dblclick()
+    expect(in_place(page)).to_be_focused()
+    assert page.evaluate(places) == at
+    page.keyboard.type("more")
+    old = before[1]["words"][2]["word"]
+    expect(in_place(page)).to_have_text(before[1]["text"].replace(old, "more", 1))
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")  # into the segment before
+    expect(in_place(page)).to_have_text(before[0]["text"])
+    page.keyboard.type(" Yes.")
+    page.keyboard.press("ArrowRight")
+    expect(in_place(page)).to_contain_text("more")
+    page.evaluate("() => document.execCommand('insertText', false, 'One\\ntwo ')")
+    page.keyboard.press("Escape")
+    expect(in_place(page)).to_have_count(0)
+    focused = page.locator(f".segment[data-key='{before[1]['id']}']")
+    expect(focused).to_be_focused()
+    save(page)
+    after = stored(site, job)
+    assert [segment["id"] for segment in after] == [segment["id"] for segment in before]
+    assert after[0]["text"] == f"{before[0]['text']} Yes."
+    assert after[1]["text"].startswith("One two ")
+    times = {(word["word"], word["start"]) for segment in after for word in segment["words"]}
+    kept = [word for word in before[1]["words"] if word["word"] != old]
+    assert {(word["word"], word["start"]) for word in kept} <= times
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")
+    expect(page.get_by_role("button", name="Undo")).to_be_disabled()
+    assert page.locator(".paragraph-text").first.inner_text().strip() == runs_of(before)[0]
+    save(page)
+
+
+def test_a_finger_corrects_the_word_that_it_touched(new_page: NewPage, site: Server, interview: str) -> None:
+    page = new_page(site, layout="text", viewport={"width": 375, "height": 667}, has_touch=True)
+    open_job(page, interview)
+    words = stored(site, interview)[1]["text"].split()
+    page.locator(".segment").nth(1).locator(".segment-text > span").nth(1).tap()
+    page.locator(".paragraph").first.get_by_role("button", name="Edit text").tap()
+    expect(in_place(page)).to_be_focused()
+    assert page.evaluate("() => getSelection().toString()") == words[1]
+
+
+def test_paragraphs_by_keys(new_page: NewPage, site: Server, talk: Talk) -> None:
+    lines = [f"Line {number} has some words." for number in range(400)]
+    page = new_page(site, layout="text")
+    open_job(page, with_lines(site, talk.path, lines, 0.1))
+    page.locator(".segment").first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".segment").nth(1)).to_be_focused()
+    page.keyboard.press("End")
+    last = page.locator(".segment", has_text="Line 399 ")
+    expect(last).to_be_focused()
+    expect(last).to_be_in_viewport()
+    assert page.locator(".segment").count() < 250  # only what is near
+    page.keyboard.press("Enter")
+    page.keyboard.press("End")
+    page.keyboard.type(" The end.")
+    page.keyboard.press("Enter")
+    expect(last).to_be_focused()
+    page.keyboard.press("s")
+    page.keyboard.type("Anna")
+    page.keyboard.press("Enter")
+    expect(page.locator(".paragraph", has=last).locator(".segment-speaker")).to_have_text("Anna")
+    page.keyboard.press("Control+f")
+    page.keyboard.type("Line 200 ")
+    expect(page.locator(".segment", has_text="Line 200 ")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Subtitles").click()  # stays at the place
+    expect(page.locator("li.segment", has_text="Line 200 ")).to_be_in_viewport()
+
+
+COVERED = """() => [...document.querySelectorAll(".segment-speaker")].filter((name) => {
+  const { left, top, bottom, width } = name.getBoundingClientRect();
+  if (top < 0 || bottom > document.querySelector(".player").getBoundingClientRect().top) return false;
+  const found = document.elementFromPoint(left + Math.min(width, 30) / 2, (top + bottom) / 2);
+  return !name.contains(found);
+}).length"""
+
+BOXES = """() => Object.fromEntries([".player-picture", ".transcript", ".job-top", ".player"].map((name) => {
+  const { left, right, top, bottom } = document.querySelector(name).getBoundingClientRect();
+  return [name, { left, right, top, bottom }];
+}))"""
+
+
+@pytest.fixture(scope="module")
+def film(site: Server, talk: Talk, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("films") / "film.webm"
+    pcm = read_pcm(talk.path)[: 12 * RATE]
+    path.write_bytes(encode(pcm, "webm", "libopus", rate=48000, video="libvpx"))
+    return spoken(site, path)
+
+
+def test_a_film_is_beside_the_text_or_small(page: Page, film: str) -> None:
+    open_job(page, film)
+    page.locator(".player-picture[data-size=large]").wait_for()
+    for width in (1000, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 800})
+        for layout in ("Text", "Subtitles"):
+            page.get_by_role("button", name=layout, exact=True).click()
+            boxes = page.evaluate(BOXES)
+            picture, text = boxes[".player-picture"], boxes[".transcript"]
+            assert picture["left"] >= text["right"] or picture["right"] <= text["left"], width
+            assert text["right"] - text["left"] > 0.45 * min(width, 1360)
+            assert text["top"] - boxes[".job-top"]["bottom"] < 130  # nothing but the speakers in between
+            assert picture["bottom"] - picture["top"] > 200
+            assert page.evaluate(COVERED) == 0
+    page.get_by_role("button", name="Small picture").click()
+    assert page.locator(".player-picture").bounding_box()["width"] < 260  # type: ignore[index]
+    page.reload()
+    page.locator(".player-picture[data-size=small]").wait_for()
+    page.get_by_role("button", name="Small picture").click()
+    page.locator(".player-picture[data-size=large]").wait_for()
+
+
+@pytest.mark.parametrize("size", [(375, 667), (640, 360)], ids=["phone", "zoomed to 200 %"])
+def test_the_text_keeps_two_thirds(
+    new_page: NewPage, site: Server, film: str, interview: str, size: tuple[int, int]
+) -> None:
+    width, height = size
+    page = new_page(site, viewport={"width": width, "height": height})
+    for job in (film, interview):
+        open_job(page, job)
+        page.locator(".waveform[data-state=ready]").wait_for()
+        page.mouse.move(width / 2, height / 2)
+        page.mouse.wheel(0, 3000)
+        for layout in ("Text", "Subtitles"):
+            page.get_by_role("button", name=layout, exact=True).click()
+            boxes = page.evaluate(BOXES)
+            kept = boxes[".player"]["top"] - boxes[".job-top"]["bottom"]
+            assert kept > height * 2 / 3, (layout, kept / height)
+        over = page.evaluate(
+            """() => {
+              const wave = document.querySelector(".waveform").getBoundingClientRect();
+              return [...document.querySelectorAll(".player :is(button, select)")].filter((control) => {
+                const box = control.getBoundingClientRect();
+                return box.width && box.left < wave.right && box.right > wave.left &&
+                  box.top < wave.bottom && box.bottom > wave.top;
+              }).length;
+            }"""
+        )
+        assert over == 0
+
+
+@pytest.mark.parametrize("layout", ["text", "subtitles"])
+def test_a_transcript_opens_where_it_was_left(
+    new_page: NewPage, site: Server, talk: Talk, layout: str
+) -> None:
+    job = with_lines(site, talk.path, [f"Line {number} is one." for number in range(300)], 0.2)
+    page = new_page(site, layout=layout)
+    place = json.dumps([[job, 50.1]])
+    page.add_init_script(f"localStorage['whisperfleet.player.positions'] = {json.dumps(place)}")
+    open_job(page, job)
+    expect(page.locator(".segment", has_text="Line 250 ")).to_be_in_viewport()
+    expect(page.locator(".player-clock")).to_contain_text("0:50")
+
+
+COLUMNS = """() => {
+  const canvas = document.querySelector(".waveform canvas");
+  const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const columns = [];
+  for (let x = 0; x < width; x += 3) {
+    const drawn = [...Array(height).keys()].filter((y) => data[(y * width + x) * 4 + 3] > 0);
+    const at = (drawn[0] * width + x) * 4;
+    columns.push([drawn.length / height, [...data.slice(at, at + 3)].join()]);
+  }
+  return columns;
+}"""
+
+
+def test_four_hours_are_readable_and_show_who_speaks(page: Page, interview: str) -> None:
+    """Whether people speak or pause, each minute has a sample that is loud."""
+
+    def four_hours(route: Route) -> None:
+        points = int(route.request.url.rpartition("points=")[2])
+        rms = [0.02 if point * 8 // points % 2 else 0.2 for point in range(points)]
+        loud = [1.0] * points
+        answer = {"duration": 14_400, "points": points, "min": [-1.0] * points, "max": loud, "rms": rms}
+        route.fulfill(json=answer)
+
+    def half_each(route: Route) -> None:
+        segment = {"text": "Words.", "words": []}
+        spoken = [
+            {"id": "1", "start": 0, "end": 7200, "speaker": "Anna", **segment},
+            {"id": "2", "start": 7200, "end": 14_400, "speaker": "Bert", **segment},
+        ]
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "segments": spoken})
+
+    page.route("**/peaks?*", four_hours)
+    page.route(f"**/v1/jobs/{interview}/segments", half_each)
+    page.route("**/audio", lambda route: route.abort())
+    page.faults.expect("ERR_FAILED")  # type: ignore[attr-defined]
+    open_job(page, interview)
+    page.locator(".waveform[data-state=ready]").wait_for()
+    wait_for(lambda: len(page.evaluate(COLUMNS)) > 100)
+    columns = page.evaluate(COLUMNS)
+    quarter = len(columns) // 8
+    heights = [columns[eighth * quarter + quarter // 2][0] for eighth in range(8)]
+    assert min(heights[::2]) - max(heights[1::2]) > 0.5
+    assert columns[quarter][1] != columns[-quarter][1]
