@@ -1,6 +1,7 @@
 /** Starts the page. */
 
 import { watchHealth } from "./core/health.js";
+import { watchMe } from "./core/me.js";
 import { loadTexts } from "./core/text.js";
 import { Shell } from "./shell/shell.js";
 import { html, render } from "./vendor/ui.js";
@@ -8,3 +9,4 @@ import { html, render } from "./vendor/ui.js";
 await loadTexts();
 render(html`<${Shell} />`, /** @type {HTMLElement} */ (document.getElementById("page")));
 watchHealth();
+watchMe();

@@ -109,6 +109,6 @@ def test_no_key_at_all(new_page, locked, job):
     page.reload()
     expect(page.locator(f"[data-job='{job['id']}']")).to_be_visible()
     page.get_by_role("button", name="Settings").click()
-    page.get_by_role("button", name="Forget the access key").click()
+    page.get_by_role("button", name="Sign out").click()
     expect(dialog).to_be_visible()
     assert page.evaluate("localStorage.getItem('whisperfleet.key')") in (None, '""')

@@ -3,11 +3,12 @@
 import { signal } from "../vendor/ui.js";
 import { noteAnswer } from "./health.js";
 import { address } from "./service.js";
-import { remembered } from "./storage.js";
+import { sharedLink } from "./shared_link.js";
+import { shared } from "./storage.js";
 import { errorText, t } from "./text.js";
 
-/** The API key; empty: none. It is sent as a header, and never as part of an address. */
-export const apiKey = remembered("key", "");
+/** The API key; empty: none. It is sent as a header, and never as part of an address. A shared link is sent instead. */
+export const apiKey = shared("key", "");
 
 /**
  * @typedef {object} KeyQuestion The service wants a key. The key dialog answers.
@@ -46,7 +47,7 @@ export class ApiError extends Error {
  */
 
 /**
- * Send a request. Asks for the key if there is none, or if it is wrong.
+ * Send a request. Asks for the key if there is none, or if it is wrong; not on a page of a shared link.
  * @param {string} path Such as `/v1/jobs`.
  * @param {RequestOptions} [options]
  * @returns {Promise<Response>} A successful one. Statuses of 400 and more are thrown as ApiError; 304 is returned.
@@ -58,7 +59,7 @@ export async function request(path, options = {}) {
     if (response.ok || response.status === 304) return response;
     const text = await response.text().catch(() => "");
     const error = refusal(response.status, text, response.headers.get("Retry-After"));
-    if (response.status !== 401 || options.keepalive) throw error;
+    if (response.status !== 401 || options.keepalive || sharedLink) throw error;
     if (used === apiKey.value && !(await askForKey(used !== ""))) throw error;
   }
 }
@@ -76,7 +77,7 @@ export async function requestJson(path, options) {
 /** The headers that carry the key. @returns {Record<string, string>} */
 export function keyHeaders() {
   // Headers hold bytes: a browser sends none with other characters, such as an invisible one of a pasted key.
-  const key = String.fromCharCode(...new TextEncoder().encode(apiKey.value));
+  const key = String.fromCharCode(...new TextEncoder().encode(sharedLink?.token ?? apiKey.value));
   return key ? { Authorization: `Bearer ${key}` } : {};
 }
 

@@ -1,6 +1,7 @@
 /** The screen that the address names: `#/`, `#/?q=WORDS&status=STATUS`, `#/jobs/ID` or `#/fleet`. */
 
 import { effect, signal } from "../vendor/ui.js";
+import { sharedLink, takeLink } from "./shared_link.js";
 
 /** @typedef {{screen: "list", query?: string} | {screen: "job", id: string} | {screen: "fleet"}} Route */
 
@@ -16,6 +17,8 @@ effect(() => {
 });
 
 addEventListener("hashchange", () => {
+  // What was read with one key is not shown with another.
+  if (takeLink() || sharedLink) location.reload();
   route.value = parseRoute(location.hash);
 });
 

@@ -3,7 +3,8 @@
 /**
  * @typedef {object} Service
  * @property {string} version
- * @property {boolean} keys Requests need an API key.
+ * @property {boolean} keys Requests need an API key, or a login.
+ * @property {boolean} login A proxy can say who the user is: at `login`.
  * @property {boolean} urls Jobs may name a URL.
  * @property {number} max_upload_mb
  * @property {string[]} aliases Other names of models.

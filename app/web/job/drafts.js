@@ -1,5 +1,6 @@
 /** Unsaved corrections, kept by the browser until the service has them, and those of closed tabs. */
 
+import { sharedLink } from "../core/shared_link.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { effect, signal } from "../vendor/ui.js";
@@ -164,7 +165,10 @@ export async function offerCopy(document, drafts) {
     downloadCopy(texts);
     removeAll(found);
   };
-  toast(t("saving.gone"), { isError: true, action: { label: t("saving.copy"), run } });
+  toast(t(sharedLink ? "saving.linkEnded" : "saving.gone"), {
+    isError: true,
+    action: { label: t("saving.copy"), run },
+  });
 }
 
 /**
@@ -240,9 +244,17 @@ async function transact(mode, act) {
   }
 }
 
+let isForgotten = false;
+
+/** Remove all drafts. Until the page is loaded again, it keeps no other ones. */
+export async function forgetDrafts() {
+  isForgotten = true;
+  await transact("readwrite", (store) => store.clear());
+}
+
 /** @param {Draft} draft */
 export async function writeDraft(draft) {
-  return (await transact("readwrite", (store) => store.put(draft))) !== null;
+  return isForgotten || (await transact("readwrite", (store) => store.put(draft))) !== null;
 }
 
 /** @param {string} key */

@@ -3,6 +3,7 @@
 import { request } from "../core/api.js";
 import { saveBlob, saveFrom } from "../core/downloads.js";
 import { linkTo } from "../core/links.js";
+import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { service } from "../core/service.js";
 import { t } from "../core/text.js";
@@ -52,9 +53,14 @@ export function formatItems(run) {
  */
 export function DownloadMenu({ job, unsaved, iconOnly = false }) {
   const items = formatItems((format) => downloadResult(job, format, { unsaved }));
-  const recording = { label: t("export.recording"), icon: "file", run: () => downloadRecording(job) };
+  if (hasSound.value)
+    items.push("separator", {
+      label: t("export.recording"),
+      icon: "file",
+      run: () => downloadRecording(job),
+    });
   return html`<${Menu} label=${t("export.download")} icon="download" iconOnly=${iconOnly}
-    className=${iconOnly ? undefined : "button primary"} items=${[...items, "separator", recording]} />`;
+    className=${iconOnly ? undefined : "button primary"} items=${items} />`;
 }
 
 /** @param {{job: Job, unsaved?: Unsaved}} props */
@@ -135,7 +141,7 @@ function resultPath(job, format, revision) {
 }
 
 /** @param {Promise<string>} text */
-async function copy(text) {
+export async function copy(text) {
   if (navigator.clipboard?.write && typeof ClipboardItem === "function") {
     // With a promise the browser knows at once that the click asks for it.
     const blob = text.then((loaded) => new Blob([loaded], { type: "text/plain" }));
@@ -154,7 +160,7 @@ function copyBySelection(text) {
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "visually-hidden";
-  document.body.append(area);
+  (focused?.closest("dialog") ?? document.body).append(area); // outside of an open dialog, nothing can be selected
   area.select();
   const isCopied = document.execCommand("copy");
   area.remove();

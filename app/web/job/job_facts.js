@@ -1,6 +1,7 @@
 /** What rows and headers say about a job: state, progress and facts. */
 
 import { clock, day, shortDateTime } from "../core/format.js";
+import { isOperator, me } from "../core/me.js";
 import { language, t } from "../core/text.js";
 import { nextEstimate, roughly, secondsLeft } from "../core/time_left.js";
 import { html, useRef } from "../vendor/ui.js";
@@ -76,11 +77,12 @@ export function contentFacts({ duration, progress, language: code, speakers }) {
   );
 }
 
-/** When it was added, and when what of it is deleted. @param {Job} job */
-export function timeFacts({ created_at, expires_at, audio_expires_at }) {
+/** When it was added, when what of it is deleted, and whose it is if it is somebody else's. @param {Job} job */
+export function timeFacts({ created_at, expires_at, audio_expires_at, owner }) {
   const until = expires_at ?? audio_expires_at;
   const text = until && t(expires_at ? "job.until" : "job.audioUntil", { time: day(until, language.value) });
-  return [shortDateTime(created_at, language.value), ...(text ? [text] : [])];
+  const whose = isOperator.value && owner && owner !== me.value?.owner && t("job.owner", { owner });
+  return [shortDateTime(created_at, language.value), ...(text ? [text] : []), ...(whose ? [whose] : [])];
 }
 
 /** @param {string[]} speakers */

@@ -2,8 +2,11 @@
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { go, listHash } from "../core/router.js";
+import { service } from "../core/service.js";
+import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
@@ -17,6 +20,7 @@ import { Player } from "./player.js";
 import { RevisionsDialog } from "./revisions.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
+import { ShareDialog } from "./share_dialog.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
@@ -39,7 +43,7 @@ export function JobScreen({ id }) {
     return html`<div class="card empty">
       <h1>${t("job.unavailable")}</h1>
       <p dir="auto">${session.error.value.message}</p>
-      <p><a class="button" href="#/">${t("job.all")}</a></p>
+      ${!sharedLink && html`<p><a class="button" href="#/">${t("job.all")}</a></p>`}
     </div>`;
   }
   if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
@@ -49,7 +53,7 @@ export function JobScreen({ id }) {
       <${EditToolbar} screen=${screen} search=${search} />
       <${FindBar} screen=${screen} search=${search} />
     </div>
-    <${Player} screen=${screen} />
+    ${hasSound.value && html`<${Player} screen=${screen} />`}
     <${LostCorrections} session=${session} />
     <${SpeakersPanel} screen=${screen} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
@@ -88,7 +92,7 @@ export function JobHeader({ session, playback }) {
   const job = session.job.value;
   if (!job) return null;
   return html`<header class="job-header">
-    <a class="job-back small" href=${listHash.value}><${Icon} name="back" />${t("job.all")}</a>
+    ${!sharedLink && html`<a class="job-back small" href=${listHash.value}><${Icon} name="back" />${t("job.all")}</a>`}
     <div class="toolbar job-title">
       <h1 dir="auto">${nameOf(job)}</h1>
       <${Actions} job=${job} session=${session} />
@@ -108,7 +112,8 @@ export function JobHeader({ session, playback }) {
 
 /** @param {{job: Job, session: Session}} props */
 function Actions({ job, session }) {
-  const [isOpen, setOpen] = useState(false);
+  const [open, setOpen] = useState(/** @type {"revisions" | "share" | null} */ (null));
+  const close = () => setOpen(null);
   const remove = () => {
     removeJobs([job]);
     go(listHash.value);
@@ -119,19 +124,23 @@ function Actions({ job, session }) {
     </button></div>`;
   }
   const isDone = job.status === "succeeded";
+  /** @type {import("../core/menu.js").MenuItem[]} */
   const more = [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
+  if (isDone && service.keys)
+    more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
   return html`<div class="toolbar">
     ${
       isDone &&
       html`
-      <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen(true)}>
+      <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen("revisions")}>
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
       </button>
       <${CopyMenu} job=${job} unsaved=${session} />
       <${DownloadMenu} job=${job} unsaved=${session} />`
     }
-    <${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />
-    ${isOpen && html`<${RevisionsDialog} job=${job} session=${session} onClose=${() => setOpen(false)} />`}
+    ${!sharedLink && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
+    ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
+    ${open === "share" && html`<${ShareDialog} job=${job} onClose=${close} />`}
   </div>`;
 }
 

@@ -2,6 +2,7 @@
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { hasSound } from "../core/me.js";
 import { t } from "../core/text.js";
 import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
 import { caretIn, placeCaret } from "./carets.js";
@@ -45,7 +46,7 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
         html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colourOf(heading)}
           tabindex=${tabindex} part=${() => new Set(segments.map((segment) => segment.id))} /></div>`
       }
-      <button class="segment-time numbers" tabindex=${tabindex} data-play aria-label=${t("transcript.playFrom", { time })}>${time}</button>
+      <button class="segment-time numbers" tabindex=${tabindex} data-play disabled=${!hasSound.value} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     </div>
     <div class="paragraph-body">
       <p class="paragraph-text" data-anchor dir="auto" lang=${language ?? undefined}>

@@ -10,7 +10,7 @@ import { ApiError } from "../core/api.js";
 import { t } from "../core/text.js";
 import { batch, computed, effect, signal } from "../vendor/ui.js";
 import { createMerging, createSpeakers } from "./saving_merge.js";
-import { mayPassLater, putSegments } from "./saving_request.js";
+import { isGone, mayPassLater, putSegments } from "./saving_request.js";
 import { createVersion } from "./saving_version.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -159,7 +159,7 @@ export function createSaving(job, document, complete, onGone) {
       speakers.forget();
       return true;
     }
-    if (refused.status === 404) onGone(refused);
+    if (isGone(refused)) onGone(refused);
     const place = /^segments\[(\d+)\]$/.exec(refused.param ?? "");
     refusal.value = { id: place ? (sent[Number(place[1])]?.id ?? null) : null, message: refused.message };
     return false;
@@ -173,7 +173,7 @@ export function createSaving(job, document, complete, onGone) {
 
   /** A look for news has failed: the next one may not. @param {unknown} error */
   function missed(error) {
-    if (error instanceof ApiError && error.status === 404) onGone(error);
+    if (isGone(error)) onGone(error);
   }
 
   return {

@@ -54,6 +54,15 @@ export function mayPassLater(error) {
 }
 
 /**
+ * Whether the job is deleted, or the shared link to it has ended.
+ * @param {unknown} error
+ * @returns {error is ApiError}
+ */
+export function isGone(error) {
+  return error instanceof ApiError && (error.status === 404 || error.code === "shared_link_ended");
+}
+
+/**
  * Repeat a request with growing pauses while the service is away.
  * @template T
  * @param {() => Promise<T>} act

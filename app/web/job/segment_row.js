@@ -2,6 +2,7 @@
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
@@ -37,7 +38,7 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
   const colour = colourOf(segment.speaker);
   return html`<li class=${`segment ${colour && "spoken"} ${colour}`} data-key=${segment.id} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
     data-current=${isCurrent} data-selected=${isSelected} aria-posinset=${position + 1} aria-setsize=${count}>
-    <button class="segment-time numbers" tabindex=${tabindex} data-play
+    <button class="segment-time numbers" tabindex=${tabindex} data-play disabled=${!hasSound.value}
       aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     <div class="segment-body">
       ${

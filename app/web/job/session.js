@@ -1,13 +1,14 @@
 /** One job on the screen: its state, its transcript as it grows, and the corrections. */
 
-import { ApiError, requestJson } from "../core/api.js";
+import { requestJson } from "../core/api.js";
 import { follow, sleep } from "../core/events.js";
+import { mayCorrect, me } from "../core/me.js";
 import { t } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
 import { batch, computed, effect, signal } from "../vendor/ui.js";
 import { keepDraft, offerCopy, restore } from "./drafts.js";
 import { createSaving } from "./saving.js";
-import { fetchSegments, patiently } from "./saving_request.js";
+import { fetchSegments, isGone, patiently } from "./saving_request.js";
 import { createDocument } from "./session_document.js";
 import { isActive } from "./types.js";
 
@@ -45,8 +46,11 @@ export function openSession(id) {
     offerCopy(document, drafts);
   };
   const saving = createSaving(id, document, complete, onGone);
-  const drafts = keepDraft(id, document, saving);
-  const editable = computed(() => !!job.value && EDITABLE.has(job.value.status) && !error.value);
+  const link = me.peek()?.shared; // what it corrected is kept apart from what a key did
+  const drafts = keepDraft(link ? `${id}/${link.id}` : id, document, saving);
+  const editable = computed(
+    () => !!job.value && EDITABLE.has(job.value.status) && !error.value && mayCorrect.value,
+  );
   const stopWatching = watchPage(saving, drafts);
   const stopReloading = effect(() => {
     const revision = saving.version.revision.value;
@@ -94,7 +98,7 @@ export function openSession(id) {
   });
   run({ session, document, saving, drafts, ending: ending.signal }).catch((reason) => {
     if (ending.signal.aborted) return;
-    if (reason instanceof ApiError && reason.status === 404) onGone(reason);
+    if (isGone(reason)) onGone(reason);
     else error.value = reason;
   });
   return session;

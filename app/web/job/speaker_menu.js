@@ -1,6 +1,7 @@
 /** A speaker's name in the text, as a menu: other names, who speaks in a part, and how the voice sounds. */
 
 import { announce } from "../core/announcer.js";
+import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
@@ -80,10 +81,11 @@ export function SpeakerMenu({ screen, name, colour, part, tabindex }) {
       },
     canEdit && { label: t("speakers.part"), icon: "person", items: names("part") },
     canEdit && { label: t("speakers.onwards"), icon: "next", items: names("onwards") },
-    sample && { label: t("speakers.sample"), icon: "volume", run: () => playSample(screen, sample) },
+    hasSound.value &&
+      sample && { label: t("speakers.sample"), icon: "volume", run: () => playSample(screen, sample) },
   ];
   return html`<${Menu} label=${`${t("edit.speaker")}: ${name}`} className="speaker-menu" tabindex=${tabindex}
-    face=${html`${swatch}${name}`} items=${items.filter((item) => item)} />`;
+    face=${html`${swatch}${name}`} items=${items.filter((item) => item)} disabled=${!items.some((item) => item)} />`;
 }
 
 /**

@@ -39,6 +39,7 @@
 /**
  * @typedef {object} Job
  * @property {string} id
+ * @property {string | null} [owner] For operators.
  * @property {Status} status
  * @property {string} created_at
  * @property {string | null} started_at

@@ -59,6 +59,14 @@ export const uploadStorage = {
   },
 };
 
+/** Remove all of them. */
+export async function forgetUploads() {
+  await transact("readwrite", (uploads, files) => {
+    files.clear();
+    return uploads.clear();
+  }).catch(() => {});
+}
+
 /** @returns {Promise<StoredUpload[]>} */
 export function storedUploads() {
   return transact("readonly", (uploads) => uploads.getAll()).catch(() => []);

@@ -1,7 +1,8 @@
 /** Asks for the API key when the service wants one. */
 
-import { apiKey, keyQuestion } from "../core/api.js";
+import { keyQuestion } from "../core/api.js";
 import { closeDialog, showModal } from "../core/keys.js";
+import { address, service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
 
@@ -28,6 +29,7 @@ export function KeyDialog() {
     <form onSubmit=${submit}>
       <h2 id="key-title">${t("key.title")}</h2>
       <p class="muted">${t("key.why")}</p>
+      ${service.login && html`<p><a class="button primary" href=${address("/login")}>${t("key.login")}</a></p>`}
       <label class="field">
         <span>${t("key.label")}</span>
         <input name="key" type="password" autocomplete="current-password" required
@@ -40,10 +42,4 @@ export function KeyDialog() {
       </div>
     </form>
   </dialog>`;
-}
-
-/** Forget the key, and all that was read with it. */
-export function forgetKey() {
-  apiKey.value = "";
-  location.reload();
 }

@@ -1,12 +1,12 @@
 /** The page's own settings: language, colours and key. */
 
-import { apiKey } from "../core/api.js";
 import { Icon } from "../core/icons.js";
 import { closeDialog, showModal } from "../core/keys.js";
 import { address, service } from "../core/service.js";
+import { sharedLink } from "../core/shared_link.js";
 import { chosenLanguage, LANGUAGE_NAMES, t } from "../core/text.js";
 import { html, signal } from "../vendor/ui.js";
-import { forgetKey } from "./key_dialog.js";
+import { Identity } from "./sign_in.js";
 import { theme } from "./theme.js";
 
 const isOpen = signal(false);
@@ -31,9 +31,9 @@ export function SettingsDialog() {
         choices=${{ "": t("settings.automatic"), ...LANGUAGE_NAMES }} />
       <${Choice} label=${t("settings.theme")} value=${theme}
         choices=${{ "": t("settings.automatic"), light: t("settings.light"), dark: t("settings.dark") }} />
-      ${apiKey.value && html`<button class="button" onClick=${forgetKey}>${t("settings.forgetKey")}</button>`}
+      <${Identity} />
       <p class="small muted">
-        whisperfleet ${service.version} · <a href=${address("/docs")}>${t("settings.docs")}</a>
+        whisperfleet ${service.version}${!sharedLink && html` · <a href=${address("/docs")}>${t("settings.docs")}</a>`}
       </p>
     </div>
   </dialog>`;

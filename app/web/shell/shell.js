@@ -4,8 +4,10 @@ import { Announcer } from "../core/announcer.js";
 import { isDemo, isReachable } from "../core/health.js";
 import { Icon } from "../core/icons.js";
 import { HelpDialog, openHelp, useShortcuts } from "../core/keys.js";
+import { isAsked, isOperator } from "../core/me.js";
 import { go, route } from "../core/router.js";
 import { address } from "../core/service.js";
+import { sharedLink } from "../core/shared_link.js";
 import { t } from "../core/text.js";
 import { Toasts } from "../core/toasts.js";
 import { FleetScreen } from "../fleet/fleet_screen.js";
@@ -15,24 +17,35 @@ import { ListScreen, listTop } from "../list/list_screen.js";
 import { html, useEffect } from "../vendor/ui.js";
 import { KeyDialog } from "./key_dialog.js";
 import { openSettings, SettingsDialog } from "./settings_dialog.js";
+import { UserName } from "./sign_in.js";
+
+const LIST_KEY = /** @type {const} */ ({ keys: "t", text: "help.transcripts", run: () => go("#/") });
+const FLEET_KEY = /** @type {const} */ ({ keys: "f", text: "help.fleet", run: () => go("#/fleet") });
 
 export function Shell() {
   const { screen } = route.value;
-  useShortcuts([
-    { keys: "?", text: "help.open", run: openHelp },
-    { keys: "t", text: "help.transcripts", run: () => go("#/") },
-    { keys: "f", text: "help.fleet", run: () => go("#/fleet") },
-  ]);
+  useShortcuts(
+    [
+      { keys: "?", text: "help.open", run: openHelp },
+      ...(sharedLink ? [] : [LIST_KEY]),
+      ...(isOperator.value ? [FLEET_KEY] : []),
+    ],
+    [isOperator.value],
+  );
   useFocusOnNewScreens();
   return html`
     <a class="visually-hidden button" href="#main" onClick=${skipToMain}>${t("nav.skip")}</a>
     <header class="top-bar"><div>
-      <a class="name" href="#/" aria-label="whisperfleet"><img src=${address("/web/icon.svg")} alt="" /><span>whisperfleet</span></a>
-      <nav aria-label=${t("nav.label")}>
+      <a class="name" href=${sharedLink ? undefined : "#/"} aria-label="whisperfleet"><img src=${address("/web/icon.svg")} alt="" /><span>whisperfleet</span></a>
+      ${
+        !sharedLink &&
+        html`<nav aria-label=${t("nav.label")}>
         <a href="#/" aria-current=${screen === "fleet" ? undefined : "page"}>${t("nav.transcripts")}</a>
-        <a href="#/fleet" aria-current=${screen === "fleet" ? "page" : undefined}>${t("nav.fleet")}</a>
-      </nav>
+        ${isOperator.value && html`<a href="#/fleet" aria-current=${screen === "fleet" ? "page" : undefined}>${t("nav.fleet")}</a>`}
+      </nav>`
+      }
       <span class="space"></span>
+      <${UserName} />
       <button class="icon-button wide-only" aria-label=${t("help.open")} title=${t("help.open")} onClick=${openHelp}>?</button>
       <button class="icon-button" aria-label=${t("settings.title")} title=${t("settings.title")} onClick=${openSettings}>
         <${Icon} name="settings" />
@@ -40,7 +53,7 @@ export function Shell() {
     </div></header>
     <${Banner} />
     <main class="screen" id="main" tabindex="-1"><${Screen} /></main>
-    <${IntakeEverywhere} />
+    ${!sharedLink && html`<${IntakeEverywhere} />`}
     <${Toasts} />
     <${Announcer} />
     <${HelpDialog} />
@@ -56,8 +69,10 @@ function Banner() {
 
 function Screen() {
   const shown = route.value;
+  const isWaiting = !isAsked.value && (sharedLink || shown.screen === "fleet");
+  if (isWaiting) return html`<p class="muted" aria-busy="true">${t("loading")}</p>`;
   if (shown.screen === "job") return html`<${JobScreen} key=${shown.id} id=${shown.id} />`;
-  if (shown.screen === "fleet") return html`<${FleetScreen} />`;
+  if (shown.screen === "fleet" && isOperator.value) return html`<${FleetScreen} />`;
   return html`<${ListScreen} />`;
 }
 

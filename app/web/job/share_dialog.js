@@ -1,0 +1,100 @@
+/** The dialog that makes links to one transcript for people without a key, and revokes them. */
+
+import { request, requestJson } from "../core/api.js";
+import { dateTime } from "../core/format.js";
+import { Icon } from "../core/icons.js";
+import { closeDialog, showModal } from "../core/keys.js";
+import { address } from "../core/service.js";
+import { language, t } from "../core/text.js";
+import { toast } from "../core/toasts.js";
+import { html, useEffect, useState } from "../vendor/ui.js";
+import { copy } from "./exports.js";
+
+/** @typedef {import("../core/me.js").SharedLink} SharedLink */
+
+const DAYS = /** @type {const} */ ([1, 7, 30, 365]);
+const USUAL_DAYS = 30;
+const DAY_S = 24 * 3600;
+
+/** @param {{job: import("./types.js").Job, onClose: () => void}} props */
+export function ShareDialog({ job, onClose }) {
+  const path = `/v1/jobs/${job.id}/shared`;
+  const [links, setLinks] = useState(/** @type {SharedLink[]} */ ([]));
+  const [made, setMade] = useState(""); // its address is seen only now: the service keeps none
+  const [failure, setFailure] = useState("");
+  /** Do something, and show all links as they are then. @param {() => Promise<unknown>} [act] */
+  const run = async (act) => {
+    try {
+      setFailure("");
+      await act?.();
+      setLinks((await requestJson(path, { cache: "no-store" })).data);
+    } catch (error) {
+      setFailure(/** @type {Error} */ (error).message);
+    }
+  };
+  useEffect(() => void run(), []);
+  /** @param {SubmitEvent} event */
+  const make = (event) => {
+    event.preventDefault();
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const [correct, audio] = [data.get("may") === "correct", data.has("audio")];
+    const json = { correct, audio, expires_in_s: Number(data.get("days")) * DAY_S };
+    run(async () => setMade(address((await requestJson(path, { method: "POST", json })).path)));
+  };
+  const revoke = (/** @type {string} */ id) =>
+    run(async () => {
+      await request(`${path}/${id}`, { method: "DELETE" });
+      setMade(""); // it may be this one
+    });
+  return html`<dialog class="dialog share" ref=${showModal} onClose=${onClose} aria-labelledby="share-title">
+    <div class="toolbar">
+      <h2 id="share-title">${t("share.title")}</h2>
+      <span class="space"></span>
+      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
+    </div>
+    <p class="muted">${t("share.why")}</p>
+    ${failure && html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`}
+    <form onSubmit=${make}>
+      <label class="field"><span>${t("share.may")}</span><select name="may">
+        <option value="read">${t("share.read")}</option><option value="correct">${t("share.correct")}</option>
+      </select></label>
+      <label class="field"><span>${t("share.for")}</span><select name="days">
+        ${DAYS.map((days) => html`<option value=${days} selected=${days === USUAL_DAYS}>${t(`share.days${days}`)}</option>`)}
+      </select></label>
+      <label class="check"><input type="checkbox" name="audio" defaultChecked />${t("share.audio")}</label>
+      <div class="dialog-actions"><button class="button primary"><${Icon} name="link" />${t("share.make")}</button></div>
+    </form>
+    ${made && html`<${Made} href=${made} />`}
+    ${
+      links.length > 0 &&
+      html`<h3>${t("share.links")}</h3><ul aria-label=${t("share.links")}>
+      ${links.map(
+        (link) => html`<li class="toolbar" key=${link.id}>
+        <span class="small">${aboutLink(link)}</span><span class="space"></span>
+        <button class="button quiet danger" onClick=${() => revoke(link.id)}>${t("share.revoke")}</button>
+      </li>`,
+      )}</ul>`
+    }
+  </dialog>`;
+}
+
+/** @param {{href: string}} props */
+function Made({ href }) {
+  const copyIt = () =>
+    copy(Promise.resolve(href)).then(
+      () => toast(t("export.copied")),
+      (error) => toast(error.message, { isError: true }),
+    );
+  return html`<div class="notice" role="status">
+    <label class="field"><span>${t("share.made")}</span><input readonly dir="ltr" value=${href}
+      onFocus=${(/** @type {Event} */ { currentTarget }) => /** @type {HTMLInputElement} */ (currentTarget).select()} /></label>
+    <button class="button" onClick=${copyIt}><${Icon} name="copy" />${t("share.copy")}</button>
+  </div>`;
+}
+
+/** What a link allows, and until when. @param {SharedLink} link */
+function aboutLink({ correct, audio, expires_at }) {
+  const sound = t(audio ? "share.withAudio" : "share.withoutAudio");
+  const until = t("share.until", { time: dateTime(expires_at, language.value) });
+  return [t(correct ? "share.correct" : "share.read"), sound, until].join(" · ");
+}

@@ -1,0 +1,46 @@
+/** Who uses the page, and how they leave it. */
+
+import { apiKey } from "../core/api.js";
+import { dateTime } from "../core/format.js";
+import { isOperator, me } from "../core/me.js";
+import { sharedLink } from "../core/shared_link.js";
+import { language, t } from "../core/text.js";
+import { forgetDrafts } from "../job/drafts.js";
+import { forgetUploads } from "../list/upload_storage.js";
+import { html } from "../vendor/ui.js";
+
+/** The name in the top bar. A key may have none. */
+export function UserName() {
+  const name = me.value?.owner;
+  return (
+    name &&
+    !sharedLink &&
+    !name.startsWith("key-") &&
+    html`<span class="small muted wide-only" dir="auto">${name}</span>`
+  );
+}
+
+/** In the settings. */
+export function Identity() {
+  const { owner, shared } = me.value ?? {};
+  if (shared) return html`<p>${t("me.link", { time: dateTime(shared.expires_at, language.value) })}</p>`;
+  return html`
+    ${owner && html`<p dir="auto">${t(isOperator.value ? "me.operator" : "me.user", { owner })}</p>`}
+    ${
+      apiKey.value &&
+      !sharedLink &&
+      html`<form onSubmit=${signOut}>
+      <label class="check"><input type="checkbox" name="all" />${t("me.forgetDrafts")}</label>
+      <button class="button">${t("me.signOut")}</button>
+    </form>`
+    }`;
+}
+
+/** Forget the key, and all that was read with it. @param {SubmitEvent} event */
+async function signOut(event) {
+  event.preventDefault();
+  const isAll = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).has("all");
+  if (isAll) await Promise.all([forgetDrafts(), forgetUploads()]);
+  apiKey.value = "";
+  location.reload();
+}
