@@ -53,14 +53,9 @@ export function formatItems(run) {
  */
 export function DownloadMenu({ job, unsaved, iconOnly = false }) {
   const items = formatItems((format) => downloadResult(job, format, { unsaved }));
-  if (hasSound.value)
-    items.push("separator", {
-      label: t("export.recording"),
-      icon: "file",
-      run: () => downloadRecording(job),
-    });
+  const recording = { label: t("export.recording"), icon: "file", run: () => downloadRecording(job) };
   return html`<${Menu} label=${t("export.download")} icon="download" iconOnly=${iconOnly}
-    className=${iconOnly ? undefined : "button primary"} items=${items} />`;
+    className=${iconOnly ? undefined : "button primary"} items=${hasSound.value ? [...items, "separator", recording] : items} />`;
 }
 
 /** @param {{job: Job, unsaved?: Unsaved}} props */

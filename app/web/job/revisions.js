@@ -62,7 +62,7 @@ function List({ store }) {
           onClick=${() => store.choose(revision.revision)}>
           <strong>${nameOf(revision.revision)}${index === 0 && html` <span class="badge">${t("revisions.newest")}</span>`}</strong>
           <small class="muted numbers">${dateTime(revision.created_at, language.value)}</small>
-          ${revision.revision > 0 && html`<small class="muted">${changesOf(revision)}</small>`}
+          ${revision.revision > 0 && html`<small class="muted">${t("revisions.changed", { count: revision.changed })}${revision.by_link && ` · ${t("revisions.byLink")}`}</small>`}
         </button>
       </li>`,
     )}
@@ -142,13 +142,6 @@ function ChangeRow({ change }) {
 /** @param {number} revision */
 function nameOf(revision) {
   return revision ? t("revisions.number", { number: revision }) : t("revisions.original");
-}
-
-/** @param {Revision} revision */
-function changesOf({ changed, by_link }) {
-  return [t("revisions.changed", { count: changed }), ...(by_link ? [t("revisions.byLink")] : [])].join(
-    " · ",
-  );
 }
 
 /** @typedef {{revision: number, created_at: string, changed: number, by_link: boolean}} Revision */

@@ -6,7 +6,7 @@ import { Icon } from "../core/icons.js";
 import { closeDialog, showModal } from "../core/keys.js";
 import { address } from "../core/service.js";
 import { language, t } from "../core/text.js";
-import { toast } from "../core/toasts.js";
+import { toast, toastError } from "../core/toasts.js";
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { copy } from "./exports.js";
 
@@ -80,11 +80,7 @@ export function ShareDialog({ job, onClose }) {
 
 /** @param {{href: string}} props */
 function Made({ href }) {
-  const copyIt = () =>
-    copy(Promise.resolve(href)).then(
-      () => toast(t("export.copied")),
-      (error) => toast(error.message, { isError: true }),
-    );
+  const copyIt = () => copy(Promise.resolve(href)).then(() => toast(t("export.copied")), toastError);
   return html`<div class="notice" role="status">
     <label class="field"><span>${t("share.made")}</span><input readonly dir="ltr" value=${href}
       onFocus=${(/** @type {Event} */ { currentTarget }) => /** @type {HTMLInputElement} */ (currentTarget).select()} /></label>

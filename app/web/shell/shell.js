@@ -36,7 +36,7 @@ export function Shell() {
   return html`
     <a class="visually-hidden button" href="#main" onClick=${skipToMain}>${t("nav.skip")}</a>
     <header class="top-bar"><div>
-      <a class="name" href=${sharedLink ? undefined : "#/"} aria-label="whisperfleet"><img src=${address("/web/icon.svg")} alt="" /><span>whisperfleet</span></a>
+      <a class="name" href=${sharedLink ? undefined : "#/"} aria-label=${sharedLink ? undefined : "whisperfleet"}><img src=${address("/web/icon.svg")} alt="" /><span>whisperfleet</span></a>
       ${
         !sharedLink &&
         html`<nav aria-label=${t("nav.label")}>

@@ -11,13 +11,9 @@ import { html } from "../vendor/ui.js";
 
 /** The name in the top bar. A key may have none. */
 export function UserName() {
-  const name = me.value?.owner;
-  return (
-    name &&
-    !sharedLink &&
-    !name.startsWith("key-") &&
-    html`<span class="small muted wide-only" dir="auto">${name}</span>`
-  );
+  const name = sharedLink ? null : me.value?.owner;
+  if (!name || name.startsWith("key-")) return null;
+  return html`<span class="small muted wide-only" dir="auto">${name}</span>`;
 }
 
 /** In the settings. */
