@@ -94,7 +94,8 @@ def share(page: Page, job: str, may: str = "Read", audio: bool = True) -> str:
     dialog.get_by_label("hear the recording").set_checked(audio)
     dialog.get_by_role("button", name="Make a link").click()
     link = dialog.get_by_label("Your link").input_value()
-    assert link.startswith("http") and f"#/jobs/{job}?link=" in link
+    assert link.startswith("http")
+    assert f"#/jobs/{job}?link=" in link
     return link
 
 
@@ -156,7 +157,7 @@ def test_a_link_corrects_and_a_conflict_is_shown(
     expect(row.first).to_contain_text("Corrected by a guest.")
 
     write(alice, 0, "Corrected by alice.")
-    alice.faults.expect("status of 412")  # type: ignore[attr-defined]
+    alice.faults.expect("status of 412")
     alice.keyboard.press("Control+s")
     conflict = alice.get_by_role("dialog", name="Two versions")
     expect(conflict).to_contain_text("Corrected by a guest.")
