@@ -168,6 +168,28 @@ def test_a_link_corrects_and_a_conflict_is_shown(
     expect(alice.locator(".revisions-list")).to_contain_text("by a link")
 
 
+def test_a_draft_of_a_link_is_not_one_of_the_key_and_outlives_the_link(
+    sign_in: Any, owned: Server, job: str
+) -> None:
+    alice = sign_in(ALICE)
+    link = share(alice, job, "Read and correct")
+    guest = alice.context.new_page()  # the browser of alice, who opens her own link
+    guest.goto(link)
+    guest.locator(".segment").first.wait_for()
+    write(guest, 1, "A draft of the link.")
+    guest.wait_for_timeout(600)
+    alice.reload()
+    expect(alice.locator(".segment").nth(1)).to_contain_text("And a line.")
+    with acting_as(owned, ALICE):
+        [*_, made] = owned.client.get(f"/v1/jobs/{job}/shared").json()["data"]
+        owned.client.delete(f"/v1/jobs/{job}/shared/{made['id']}").raise_for_status()
+    guest.keyboard.press("Control+s")
+    expect(guest.get_by_text("This link has ended")).to_be_visible()
+    with guest.expect_download() as download:
+        guest.get_by_role("button", name="Download my version").click()
+    assert "A draft of the link." in download.value.path().read_text(encoding="utf-8")
+
+
 def write(page: Page, index: int, text: str) -> None:
     """Replace the text of a segment."""
     page.locator(".segment-text").nth(index).dblclick()
