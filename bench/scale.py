@@ -197,7 +197,9 @@ async def _store_clips(folder: Path, url: str | None, rounds: int) -> tuple[floa
                 (start, start + 1, None, 0)
                 for start in range(number * STORED_AT_ONCE, (number + 1) * STORED_AT_ONCE)
             ]
-            await asyncio.gather(*(clips.put(job.number, key, 0, _result()) for key in keys))
+            for key in keys:
+                clips.put(job.number, key, 0, _result())
+            await clips.flush()
             done = (number + 1) * STORED_AT_ONCE
             progress = JobProgress(Stage.TRANSCRIBING, 22.0 * done, None, done, None)
             published = [PublishedClip((key[0], key[1]), key) for key in keys]

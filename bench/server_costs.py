@@ -103,12 +103,27 @@ class StubService:
 
 @contextmanager
 def stub_service(
-    checkout: Path, replay: Replay, slots: int = SLOTS, speed: float = SPEED, **environment: str
+    checkout: Path,
+    replay: Replay,
+    slots: int = SLOTS,
+    speed: float = SPEED,
+    *,
+    polite: bool = False,
+    **environment: str,
 ) -> Iterator[StubService]:
-    """The service of a checkout. Each slot transcribes so many times as fast as real time."""
+    """The service of a checkout. Each slot transcribes so many times as fast as real time.
+
+    `polite`: media workers have a low priority, as usual.
+    """
     with TemporaryDirectory() as folder:
         data, report = Path(folder) / "data", Path(folder) / "report.json"
-        stub = {"slots": slots, "speed": speed, "replay": str(replay.folder), "report": str(report)}
+        stub = {
+            "slots": slots,
+            "speed": speed,
+            "replay": str(replay.folder),
+            "polite": polite,
+            "report": str(report),
+        }
         settings = {
             "BENCH_STUB": json.dumps(stub),
             "WHISPER_DEVICE": "cuda",

@@ -4,8 +4,9 @@
 
 For bench/server_costs.py. This file imports nothing of bench, and little of the service, so the checkout may
 be of any age. BENCH_STUB has the settings, as JSON: `slots`, `speed` (times real time, of each), `replay` (a
-folder with pcm.raw and probabilities.raw, which each recording turns out to contain), `report` (where
-bench/cpu_parts.py writes).
+folder with pcm.raw and probabilities.raw, which each recording turns out to contain), `polite` (whether media
+workers have a low priority, as usual: on a busy machine they starve), `report` (where bench/cpu_parts.py
+writes).
 
 Each slot believes that it has a GPU. Spawned processes import this file, too: there it takes the places of
 the model and of the decoder.
@@ -129,7 +130,8 @@ def replace_model_and_decoder() -> None:
     worker.supported_compute_types = lambda device: {"float16", "float32"}
     tasks.decoded_pcm = replayed_pcm  # type: ignore[assignment]
     tasks.speech_probabilities = replayed_probabilities
-    os.nice = lambda increment: 0  # the cores that they would have are not here: they must not starve
+    if not STUB.get("polite"):
+        os.nice = lambda increment: 0
 
 
 def serve() -> None:

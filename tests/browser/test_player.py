@@ -375,7 +375,12 @@ def test_a_recording_that_is_not_downloaded_is_not_asked_for(
     def of_a_url(route: Route) -> None:
         job = route.fetch().json()
         progress = {**job["progress"], "stage": state["stage"], "total_s": None}
-        source = {"url": "http://127.0.0.1/talk.mp3", "filename": None, "duration": None}
+        source = {
+            "url": "http://127.0.0.1/talk.mp3",
+            "filename": None,
+            "duration": None,
+            "audio_tracks": None,
+        }
         route.fulfill(json={**job, **source, "status": state["status"], "progress": progress})
 
     asked: list[str] = []

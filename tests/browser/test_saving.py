@@ -289,7 +289,7 @@ def close_with_unsaved_work(session: Session) -> Page:
     """Returns another page of the same browser."""
     session.page.evaluate(WITHOUT_SAVING)
     session.set_text(0, "unsaved work")
-    session.edit("remove", "edits.remove(list, list[2].id)")
+    session.edit("remove", "edits.remove(list, new Set([list[2].id]))")
     session.wait_for_draft()
     page = session.page.context.new_page()
     session.page.close()

@@ -155,7 +155,7 @@ def decode_here(
     for channel, path in enumerate(paths):
         if channel not in step.distinct:
             path.unlink()
-    return Decoded(step.samples, True, found, step.distinct), peaks.pack()
+    return Decoded(step.samples, True, found, step.distinct, step.declared), peaks.pack()
 
 
 def wav(*channels: Pcm, rate: int = RATE) -> bytes:

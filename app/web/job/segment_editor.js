@@ -24,7 +24,7 @@ export function SegmentEditor({ screen, segment, editing }) {
       <${TimeFields} screen=${screen} segment=${segment} isWanted=${editing.field === "start"} />
       <${SpeakerField} screen=${screen} segment=${segment} isWanted=${editing.field === "speaker"} />
       <button class="button quiet" onClick=${() => splitSegment(screen, segment.id, caretOf(segment))}
-        title="Ctrl + Enter"><${Icon} name="cut" /><span>${t("edit.splitHere")}</span></button>
+        title="Ctrl + Enter" aria-label=${t("edit.splitHere")}><${Icon} name="cut" /><span>${t("edit.splitHere")}</span></button>
       <button class="button" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
     </div>
   `;
