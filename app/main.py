@@ -154,9 +154,11 @@ def _middleware(
 ) -> list[Middleware]:
     """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
 
-    With keys, hosts are not checked: a page that got here by DNS rebinding has no key.
+    With keys alone, hosts are not checked: a page that got here by DNS rebinding has no key. In a browser on
+    a trusted machine, it could name a user.
     """
-    hosts = None if settings.needs_key else AllowedHosts([settings.host, *settings.allowed_hosts])
+    knows_keys_alone = settings.needs_key and settings.trusted_user_header is None
+    hosts = None if knows_keys_alone else AllowedHosts([settings.host, *settings.allowed_hosts])
     cors = Middleware(
         CORSMiddleware,
         allow_origins=settings.cors_origins,

@@ -337,7 +337,8 @@ class Settings(BaseSettings):
     )
     allowed_hosts: Annotated[CommaList, AfterValidator(_check_hosts)] = Field(
         (),
-        description="Without keys: comma-separated host names under which clients may call the service, "
+        description="Without keys, or with a login proxy: comma-separated host names under which clients may "
+        "call the service, "
         "besides IP addresses, names without a dot, `*.localhost` and `WHISPER_HOST`; others "
         "get 421. `.example.org`: that name and all below it, `*.example.org`: only those below "
         "it, `*`: all.",

@@ -188,6 +188,8 @@ def test_a_user_of_a_login_proxy_owns_jobs_and_may_be_an_operator(owners: Site) 
     assert status(owners, "GET", f"/v1/jobs/{job}", user | bearer("a token of the proxy")) == 200
     assert status(owners, "GET", "/v1/me", {USER_HEADER: "x" * 65}) == 403
     assert status(owners, "GET", "/v1/me", {USER_HEADER: ""}) == 401
+    # A page that got here by DNS rebinding, in a browser on a trusted machine, could name a user.
+    assert status(owners, "GET", "/v1/me", user | {"Host": "page.example"}) == 421
     twice = [(USER_HEADER, "jane@example.org"), (USER_HEADER, "root@example.org")]
     assert owners.client.get("/v1/me", headers=httpx.Headers(twice)).status_code == 401
 
