@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,12 @@ def test_a_scaled_node_is_the_first_process_of_its_container(tmp_path: Path) -> 
 def test_a_worker_drains_before_it_ends(pod: str, tmp_path: Path) -> None:
     spec = TEMPLATES[pod]["spec"]
     command = container(pod)["lifecycle"]["preStop"]["exec"]["command"]
-    assert "$(cut -d, -f1 /run/whisperfleet/WHISPER_API_KEYS)" in command[2]
+    first_key = re.search(r"WHISPER_API_KEY=\$\((cut .*?)\) whisperfleet", command[2])
+    assert first_key is not None
+    for keys in ("KEY", "KEY,other", "ops:KEY:operator,other"):
+        (tmp_path / "keys").write_text(keys)
+        script = first_key[1].replace("/run/whisperfleet/WHISPER_API_KEYS", str(tmp_path / "keys"))
+        assert subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout == b"KEY\n"
     ran = run(command, tmp_path, POD_NAME="gpu-0")
     [call] = ran.calls
     program, drain, name, *options = call.split()
