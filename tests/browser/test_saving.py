@@ -627,7 +627,7 @@ def test_a_failed_job_offers_the_corrections_that_it_cannot_take(
     page.context.unroute("**/web/bundle/main.js")
     page.goto(f"/#/jobs/{job}")
     status = page.locator(".save-status")
-    expect(status).to_contain_text("The job has no result, so it takes no corrections.")
+    expect(status).to_contain_text("The transcription failed, so corrections cannot be saved.")
     with page.expect_download() as download:
         status.get_by_role("button", name="Download my version").click()
     assert "unsaved work" in download.value.path().read_text(encoding="utf-8")
