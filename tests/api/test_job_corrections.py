@@ -264,7 +264,8 @@ def test_a_job_that_is_deleted_meanwhile(site, job, monkeypatch):
 
 def test_the_list_of_revisions(site, job):
     [original] = revisions(site, job)
-    assert original == {"revision": 0, "created_at": site.job(job)["finished_at"], "changed": 0}
+    finished_at = site.job(job)["finished_at"]
+    assert original == {"revision": 0, "created_at": finished_at, "changed": 0, "by_link": False}
     save(site, job, "One.", "Two.")
     save(site, job, "One.", "Three.")
     newest, older, last = revisions(site, job)
