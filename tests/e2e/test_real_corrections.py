@@ -152,7 +152,7 @@ def test_a_webhook_announces_a_correction(commands, shorts):
         assert (message["type"], message["data"]) == ("job.corrected", state)
         assert state["revision"] == 1
         [newest, _] = server.client.get(f"/v1/jobs/{job}/revisions").json()["data"]
-        assert newest == {"revision": 1, "created_at": message["timestamp"], "changed": 1}
+        assert newest == {"revision": 1, "created_at": message["timestamp"], "changed": 1, "by_link": False}
     finally:
         receiver.close()
 
