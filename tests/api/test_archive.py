@@ -155,8 +155,8 @@ def test_a_job_that_is_deleted_meanwhile(site, monkeypatch):
     kept, deleted = done(site, "kept.wav"), done(site, "deleted.wav")
     statuses = Store.statuses
 
-    async def answer_and_delete(store, ids):
-        found = await statuses(store, ids)
+    async def answer_and_delete(store, ids, owner):
+        found = await statuses(store, ids, owner)
         job = await store.get(deleted)
         await store.delete(job)
         (site.service.media.folder.uploads / job.submission.file).unlink()

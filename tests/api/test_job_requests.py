@@ -64,7 +64,7 @@ def test_fields_of_a_job(site):
         "id", "object", "status", "created_at", "started_at", "finished_at", "filename", "url", "duration",
         "language", "model", "options", "progress", "error", "failed_spans", "webhook_url",
         "revision", "expires_at", "audio_expires_at",
-        "audio_tracks",
+        "audio_tracks", "owner", "excerpt", "speakers",
     }  # fmt: skip
     assert (accepted["object"], accepted["filename"], accepted["model"]) == ("job", "talk.wav", "tiny")
     assert accepted["progress"] == {

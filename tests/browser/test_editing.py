@@ -106,7 +106,7 @@ def test_the_fields_below_the_text_are_two_lines_on_a_phone(new_page, site, job)
     tops = "all => all.map(one => Math.round(one.getBoundingClientRect().top))"
     assert len(set(page.locator(".segment-fields > *").evaluate_all(tops))) == 2
     below = page.get_by_role("button", name="Done").bounding_box()
-    assert below["y"] + below["height"] <= page.locator(".edit-toolbar").bounding_box()["y"]
+    assert below["y"] + below["height"] <= page.locator(".player").bounding_box()["y"]
 
 
 def test_undo_and_redo_of_everything_while_typing_too(page, site, job):

@@ -23,11 +23,11 @@ async def jobs(tmp_path: Path) -> list[Job]:
         return [await Store(database).add(SUBMISSION) for _ in range(3)]
 
 
-def look_up(*found: Job) -> Callable[[str], Coroutine[Any, Any, Job]]:
+def look_up(*found: Job) -> Callable[[str, str | None], Coroutine[Any, Any, Job]]:
     """Finds these jobs, in order, and fails after that."""
     jobs = iter(found)
 
-    async def find(job_id: str) -> Job:
+    async def find(job_id: str, owner: str | None) -> Job:
         return next(jobs)
 
     return find
@@ -36,19 +36,19 @@ def look_up(*found: Job) -> Callable[[str], Coroutine[Any, Any, Job]]:
 async def test_a_job_is_looked_up_once(jobs: list[Job]) -> None:
     cache, find = JobCache(), look_up(jobs[0])
     for _ in range(3):
-        assert await cache.get(jobs[0].id, find) is jobs[0]
+        assert await cache.get(jobs[0].id, None, find) is jobs[0]
 
 
 async def test_clients_that_ask_at_once_share_a_look_up(jobs: list[Job]) -> None:
     cache, asked, answer = JobCache(), 0, asyncio.Event()
 
-    async def find(job_id: str) -> Job:
+    async def find(job_id: str, owner: str | None) -> Job:
         nonlocal asked
         asked += 1
         await answer.wait()
         return jobs[0]
 
-    clients = [asyncio.create_task(cache.get(jobs[0].id, find)) for _ in range(50)]
+    clients = [asyncio.create_task(cache.get(jobs[0].id, None, find)) for _ in range(50)]
     await asyncio.sleep(0)
     clients[0].cancel()  # a client that disconnects does not end the look-up of the others
     await asyncio.sleep(0)
@@ -60,15 +60,15 @@ async def test_clients_that_ask_at_once_share_a_look_up(jobs: list[Job]) -> None
 async def test_a_client_that_asks_after_a_write_does_not_share_an_older_look_up(jobs: list[Job]) -> None:
     cache, answer = JobCache(), asyncio.Event()
 
-    async def find_old(job_id: str) -> Job:
+    async def find_old(job_id: str, owner: str | None) -> Job:
         await answer.wait()
         return jobs[0]
 
-    reading = asyncio.create_task(cache.get(jobs[0].id, find_old))
+    reading = asyncio.create_task(cache.get(jobs[0].id, None, find_old))
     await asyncio.sleep(0)
     with cache.writing(JobCounts()):
         pass
-    assert await cache.get(jobs[0].id, look_up(jobs[1])) is jobs[1]
+    assert await cache.get(jobs[0].id, None, look_up(jobs[1])) is jobs[1]
     answer.set()
     await reading
 
@@ -76,12 +76,12 @@ async def test_a_client_that_asks_after_a_write_does_not_share_an_older_look_up(
 async def test_a_look_up_that_fails_is_tried_again(jobs: list[Job]) -> None:
     cache = JobCache()
 
-    async def fail(job_id: str) -> Job:
+    async def fail(job_id: str, owner: str | None) -> Job:
         raise UnknownJob("gone")
 
     with pytest.raises(UnknownJob):
-        await cache.get(jobs[0].id, fail)
-    assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+        await cache.get(jobs[0].id, None, fail)
+    assert await cache.get(jobs[0].id, None, look_up(jobs[0])) is jobs[0]
 
 
 async def test_an_illegal_transition_keeps_the_cache(jobs: list[Job]) -> None:
@@ -89,18 +89,18 @@ async def test_an_illegal_transition_keeps_the_cache(jobs: list[Job]) -> None:
     cache.put(jobs[0])
     with pytest.raises(IllegalTransition), cache.writing(JobCounts()):
         raise IllegalTransition("the job is done")
-    assert await cache.get(jobs[0].id, look_up()) is jobs[0]
+    assert await cache.get(jobs[0].id, None, look_up()) is jobs[0]
 
 
 async def test_the_cache_is_bounded(jobs: list[Job]) -> None:
     cache = JobCache(max_jobs=2)
     for job in jobs:
         cache.put(job)
-    assert await cache.get(jobs[2].id, look_up()) is jobs[2]
-    assert await cache.get(jobs[1].id, look_up()) is jobs[1]
-    assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+    assert await cache.get(jobs[2].id, None, look_up()) is jobs[2]
+    assert await cache.get(jobs[1].id, None, look_up()) is jobs[1]
+    assert await cache.get(jobs[0].id, None, look_up(jobs[0])) is jobs[0]
     cache.discard(jobs[0].id)
-    assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+    assert await cache.get(jobs[0].id, None, look_up(jobs[0])) is jobs[0]
 
 
 async def test_an_updated_job_stays_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,19 +123,19 @@ async def test_a_failed_write_empties_the_cache(jobs: list[Job]) -> None:
     cache.put(jobs[0])
     with pytest.raises(KeyError), cache.writing(JobCounts()):
         raise KeyError
-    assert await cache.get(jobs[0].id, look_up(jobs[1])) is jobs[1]
+    assert await cache.get(jobs[0].id, None, look_up(jobs[1])) is jobs[1]
 
 
 async def test_a_lookup_during_a_write_is_not_cached(jobs: list[Job]) -> None:
     cache, writing = JobCache(), asyncio.Event()
 
-    async def find_old(job_id: str) -> Job:
+    async def find_old(job_id: str, owner: str | None) -> Job:
         await writing.wait()
         return jobs[0]
 
-    reading = asyncio.create_task(cache.get(jobs[0].id, find_old))
+    reading = asyncio.create_task(cache.get(jobs[0].id, None, find_old))
     await asyncio.sleep(0)
     with cache.writing(JobCounts()):
         writing.set()
     assert await reading is jobs[0]
-    assert await cache.get(jobs[0].id, look_up(jobs[1])) is jobs[1]
+    assert await cache.get(jobs[0].id, None, look_up(jobs[1])) is jobs[1]

@@ -209,6 +209,11 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
         async with database.write() as connection:
             for statement in (
                 "ALTER TABLE jobs DROP COLUMN corrected_at",
+                "DROP INDEX jobs_by_owner",
+                "ALTER TABLE jobs DROP COLUMN excerpt",
+                "ALTER TABLE jobs DROP COLUMN speakers",
+                "ALTER TABLE revisions DROP COLUMN by_link",
+                "DROP TABLE shared_links",
                 "ALTER TABLE deliveries DROP COLUMN owner",
                 "ALTER TABLE deliveries DROP COLUMN host",
                 "UPDATE alembic_version SET version_num = '0006'",

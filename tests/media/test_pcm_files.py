@@ -241,7 +241,7 @@ async def test_each_channel_needs_space_for_its_file(
     await asyncio.gather(*pool._background)
     assert {size(path) for path in channel_paths(pcm)} == {0}
     SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 31 * MINUTE_BYTES)
-    assert await separate() == Decoded(600 * RATE, True, ANY, (0, 1))
+    assert await separate() == Decoded(600 * RATE, True, ANY, (0, 1), 600 * RATE)
     decoded = {path: size(path) for path in pcm.parent.iterdir()}
     assert decoded == dict.fromkeys(channel_paths(pcm)[:2], 10 * MINUTE_BYTES), "the third one is the same"
     remove_channels(pcm)

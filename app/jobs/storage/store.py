@@ -236,13 +236,13 @@ class Store:
 
         await self._database.transact(count)  # nobody else changes a status meanwhile
 
-    async def statuses(self, ids: Sequence[str], owner: str | None) -> dict[str, Status]:
+    async def statuses(self, ids: Sequence[str], owner: str | None = None) -> dict[str, Status]:
         """The statuses of an owner's jobs, by id, in the order of `ids`. Others are left out."""
         query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids), _of(owner))
         found = {row.id: Status(row.status) for row in await self._database.rows(query)}
         return {job_id: found[job_id] for job_id in ids if job_id in found}
 
-    async def named(self, ids: Sequence[str], owner: str | None) -> list[Job]:
+    async def named(self, ids: Sequence[str], owner: str | None = None) -> list[Job]:
         """The jobs of an owner with these ids, newest first. Others are left out."""
         query = sa.select(jobs).where(jobs.c.id.in_(ids), _of(owner)).order_by(jobs.c.number.desc())
         return [self._job(row) for row in await self._database.rows(query)]
