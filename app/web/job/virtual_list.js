@@ -143,7 +143,7 @@ export function createVirtualList(clearTop, clearBottom) {
 
   /** Nothing moves below a pointer that is down, whatever it changes, until a double click would have come. */
   function hold(/** @type {PointerEvent} */ event) {
-    const row = /** @type {Element} */ (event.target).closest("[data-key]");
+    const row = /** @type {Element} */ (event.target).closest(".segments > [data-key]");
     clearTimeout(releasing);
     held = /** @type {HTMLElement | null} */ (row)?.dataset.key ?? null;
     remember();
