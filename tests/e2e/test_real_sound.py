@@ -83,7 +83,7 @@ def test_copies_and_spans_have_the_right_samples_at_the_right_place(emptied, tmp
     too_late = audio(emptied, job, start=duration + 1)
     assert (too_late.status_code, too_late.json()["error"]["param"]) == (400, "start")
     emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not emptied.left_files()
+    wait_for(lambda: not emptied.left_files(), 20)
 
 
 def test_ranges_of_a_copy(emptied, shorts):
@@ -105,7 +105,7 @@ def test_ranges_of_a_copy(emptied, shorts):
     assert b"".join(piece.content for piece in pieces) == whole.content
     assert audio(emptied, job, {"range": f"bytes={size}-"}, format="ogg").status_code == 416
     emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not emptied.left_files()
+    wait_for(lambda: not emptied.left_files(), 20)
 
 
 def test_a_file_that_is_no_recording_has_no_copy(emptied, tmp_path):
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_recording_has_no_copy(emptied, tmp_path):
     answer = audio(emptied, job)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "not_audio")
     emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not emptied.left_files()
+    wait_for(lambda: not emptied.left_files(), 20)
 
 
 @pytest.mark.soak
