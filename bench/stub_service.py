@@ -135,7 +135,7 @@ def replace_model_and_decoder() -> None:
 
 
 def serve() -> None:
-    """Run the command line, with as many GPUs as there are to be slots."""
+    """Run the command line, with a GPU for each slot."""
     from app.engines import devices, plan
 
     gpus = tuple(devices.PresentGpu(f"GPU-{number}") for number in range(STUB["slots"]))

@@ -284,7 +284,7 @@ class JobService:
                 await self._remove_expired()
                 await self._remove_files_without_job()
                 await self.uploads.sweep()
-                await self.shared_links.load()
+                await self.shared_links.sweep()
                 await self._token.renew()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)

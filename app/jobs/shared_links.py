@@ -71,6 +71,11 @@ class SharedLinks:
 
         await self._database.transact(load)
 
+    async def sweep(self) -> None:
+        """Forget the links that have expired, and those of deleted jobs."""
+        if self._links:
+            await self.load()
+
     def _replace(self, links: dict[str, SharedLink]) -> None:
         self._links = links
         self._digests = {link.id: digest for digest, link in links.items()}

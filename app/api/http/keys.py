@@ -3,7 +3,7 @@
 import hmac
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from app.api.http.root_path import route_path
 from app.api.jobs.signatures import check_link, has_signature, shared_link_id
 from app.errors import LinkRefused, NotAllowed, Unauthorized
 from app.ids import ID
-from app.jobs.shared_links import TOKEN_PREFIX, SharedLink, SharedLinks
+from app.jobs.shared_links import TOKEN_PREFIX, SharedLink
 from app.owners import LINK_OWNER, Client, KeyRing, is_user
 from app.settings import Settings
 from app.telemetry.work import current_work, working_for
@@ -82,8 +82,8 @@ class Authentication:
     def __init__(self, app: ASGIApp, settings: Settings, keys: KeyRing, jobs: "JobService") -> None:
         self.app = app
         self._keys = keys
-        self._shared: SharedLinks = jobs.shared_links
-        self._link_secret: Callable[[], bytes] = lambda: jobs.link_secret.value
+        self._shared = jobs.shared_links
+        self._link_secret = jobs.link_secret
         self._public_docs = settings.public_docs
         self._metrics_key = None if settings.metrics_key is None else settings.metrics_key.encode()
         self._operators = frozenset(settings.operators)
@@ -136,7 +136,7 @@ class Authentication:
     def _check_link(self, scope: Scope, path: str) -> str:
         """The signature of a signed link. One that a shared link has made ends with it."""
         query = scope["query_string"]
-        signature = check_link(self._link_secret(), scope["method"], path, query, time.time())
+        signature = check_link(self._link_secret.value, scope["method"], path, query, time.time())
         made_by = shared_link_id(query)
         if made_by is not None:
             link = self._shared.get(made_by)
@@ -160,13 +160,9 @@ class Authentication:
 
 
 def _token(authorization: str | None) -> bytes:
-    """The token of an Authorization header; empty without one. Raises Unauthorized for another scheme."""
-    if authorization is None:
-        return b""
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        return b""
-    return token.strip().encode("latin-1")
+    """The token of an Authorization header; empty without one, and with another scheme."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
 
 
 def client_of(request: Request) -> Client:

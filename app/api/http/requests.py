@@ -94,10 +94,7 @@ class RequestLog:
                 has_begun, status = True, message["status"]
                 self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
-                client = scope["state"].get("client")
-                if (
-                    client is not None and client.owner == LINK_OWNER
-                ):  # other sites and shared caches get nothing
+                if _owner(scope) == LINK_OWNER:  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
                     answer_headers.setdefault("cache-control", "private")
                 answer_headers["x-request-id"] = request_id
@@ -120,7 +117,7 @@ class RequestLog:
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
-                address, client = scope.get("client"), scope["state"].get("client")
+                address, owner = scope.get("client"), _owner(scope)
                 write(
                     "request",
                     method=scope["method"],
@@ -130,5 +127,11 @@ class RequestLog:
                     client=address[0][:MAX_ADDRESS_CHARS] if address else None,
                     ms=round((time.perf_counter() - start) * 1000, 1),
                     request_id=request_id,
-                    **({} if client is None else {"owner": client.owner}),
+                    **({} if owner is None else {"owner": owner}),
                 )
+
+
+def _owner(scope: Scope) -> str | None:
+    """Whose a request is, once its key was checked; None if it was not, or none is required."""
+    client = scope["state"].get("client")
+    return None if client is None else str(client.owner)

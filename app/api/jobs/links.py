@@ -89,7 +89,9 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         if isinstance(link, AudioLink):
             check_sound_query(job, link.format, link.start, link.end)
         now = time.time()
-        expires = int(min(now + LIFETIME_S, now + LIFETIME_S if shared is None else shared.expires_at))
+        expires = int(now) + LIFETIME_S
+        if shared is not None:
+            expires = min(expires, int(shared.expires_at))
         path = f"/v1/jobs/{job.id}/{link.path}"
         query = signed_query(jobs.link_secret.value, path, _query(link, shared), expires)
         answer = Link(path=public_path(request, f"{path}?{query}"), expires_at=timestamp(expires))

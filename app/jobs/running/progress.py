@@ -120,7 +120,7 @@ class ProgressBuffer:
             self._stored_at |= dict.fromkeys(stored, time.monotonic())
 
     def _due(self) -> list[str]:
-        """The waiting jobs whose values are to be stored now; those that nobody follows come together."""
+        """The waiting jobs whose values must be stored now; those that nobody follows come together."""
         now = time.monotonic()
         with_unfollowed = now >= self._unfollowed_at
         if with_unfollowed:
