@@ -87,11 +87,7 @@ export function HelpDialog() {
   };
   const shown = active.value.flat().filter((shortcut) => shortcut.text);
   return html`<dialog class="dialog help" ref=${showModal} onClose=${close} aria-labelledby="help-title">
-    <div class="toolbar">
-      <h2 id="help-title">${t("help.title")}</h2>
-      <span class="space"></span>
-      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
-    </div>
+    <${DialogHead} name="help" />
     <dl>
       ${shown.map(({ keys, text }) => html`<dt><${Keys} keys=${keys} /></dt><dd>${t(text)}</dd>`)}
     </dl>
@@ -127,4 +123,13 @@ export function closeDialog({ currentTarget }) {
 /** Use as `ref` of a `<dialog>`: it opens with the page behind it out of reach. @param {HTMLDialogElement | null} element */
 export function showModal(element) {
   if (element && !element.open) element.showModal();
+}
+
+/** The title of a dialog and the button that closes it. @param {{name: "help" | "revisions" | "settings" | "share"}} props */
+export function DialogHead({ name }) {
+  return html`<div class="toolbar">
+    <h2 id=${`${name}-title`}>${t(`${name}.title`)}</h2>
+    <span class="space"></span>
+    <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
+  </div>`;
 }

@@ -3,7 +3,7 @@
 import { ApiError, request, requestJson } from "../core/api.js";
 import { dateTime, preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { closeDialog, showModal } from "../core/keys.js";
+import { DialogHead, showModal } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
@@ -38,11 +38,7 @@ export function RevisionsDialog({ job, session, onClose }) {
     await session.reload?.();
   };
   return html`<dialog class="dialog revisions" ref=${showModal} onClose=${onClose} aria-labelledby="revisions-title">
-    <div class="toolbar">
-      <h2 id="revisions-title">${t("revisions.title")}</h2>
-      <span class="space"></span>
-      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
-    </div>
+    <${DialogHead} name="revisions" />
     ${store.failure.value && html`<p class="notice danger" role="alert" dir="auto">${store.failure.value}</p>`}
     <div class="revisions-panes">
       <${List} store=${store} />

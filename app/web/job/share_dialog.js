@@ -3,7 +3,7 @@
 import { request, requestJson } from "../core/api.js";
 import { dateTime } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { closeDialog, showModal } from "../core/keys.js";
+import { DialogHead, showModal } from "../core/keys.js";
 import { address } from "../core/service.js";
 import { language, t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
@@ -47,11 +47,7 @@ export function ShareDialog({ job, onClose }) {
       setMade(""); // it may be this one
     });
   return html`<dialog class="dialog share" ref=${showModal} onClose=${onClose} aria-labelledby="share-title">
-    <div class="toolbar">
-      <h2 id="share-title">${t("share.title")}</h2>
-      <span class="space"></span>
-      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
-    </div>
+    <${DialogHead} name="share" />
     <p class="muted">${t("share.why")}</p>
     ${failure && html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`}
     <form onSubmit=${make}>

@@ -1,7 +1,6 @@
 /** The page's own settings: language, colours and key. */
 
-import { Icon } from "../core/icons.js";
-import { closeDialog, showModal } from "../core/keys.js";
+import { DialogHead, showModal } from "../core/keys.js";
 import { address, service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { chosenLanguage, LANGUAGE_NAMES, t } from "../core/text.js";
@@ -21,11 +20,7 @@ export function SettingsDialog() {
     isOpen.value = false;
   };
   return html`<dialog class="dialog" ref=${showModal} onClose=${close} aria-labelledby="settings-title">
-    <div class="toolbar">
-      <h2 id="settings-title">${t("settings.title")}</h2>
-      <span class="space"></span>
-      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
-    </div>
+    <${DialogHead} name="settings" />
     <div class="settings">
       <${Choice} label=${t("settings.language")} value=${chosenLanguage}
         choices=${{ "": t("settings.automatic"), ...LANGUAGE_NAMES }} />
