@@ -64,7 +64,7 @@ async def result_response(
         response = await render_result(service, job, packed, form)
     response.headers["etag"] = etag
     if form not in ("json", "verbose_json"):
-        name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
+        name = quote(f"{job.file_stem}.{form}")
         response.headers["content-disposition"] = f"inline; filename*=utf-8''{name}"
     return response
 
@@ -111,7 +111,7 @@ async def audio_response(
     response = AudioFileResponse(
         path,
         media_type=media_type,
-        filename=submission.filename or job.id,
+        filename=f"{job.file_stem}{PurePath(submission.filename).suffix}",
         content_disposition_type="inline",
         headers={"X-Content-Type-Options": "nosniff"},
     )
