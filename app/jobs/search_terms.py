@@ -67,6 +67,16 @@ def query_words(query: str) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(_pairs(run) or [run] for run in _runs(query))))
 
 
+def comparable_text(text: str) -> str:
+    """A text in which the terms of a query are found as they are: its words, each after a space."""
+    return "".join(f" {run}" for run in _runs(text))
+
+
+def query_terms(query: str) -> list[str]:
+    """What the comparable text of a sentence has if it matches a query: each of these, or some of them."""
+    return list(dict.fromkeys(run if is_unspaced(run[0]) else f" {run}" for run in _runs(query)))
+
+
 def _indexed_words(text: str) -> Iterator[str]:
     for run in _runs(text):
         if is_unspaced(run[0]):
