@@ -21,7 +21,7 @@ from pydantic_settings import (
 )
 
 from app.errors import InvalidSetting, fault_of
-from app.owners import parse_keys
+from app.owners import KeyRing, parse_keys
 
 
 def _split(value: Any) -> Any:
@@ -517,3 +517,11 @@ def _shown(problem: Mapping[str, Any]) -> str:
     field = problem["loc"][0]
     value = "" if field in SECRET_SETTINGS else f"={problem['input']!r}"
     return f"WHISPER_{str(field).upper()}{value}"
+
+
+def key_ring(settings: Settings) -> KeyRing:
+    """The keys of the settings. Raises InvalidSetting if the file cannot be read, or has a wrong entry."""
+    try:
+        return KeyRing(settings.api_keys, settings.api_keys_file)
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"WHISPER_API_KEYS_FILE={settings.api_keys_file}: {error}") from None

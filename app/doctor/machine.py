@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from app.doctor.finding import Finding, fail, fail_with, ok, warn
+from app.doctor.finding import Finding, fail, fail_setting, fail_with, ok, warn
+from app.errors import InvalidSetting
 from app.listening import address_fault, max_connections, wanted_connections
-from app.settings import SECRET_SETTINGS, Settings
+from app.settings import SECRET_SETTINGS, Settings, key_ring
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
 EXTRA_PACKAGES = ("nvidia-cublas-cu12",)
@@ -82,6 +83,27 @@ def check_connections(settings: Settings) -> Finding:
         found = f"at most {possible} instead of {wanted}: too few open files are allowed"
         return warn(title, found, remedy, "connections-in-use")
     return ok(title, f"at most {possible}")
+
+
+def check_keys(settings: Settings) -> Finding:
+    """Who has keys. Several ones without names are most likely those of people who see each other's jobs."""
+    title = "keys"
+    try:
+        keys = key_ring(settings)
+    except InvalidSetting as error:
+        return fail_setting(title, error)
+    if not settings.needs_key:
+        return ok(title, "none: whoever reaches the service sees all jobs")
+    named = len(set(keys.named().values()))
+    unnamed = len(keys.owners()) - named
+    found = f"{unnamed} without a name, {named} with names"
+    if unnamed > 1:
+        remedy = (
+            "Each key without a name sees the jobs of all. Give each person or program a name (NAME:KEY): it "
+            "keeps its jobs, and sees those alone. docs/security.md#owners has more."
+        )
+        return warn(title, found, remedy)
+    return ok(title, found)
 
 
 def check_python() -> Finding:
