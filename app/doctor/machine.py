@@ -1,6 +1,5 @@
 """Checks of the machine, the installation and the settings. They start no child processes."""
 
-import difflib
 import fcntl
 import multiprocessing
 import os
@@ -13,27 +12,21 @@ from pathlib import Path
 from app.doctor.finding import Finding, fail, fail_setting, fail_with, ok, warn
 from app.errors import InvalidSetting
 from app.listening import address_fault, max_connections, wanted_connections
-from app.settings import SECRET_SETTINGS, Settings, key_ring
+from app.settings import PREFIX, SECRET_SETTINGS, Settings, key_ring, unknown_variables
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
 EXTRA_PACKAGES = ("nvidia-cublas-cu12",)
-_PREFIX = "WHISPER_"
-_OTHER_VARIABLES = {"WHISPER_API_KEY"}  # read by `whisperfleet transcribe --server`
 
 
 def check_settings(settings: Settings, environ: Mapping[str, str]) -> Finding:
     """Lists the settings that are set, and warns of unknown variables with their prefix."""
     named = [
-        f"{_PREFIX}{name.upper()}={'***' if name in SECRET_SETTINGS else _format(getattr(settings, name))}"
+        f"{PREFIX}{name.upper()}={'***' if name in SECRET_SETTINGS else _format(getattr(settings, name))}"
         for name in sorted(settings.model_fields_set)
     ]
     found = ", ".join(named) or "all at their defaults"
-    known = {f"{_PREFIX}{name.upper()}" for name in type(settings).model_fields} | _OTHER_VARIABLES
-    unknown = sorted(
-        name for name in environ if name.upper().startswith(_PREFIX) and name.upper() not in known
-    )
-    if unknown:
-        return warn("settings", found, " ".join(_suggest(name, known) for name in unknown))
+    if unknown := unknown_variables(environ):
+        return warn("settings", found, " ".join(unknown))
     return ok("settings", found)
 
 
@@ -153,11 +146,6 @@ def gigabytes(size: int) -> str:
 
 def _format(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _suggest(name: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(name.upper(), known, n=1)
-    return f"{name} is not a setting{f'; did you mean {close[0]}?' if close else '.'}"
 
 
 def _is_locked(path: Path) -> bool:
