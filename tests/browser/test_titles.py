@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Axe
-from tests.browser.transcript_pages import with_lines
+from tests.browser.transcript_pages import stored, with_lines
 from tests.e2e.running import Server
 
 LINES = [f"Line {number} of the meeting." for number in range(60)]
@@ -32,9 +32,12 @@ def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
     assert axe(page) == []
     press(sentence)
     expect(page.locator(".segment:focus")).to_contain_text("Überblick of the budget")
-    assert page.url.endswith(
-        "?at=" + site.client.get(f"/v1/jobs/{wanted}/segments").json()["segments"][40]["id"]
-    )
+    (segment,) = (each["id"] for each in stored(site, wanted) if "budget" in each["text"])
+    assert page.url.endswith(f"/#/jobs/{wanted}?at={segment}")
+    page.wait_for_function("() => Math.abs(document.querySelector('audio, video')?.currentTime - 0.8) < 0.05")
+    page.keyboard.press("Space")
+    page.wait_for_function("() => !document.querySelector('audio, video').paused")
+    page.keyboard.press("Space")
 
     press(page.get_by_role("button", name="Title, tags and notes"))
     dialog = page.get_by_role("dialog")
