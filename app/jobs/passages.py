@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from app.jobs.search_terms import comparable_text
+from app.jobs.search_terms import comparable_texts
 from app.transcript.edited import EditedSegment
 
 MOST_MATCHES = 3
@@ -26,11 +26,13 @@ class Sentence(NamedTuple):
 
 def pack_passages(segments: Iterable[EditedSegment]) -> bytes:
     """The lines of some segments. Costs CPU time on long texts: let `Helper` call it."""
-    lines = []
-    for segment in segments:
-        text = " ".join(segment.text.split())
-        lines.append(f"{segment.id}\t{segment.start}\t{text}\t{comparable_text(text)}\n")
-    return zlib.compress("".join(lines).encode(), _LEVEL)
+    segments = list(segments)
+    texts = [" ".join(segment.text.split()) for segment in segments]
+    lines = "".join(
+        f"{segment.id}\t{segment.start}\t{text}\t{comparable}\n"
+        for segment, text, comparable in zip(segments, texts, comparable_texts(texts), strict=False)
+    )
+    return zlib.compress(lines.encode(), _LEVEL)
 
 
 def find_sentences(content: bytes, terms: Sequence[str]) -> list[Sentence]:
