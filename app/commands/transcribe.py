@@ -165,7 +165,7 @@ def _render(transcript: Transcript, options: Options, chosen: str, target: Targe
     Raises `UnsuitableFormat`, which names the JSON file, and OSError.
     """
     try:
-        return render_transcript(transcript, options, chosen)
+        return render_transcript(transcript, options, chosen, title=target[0].stem)
     except UnsuitableFormat as error:
         stored = store_beside(target, render_transcript(transcript, options, "json"))
         raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None

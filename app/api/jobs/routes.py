@@ -14,11 +14,11 @@ from app.api.http.keys import client_of
 from app.api.http.sending import sendable
 from app.api.jobs.events import events_response
 from app.api.jobs.lookup import distinct_ids, find_job, seen_by
-from app.api.jobs.results import ResultFormat, audio_response, result_response
+from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.jobs.submissions import BINARY, submission_body, submit_job
 from app.api.schemas import JobList, NewSegments
-from app.api.transcripts.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
+from app.api.transcripts.versions import ETAG, IfNoneMatch, wanted_number
 from app.errors import NotAllowed
 from app.ids import ID
 from app.jobs.document import Job, document
@@ -224,14 +224,13 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     async def retrieve_result(
         request: Request,
         job_id: str,
-        format: ResultFormat = "srt",
-        revision: WantedRevision = None,
+        query: Annotated[ResultQuery, Query()],
         if_none_match: IfNoneMatch = "",
     ) -> Response:
-        """With all corrections, unless a `revision` is named."""
+        """With all corrections, unless a `revision` is named. Absent options are those of the job."""
         job = await find_job(jobs, request, job_id)
-        number = wanted_number(revision)
-        response = await result_response(service, jobs, job, format, number, if_none_match)
+        number = wanted_number(query.revision)
+        response = await result_response(service, jobs, job, query, number, if_none_match)
         return await sendable(response, admission.sending.hold(request))
 
     @router.get(
