@@ -19,6 +19,7 @@ from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
 
 EXCERPT_CHARS = 200
+TITLE_CHARS = 60  # of one that is the beginning of a transcript
 
 _LEVEL = 3  # text and numbers: higher levels save little
 _RESULT = TypeAdapter(ClipResult)
@@ -74,17 +75,25 @@ def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
     return edited or tuple(with_ids(transcript.segments, transcript.clips))
 
 
-def pack_with_summary(transcript: Transcript, filename: str) -> tuple[bytes, Summary]:
+def pack_with_summary(transcript: Transcript) -> tuple[bytes, Summary]:
     """A packed transcript, and its summary. Call it as `pack_transcript`."""
-    return pack_transcript(transcript), summary(transcript, filename)
+    return pack_transcript(transcript), summary(transcript)
 
 
-def summary(transcript: Transcript, filename: str) -> Summary:
-    """The summary of a transcript. `filename`: of the recording."""
+def summary(transcript: Transcript) -> Summary:
+    """The summary of a transcript."""
     text = transcript.text
     speakers = dict.fromkeys(speaker for each in transcript.segments for speaker in speakers_of(each))
     excerpt = " ".join(text[: 2 * EXCERPT_CHARS].split())
-    return Summary(text_words(filename, text), excerpt[:EXCERPT_CHARS], list(speakers))
+    return Summary(text_words(text), excerpt[:EXCERPT_CHARS], list(speakers))
+
+
+def first_words(excerpt: str) -> str:
+    """A title for a transcript that begins so: its first words."""
+    if len(excerpt) <= TITLE_CHARS:
+        return excerpt
+    words = excerpt[: TITLE_CHARS + 1].rpartition(" ")[0] or excerpt[:TITLE_CHARS]
+    return words.rstrip(" ,;:.-–—、，。") + "…"
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ from tests.jobs.sites import started_jobs
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 WEEK_S = 7 * 86400.0
-CONTENT, WORDS = pack_with_summary(TRANSCRIPT, "talk.flac")
+CONTENT, WORDS = pack_with_summary(TRANSCRIPT)
 RECORDING = "a" * 32
 
 
@@ -188,7 +188,7 @@ def test_whoever_says_who_speaks_has_corrected(
 
     monkeypatch.setattr(labelling, "relabelled", changed)
     monkeypatch.setattr(labelling, "renamed", changed)
-    correction, _ = relabel(PackedTranscript(0, CONTENT), [b""], wanted, "talk.flac")
+    correction, _ = relabel(PackedTranscript(0, CONTENT), [b""], wanted)
     assert correction is not None
     assert correction.by_people is by_people
 

@@ -1,13 +1,11 @@
 """`GET /v1/jobs/archive`: the results of many jobs as one ZIP, made while it is sent."""
 
 import asyncio
-import re
 import time
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from io import RawIOBase
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -39,17 +37,6 @@ ERRORS = "errors.txt"  # lists the results that are not in the archive
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 _FILE_MODE = 0o644 << 16  # Unix permissions, where ZIP has them
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that ZIP can express
-MAX_STEM_BYTES = 200  # in UTF-8; most file systems allow 255 for a name
-
-# What Windows or Linux forbids in names, control characters, and those that change the order of letters.
-_UNSAFE = re.compile(
-    '[<>:"/\\\\|?*\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]'
-)
-# Of Windows, with any extension: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
-_DEVICE = re.compile(
-    r"(con|prn|aux|nul|conin\$|conout\$|clock\$|(com|lpt)[0-9\u00b9\u00b2\u00b3]) *(\..*)?", re.IGNORECASE
-)
-
 log = structlog.get_logger("whisperfleet.api")
 
 
@@ -66,9 +53,8 @@ class ArchiveNames:
         self._taken = {_key(name) for name in reserved}
         self._numbers: Counter[str] = Counter()  # the last number of each name
 
-    def unique(self, filename: str, fallback: str, extension: str) -> str:
-        """A name for the result of a recording that is called `filename`; `fallback`: if that is empty."""
-        stem = safe_stem(filename, fallback)
+    def unique(self, stem: str, extension: str) -> str:
+        """A name for a file, from `safe_name` or `safe_stem`, and its extension."""
         name = f"{stem}.{extension}"
         first = _key(name)
         while _key(name) in self._taken:
@@ -76,14 +62,6 @@ class ArchiveNames:
             name = f"{stem} ({self._numbers[first] + 1}).{extension}"
         self._taken.add(_key(name))
         return name
-
-
-def safe_stem(filename: str, fallback: str) -> str:
-    """The name of a file without folders and extension, and with `_` in place of what is unsafe."""
-    stem = _UNSAFE.sub("_", PurePath(filename).stem)
-    stem = stem.encode()[:MAX_STEM_BYTES].decode(errors="ignore").strip(" .")
-    stem = stem or fallback
-    return f"_{stem}" if _DEVICE.fullmatch(stem) else stem
 
 
 def _key(name: str) -> str:
@@ -103,7 +81,8 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         response_class=StreamingResponse,
     )
     async def retrieve_archive(request: Request, query: Annotated[ArchiveQuery, Query()]) -> Response:
-        """All jobs must have succeeded. Files have the names of the recordings, and the times of results.
+        """All jobs must have succeeded. Files have the titles of jobs, or the names of recordings, and the times
+        of results.
 
         If a result cannot be made, because its job is deleted meanwhile or the format lacks a character, the
         archive says so in `errors.txt`.
@@ -178,7 +157,7 @@ async def _entry(
     """The result of one job, with its name and time. Raises as `result_response` does."""
     response = await result_response(service, jobs, job, file)
     extension = "json" if file.format == "verbose_json" else file.format
-    name = names.unique(job.submission.filename, job.id, extension)
+    name = names.unique(job.file_stem, extension)
     return _info(name, job.finished_at or job.created_at), response
 
 

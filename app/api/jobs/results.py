@@ -84,13 +84,13 @@ async def result_response(
         response = await render_result(service, job, packed, wanted)
     response.headers["etag"] = etag
     if wanted.format not in ("json", "verbose_json"):
-        name = quote(f"{_title(job) or job.id}.{wanted.format}")
+        name = quote(f"{job.file_stem}.{wanted.format}")
         response.headers["content-disposition"] = f"inline; filename*=utf-8''{name}"
     return response
 
 
 def _title(job: Job) -> str:
-    return PurePath(job.submission.filename).stem
+    return job.submission.title or PurePath(job.submission.filename).stem
 
 
 def _etag(revision: int, job: Job, wanted: FileQuery) -> str:
@@ -144,7 +144,7 @@ async def audio_response(
     response = AudioFileResponse(
         path,
         media_type=media_type,
-        filename=submission.filename or job.id,
+        filename=f"{job.file_stem}{PurePath(submission.filename).suffix}",
         content_disposition_type="inline",
         headers={"X-Content-Type-Options": "nosniff"},
     )

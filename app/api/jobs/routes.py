@@ -1,7 +1,8 @@
 """The endpoints of jobs: clients submit a recording, and get the result later."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.convertors import StringConvertor, register_url_convertor
@@ -11,7 +12,17 @@ from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.forms import JobFields
 from app.api.http.keys import client_of
+from app.api.http.receiving import check_json, receive_document
 from app.api.http.sending import sendable
+from app.api.jobs.details import (
+    MAX_TAGS,
+    MERGE_PATCH,
+    check_details,
+    detail_changes,
+    details_etag,
+    patch_body,
+    split_tags,
+)
 from app.api.jobs.events import events_response
 from app.api.jobs.lookup import distinct_ids, find_job, seen_by
 from app.api.jobs.results import ResultQuery, audio_response, result_response
@@ -23,6 +34,7 @@ from app.errors import NotAllowed
 from app.ids import ID
 from app.jobs.document import Job, document
 from app.jobs.events import SEGMENTS
+from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
 from app.numbers import WHOLE
 from app.owners import Client
@@ -88,6 +100,11 @@ def _check_owner(client: Client, owner: str) -> str:
     return owner
 
 
+def _job_response(client: Client, job: StoredJob) -> Response:
+    seen = seen_by(client, document(job, time.time()), job)
+    return JSONResponse(seen.model_dump(mode="json"), headers={"ETag": details_etag(job)})
+
+
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -125,10 +142,14 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             str,
             Query(
                 max_length=MAX_QUERY_CHARS,
-                description="Words. Each of them must be in the job's file name or transcript, or begin a "
-                "word there. Case, accents and punctuation do not matter. Blank: no search.",
+                description="Words. Each of them must be in the job's transcript, title, notes, tags or file "
+                "name, or begin a word there. Case, accents and punctuation do not matter. Blank: no search.",
             ),
         ] = "",
+        tag: Annotated[
+            list[Annotated[str, Query(max_length=MAX_QUERY_CHARS)]] | None,
+            Query(max_length=MAX_TAGS, description="Only jobs with all of these tags; commas separate them."),
+        ] = None,
         ids: Annotated[
             list[Annotated[str, Query(pattern=r"[^,\s]")]] | None,
             Query(
@@ -152,7 +173,8 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         else:
             last = await find_job(jobs, request, after, param="after") if after else None
             text = q if q.strip() else None
-            page, has_more = await jobs.store.page(status, limit, last, text, whose)
+            tags = cast("list[str]", split_tags(tag))
+            page, has_more = await jobs.store.page(status, limit, last, text, whose, tags)
         listed = JobList(data=[seen_by(client, document(job, now), job) for job in page], has_more=has_more)
         response = JSONResponse(listed.model_dump(mode="json"))
         return await sendable(response, admission.sending.hold(request))
@@ -161,12 +183,35 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         "/{job_id:job_id}",
         summary="Get a job",
         response_model=Job,
-        responses=documented_errors(401, 404, 503),
+        responses={200: {"headers": ETAG}, **documented_errors(401, 404, 503)},
     )
     async def retrieve_job(request: Request, job_id: str) -> Response:
+        """The ETag is that of its title, notes and tags, for a change of those."""
+        return _job_response(client_of(request), await find_job(jobs, request, job_id))
+
+    @router.patch(
+        "/{job_id:job_id}",
+        summary="Change the title, the notes or the tags of a job",
+        response_model=Job,
+        responses={200: {"headers": ETAG}, **documented_errors(400, 401, 404, 412, 413, 415, 503, 507)},
+        openapi_extra=patch_body(),
+    )
+    async def describe_job(
+        request: Request,
+        job_id: str,
+        if_match: Annotated[
+            str | None,
+            Header(description="The ETag of the job: of its title, notes and tags. If they differ: 412."),
+        ] = None,
+    ) -> Response:
+        """A JSON merge patch: what it does not name stays, and null removes."""
         job = await find_job(jobs, request, job_id)
-        seen = seen_by(client_of(request), document(job, time.time()), job)
-        return JSONResponse(seen.model_dump(mode="json"))
+        check_json(request, MERGE_PATCH)
+        changes = detail_changes(await receive_document(service, request))
+        # A list may come in several lines.
+        wanted = "*" if if_match is None else ", ".join(request.headers.getlist("if-match"))
+        job = await jobs.store.describe(job, partial(check_details, if_match=wanted), **changes)
+        return _job_response(client_of(request), job)
 
     @router.delete(
         "/{job_id:job_id}",

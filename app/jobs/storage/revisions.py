@@ -40,7 +40,7 @@ async def add_revision(
     `index_text`; `now`: Unix time in s.
     """
     revision, content = packed
-    await index_text(connection, job.number, words)
+    await index_text(connection, job, words)
     row = {"job_number": job.number, "content": content}
     if revision == ORIGINAL:
         await connection.execute(sa.insert(transcripts).values(row))

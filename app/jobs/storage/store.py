@@ -32,8 +32,8 @@ from app.jobs.events import (
     read_segments_events,
 )
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
-from app.jobs.search_terms import query_words, text_words
-from app.jobs.serialization import PackedTranscript, Summary, pack_with_summary
+from app.jobs.search_terms import query_words, tag_word
+from app.jobs.serialization import PackedTranscript, Summary, first_words, pack_with_summary
 from app.jobs.storage.cache import JobCache, JobCounts
 from app.jobs.storage.published_clips import (
     PackedClip,
@@ -52,7 +52,7 @@ from app.jobs.storage.revisions import (
     transcript_changed,
 )
 from app.jobs.storage.rows import job_from_row, progress_row, submission_row
-from app.jobs.storage.search import find_jobs, index_text
+from app.jobs.storage.search import find_jobs, index_details, index_text
 from app.jobs.storage.voices import (
     add_known_speakers,
     add_voices,
@@ -128,7 +128,7 @@ class Store:
             if submission.from_upload and submission.file is not None:
                 await mark_used(connection, submission.file, values["id"], values["created_at"])
             job = await self._get(connection, values["id"])
-            await index_text(connection, job.number, text_words(job.submission.filename))
+            await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
             event = await add_event(connection, job, f"job.{job.status}", self._clock())
             then(self.counts.change, None, job.status)
@@ -184,18 +184,20 @@ class Store:
         after: Job | None,
         text: str | None = None,
         owner: str | None = None,
+        tags: Sequence[str] = (),
     ) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
 
-        `owner`: whose; None: of all owners. `text`: for each word of it, the job's name or text must have a
-        word that begins with it. If it has none, no job matches.
+        `owner`: whose; None: of all owners. `text`: for each word of it, the job's text or what people call
+        it must have a word that begins with it. If it has none, no job matches. `tags`: all of them.
         """
         below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
-        if text is not None:
-            words = query_words(text)
+        if text is not None or tags:
+            words = [] if text is None else query_words(text)
+            terms = [*words, *map(tag_word, tags)] if words or text is None else []
             find = partial(find_jobs, status=status, below=below, limit=limit + 1, owner=owner)
-            found = await self._database.query(find, words) if words else []
+            found = await self._database.query(find, terms) if terms else []
             query = query.where(jobs.c.number.in_(found))
         else:
             if status is not None:
@@ -304,8 +306,7 @@ class Store:
 
         Speakers are known only now, so with them an event says that all segments have changed.
         """
-        filename = job.submission.filename
-        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript, filename)
+        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
         total_s = seconds(transcript.samples - transcript.start)
         changes = {
             "duration": seconds(transcript.samples),
@@ -374,12 +375,27 @@ class Store:
 
         async def change(connection: AsyncConnection, then: Then) -> None:
             job = await self._change(connection, job_id, **changes)
-            if "filename" in changes:  # jobs without a text only
-                await index_text(connection, job.number, text_words(job.submission.filename))
+            if "filename" in changes:
+                await index_details(connection, job)
             then(self._cache.put, job)  # many clients poll it: they must not all ask the database
 
         with suppress(UnknownJob):
             await self._write(change)
+
+    async def describe(self, job: Job, check: Callable[[Job], None], **changes: Any) -> Job:
+        """Change the `title`, the `notes` or the `tags` of a job, without an event.
+
+        `check` gets the job as it is before, and may raise to leave it so. Raises UnknownJob.
+        """
+
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            check(await self._get(connection, job.id))
+            described = await self._change(connection, job.id, **changes)
+            await index_details(connection, described)
+            then(self._cache.put, described)
+            return described
+
+        return await self._write(change)
 
     async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
         """Store the packed peaks of a job, and make changes as `update` does."""
@@ -559,6 +575,8 @@ class Store:
                     await drop_voices(connection, job)
             if transcript is not None:
                 content, summary = transcript
+                if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
+                    job = await self._change(connection, job_id, title=first_words(summary.excerpt))
                 original = PackedTranscript(ORIGINAL, content)
                 await add_revision(connection, job, original, summary.words, 0, now)
             then(self.counts.change, before, status)
