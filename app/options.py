@@ -146,16 +146,17 @@ class FileOptions(BaseModel):
     speakers: bool = Field(True, description="In `txt`, `docx` and `md`: who speaks, if that is known.")
 
 
-def _may_be_absent(field: FieldInfo) -> Any:
-    kind = Annotated[field.annotation, Field(), *field.metadata] | None
-    return kind, Field(None, description=field.description)
-
-
+# Of a file that is made of an old transcript. Absent ones stay as they were asked for then.
 if TYPE_CHECKING:
 
     class FileChanges(BaseModel):
         """Options of files, each of which may be absent."""
 else:
+
+    def _may_be_absent(field: FieldInfo) -> tuple[Any, Any]:
+        kind = Annotated[field.annotation, Field(), *field.metadata] | None
+        return kind, Field(None, description=field.description)
+
     _fields = {name: _may_be_absent(field) for name, field in FileOptions.model_fields.items()}
     FileChanges = create_model("FileChanges", **_fields)
 

@@ -81,8 +81,8 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         response_class=StreamingResponse,
     )
     async def retrieve_archive(request: Request, query: Annotated[ArchiveQuery, Query()]) -> Response:
-        """All jobs must have succeeded. Files have the titles of jobs, or the names of recordings, and the times
-        of results.
+        """All jobs must have succeeded. Files have the titles of jobs, or else the names of recordings, and
+        the times of results.
 
         If a result cannot be made, because its job is deleted meanwhile or the format lacks a character, the
         archive says so in `errors.txt`.
