@@ -1,4 +1,4 @@
-"""`whisperfleet transcribe --keep` and `whisperfleet fetch`: recordings in, corrected transcripts in a folder."""
+"""`transcribe --keep` and `fetch`: recordings in, corrected transcripts in a folder."""
 
 import json
 from pathlib import Path
@@ -131,7 +131,7 @@ def test_what_somebody_changed_in_the_folder_stays(run_here, service, tmp_path):
     [
         (("transcribe", "a.flac", "--keep"), "add --server"),
         (("transcribe", "a.flac", "--tag", "x"), "add --keep"),
-        (("transcribe", "a.flac", "b.flac", "-o", "out/", "--keep", "--title", "T", "--server", "x"), "--title is for one"),
+        (("transcribe", ".", "--keep", "--title", "T", "--server", "x"), "--title is for one"),
         (("fetch", "-o", "texts", "--option", "beam_size=3"), "beam_size cannot be chosen"),
         (("fetch", "-o", "texts", "--format", "pdf"), "--format pdf is not known"),
     ],

@@ -17,10 +17,12 @@ import { FindBar } from "./find_bar.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
 import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
+import { PreviewDialog } from "./preview_dialog.js";
 import { RevisionsDialog } from "./revisions.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
 import { ShareDialog } from "./share_dialog.js";
+import { usePrinting } from "./sheet.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
@@ -39,6 +41,7 @@ export function JobScreen({ id }) {
   const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
   useEffect(() => session.close, [session]);
   useScrollPadding(view);
+  usePrinting(session);
   if (session.error.value) {
     return html`<div class="card empty">
       <h1>${t("job.unavailable")}</h1>
@@ -112,7 +115,7 @@ export function JobHeader({ session, playback }) {
 
 /** @param {{job: Job, session: Session}} props */
 function Actions({ job, session }) {
-  const [open, setOpen] = useState(/** @type {"revisions" | "share" | null} */ (null));
+  const [open, setOpen] = useState(/** @type {"preview" | "revisions" | "share" | null} */ (null));
   const close = () => setOpen(null);
   const remove = () => {
     removeJobs([job]);
@@ -136,9 +139,10 @@ function Actions({ job, session }) {
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
       </button>
       <${CopyMenu} job=${job} unsaved=${session} />
-      <${DownloadMenu} job=${job} unsaved=${session} />`
+      <${DownloadMenu} job=${job} unsaved=${session} openPreview=${() => setOpen("preview")} />`
     }
     ${!sharedLink && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
+    ${open === "preview" && html`<${PreviewDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "share" && html`<${ShareDialog} job=${job} onClose=${close} />`}
   </div>`;

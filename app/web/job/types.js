@@ -143,7 +143,7 @@ export function nameOf(job) {
   return job.filename ?? job.url ?? job.id;
 }
 
-const FIRST = ["srt", "vtt", "txt"];
+const FIRST = ["srt", "vtt", "txt", "docx"];
 const LONGEST_STEM = 120; // characters
 
 /**
