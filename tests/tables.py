@@ -134,7 +134,7 @@ TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "settings": lambda: settings_table(Settings.model_fields),
     "main-settings": lambda: settings_table(MAIN_SETTINGS),
     "options": lambda: options_table(name for name in Options.model_fields if name not in FILE_OPTIONS),
-    "cue-options": lambda: options_table(name for name in Options.model_fields if name in FILE_OPTIONS),
+    "file-options": lambda: options_table(name for name in Options.model_fields if name in FILE_OPTIONS),
     "formats": formats_table,
     "metrics": metrics_table,
     "models": models_table,
