@@ -67,6 +67,20 @@ def query_words(query: str) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(_pairs(run) or [run] for run in _runs(query))))
 
 
+def comparable_texts(texts: Iterable[str]) -> list[str]:
+    """Texts in which the terms of a query are found as they are: their words, each after a space.
+
+    Each of `texts` is one line. Costs CPU time on many: let `Helper` call it.
+    """
+    lines = _separated(_folded("\n".join(texts))).split("\n")
+    return ["".join(f" {run}" for run in _runs_of(line.split())) for line in lines]
+
+
+def query_terms(query: str) -> list[str]:
+    """What the comparable text of a sentence has if it matches a query: each of these, or some of them."""
+    return list(dict.fromkeys(run if is_unspaced(run[0]) else f" {run}" for run in _runs(query)))
+
+
 def _indexed_words(text: str) -> Iterator[str]:
     for run in _runs(text):
         if is_unspaced(run[0]):
@@ -83,7 +97,11 @@ def _pairs(run: str) -> list[str]:
 
 def _runs(text: str) -> Iterator[str]:
     """The runs of letters, digits and marks, each in scripts with spaces or in scripts without them."""
-    for word in _words(_folded(text)):
+    return _runs_of(_separated(_folded(text)).split())
+
+
+def _runs_of(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
         if word.isascii():  # most words: a look at each character takes three times as long
             yield word[:MAX_WORD_CHARS]
             continue
@@ -102,6 +120,7 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", plain).translate(_PLAIN)
 
 
-def _words(text: str) -> list[str]:
-    separators = {ord(char): " " for char in set(text) if unicodedata.category(char)[0] not in "LNM"}
-    return text.translate(separators).translate(_APOSTROPHES).split()
+def _separated(text: str) -> str:
+    """A text with spaces, or the ends of its lines, between its words."""
+    others = {char for char in set(text) - {"\n"} if unicodedata.category(char)[0] not in "LNM"}
+    return text.translate({ord(char): " " for char in others}).translate(_APOSTROPHES)

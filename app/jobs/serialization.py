@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from app.jobs.passages import pack_passages
 from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, speakers_of, with_ids
 from app.transcript.timeline import ClipResult, Transcript
@@ -32,6 +33,7 @@ class Summary(NamedTuple):
     """What finds a transcript, and what a list shows of it."""
 
     words: str  # by which the job is found, see `text_words`
+    passages: bytes  # in which the search finds sentences, from `pack_passages`
     excerpt: str  # its beginning
     speakers: list[str]  # those that are known, in the order in which they begin
 
@@ -85,7 +87,13 @@ def summary(transcript: Transcript) -> Summary:
     text = transcript.text
     speakers = dict.fromkeys(speaker for each in transcript.segments for speaker in speakers_of(each))
     excerpt = " ".join(text[: 2 * EXCERPT_CHARS].split())
-    return Summary(text_words(text), excerpt[:EXCERPT_CHARS], list(speakers))
+    passages = pack_passages(identified(transcript))
+    return Summary(text_words(text), passages, excerpt[:EXCERPT_CHARS], list(speakers))
+
+
+def packed_passages(content: bytes) -> bytes:
+    """The passages of a packed transcript. Call it as `unpack_transcript`."""
+    return pack_passages(identified(unpack_transcript(content)))
 
 
 def first_words(excerpt: str) -> str:

@@ -1,6 +1,7 @@
 """The endpoints of jobs: clients submit a recording, and get the result later."""
 
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -28,7 +29,7 @@ from app.api.jobs.lookup import distinct_ids, find_job, seen_by
 from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.jobs.submissions import BINARY, submission_body, submit_job
-from app.api.schemas import JobList, NewSegments
+from app.api.schemas import JobList, ListedJob, Match, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, wanted_number
 from app.errors import NotAllowed
 from app.ids import ID
@@ -36,9 +37,11 @@ from app.jobs.document import Job, document
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
+from app.jobs.passages import Sentence
 from app.numbers import WHOLE
 from app.owners import Client
 from app.transcript.formats import FORMATS
+from workers.messages import seconds
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -98,6 +101,11 @@ def _check_owner(client: Client, owner: str) -> str:
     if client.visible_owner not in (None, owner):
         raise NotAllowed(f"Only operators see the jobs of others; leave `owner` out, or give {client.owner}.")
     return owner
+
+
+def _listed(job: Job, found: Sequence[Sentence]) -> ListedJob:
+    matches = [Match(text=text, start=seconds(start), segment=segment) for segment, start, text in found]
+    return ListedJob(**dict(job), matches=matches)
 
 
 def _job_response(client: Client, job: StoredJob) -> Response:
@@ -167,6 +175,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     ) -> Response:
         now, client = time.time(), client_of(request)
         whose = client.visible_owner if owner is None else _check_owner(client, owner)
+        matches: Mapping[int, Sequence[Sentence]] = {}
         if ids is not None:
             named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]
             page, has_more = await jobs.store.named(named, whose), False
@@ -175,8 +184,12 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             text = q if q.strip() else None
             tags = cast("list[str]", split_tags(tag))
             page, has_more = await jobs.store.page(status, limit, last, text, whose, tags)
-        listed = JobList(data=[seen_by(client, document(job, now), job) for job in page], has_more=has_more)
-        response = JSONResponse(listed.model_dump(mode="json"))
+            if text is not None:
+                matches = await jobs.store.matches(page, text)
+        data = [
+            _listed(seen_by(client, document(job, now), job), matches.get(job.number, ())) for job in page
+        ]
+        response = JSONResponse(JobList(data=data, has_more=has_more).model_dump(mode="json"))
         return await sendable(response, admission.sending.hold(request))
 
     @router.get(

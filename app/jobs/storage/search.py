@@ -11,6 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.tables import passages
 from app.jobs.job import Job, Status
 from app.jobs.search_terms import detail_words
 
@@ -60,6 +61,18 @@ async def index_details(connection: AsyncConnection, job: Job) -> None:
     dialect = _DIALECTS[connection.dialect.name]
     values = {"number": job.number, "details": _details(job)}
     await connection.execute(dialect.writing(dialect.change_details), values)
+
+
+async def put_passages(connection: AsyncConnection, job_number: int, content: bytes) -> None:
+    """Store the passages of a job's newest transcript, from `pack_passages`."""
+    await connection.execute(sa.delete(passages).where(passages.c.job_number == job_number))
+    await connection.execute(sa.insert(passages).values(job_number=job_number, content=content))
+
+
+async def read_passages(connection: AsyncConnection, numbers: Sequence[int]) -> dict[int, bytes]:
+    """The passages of jobs by their numbers; those that have none are left out."""
+    query = sa.select(passages).where(passages.c.job_number.in_(numbers))
+    return {row.job_number: bytes(row.content) for row in await connection.execute(query)}
 
 
 def _details(job: Job) -> str:

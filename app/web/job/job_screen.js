@@ -9,7 +9,8 @@ import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
-import { html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
+import { computed, html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
+import { Details } from "./details.js";
 import { EditToolbar } from "./edit_toolbar.js";
 import { CopyMenu, DownloadMenu } from "./exports.js";
 import { createSearch } from "./find.js";
@@ -32,14 +33,16 @@ import { isActive, nameOf } from "./types.js";
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 
-/** @param {{id: string}} props */
-export function JobScreen({ id }) {
+/** @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
+export function JobScreen({ id, at }) {
   const session = useMemo(() => openSession(id), [id]);
   const playback = useMemo(createPlayback, [id]);
   const view = useMemo(() => createView(session), [session]);
   const search = useMemo(() => createSearch(session, view), [session, view]);
   const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
   useEffect(() => session.close, [session]);
+  useOpening(at, screen);
+  useTabTitle(session);
   useScrollPadding(view);
   usePrinting(session);
   if (session.error.value) {
@@ -61,6 +64,37 @@ export function JobScreen({ id }) {
     <${SpeakersPanel} screen=${screen} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
   </div>`;
+}
+
+/**
+ * Show a segment once it is here, and play from there when the reader plays.
+ * @param {string | null} at
+ * @param {import("./segment_actions.js").Screen} screen
+ */
+function useOpening(at, { session, playback, view }) {
+  const segment = useMemo(
+    () => computed(() => session.segments.value.find(({ id }) => id === at)),
+    [at, session],
+  );
+  const isHere = segment.value !== undefined;
+  useEffect(() => {
+    const start = segment.peek()?.start;
+    if (at === null || start === undefined) return;
+    playback.seek(start);
+    view.go(at);
+  }, [isHere, segment]);
+}
+
+/** @param {Session} session */
+function useTabTitle(session) {
+  const name = session.job.value && nameOf(session.job.value);
+  useEffect(() => {
+    const before = document.title;
+    if (name) document.title = `${name} – ${before}`;
+    return () => {
+      document.title = before;
+    };
+  }, [name]);
 }
 
 /** The places of what comes. @param {{isConnected: boolean}} props */
@@ -109,6 +143,7 @@ export function JobHeader({ session, playback }) {
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
+    <${Details} job=${job} session=${session} />
     <${Notices} job=${job} playback=${playback} />
   </header>`;
 }

@@ -5,7 +5,7 @@ import { remembered } from "../core/storage.js";
 import { html, render, useEffect } from "../vendor/ui.js";
 import { contentFacts, timeFacts } from "./job_facts.js";
 import { directionOf, paragraphsOf } from "./transcript_rows.js";
-import { nameOf } from "./types.js";
+import { titleOf } from "./types.js";
 import { piecesOf } from "./words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -26,7 +26,7 @@ export function Sheet({ job, segments, most = Number.POSITIVE_INFINITY }) {
     ({ segments }) => segments,
   );
   return html`<article class="sheet" dir=${directionOf(job.language)} lang=${job.language ?? undefined}>
-    <h1 dir="auto">${nameOf(job)}</h1>
+    <h1 dir="auto">${titleOf(job)}</h1>
     <p class="sheet-facts">${[...timeFacts(job), ...contentFacts(job)].join(" · ")}</p>
     ${paragraphs.slice(0, most).map(
       ({ segments: parts = [], key }) => html`<p key=${key} dir="auto">
