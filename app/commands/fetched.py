@@ -99,6 +99,8 @@ class Folder:
             self._owners.pop(_folded(entry.name), None)
         self._owners[_folded(name)] = key
         self._entries[key] = Entry(name, version, digest)
+        if entry and entry.name != name:
+            self.save()  # before another file gets the name that is free now
         return target, has_changed
 
     def save(self) -> None:
