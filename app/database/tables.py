@@ -56,9 +56,20 @@ jobs = sa.Table(
     sa.Column("corrected_at", sa.Float),  # when people last changed the transcript
     sa.Column("excerpt", sa.Text),  # the beginning of the transcript
     sa.Column("speakers", sa.JSON(none_as_null=True)),  # of the transcript
+    # The job that this one transcribes again, which has the recording, and what becomes of its transcript.
+    sa.Column("parent", sa.String(40), sa.ForeignKey("jobs.id", ondelete="CASCADE")),
+    sa.Column("parent_revision", sa.Integer),
+    sa.Column("keep_corrections", sa.Boolean),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
+    # Partial: lists of all jobs without a parent must not use it.
+    sa.Index(
+        "jobs_by_parent",
+        "parent",
+        sqlite_where=sa.text("parent IS NOT NULL"),
+        postgresql_where=sa.text("parent IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 

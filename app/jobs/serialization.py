@@ -16,10 +16,11 @@ from pydantic import TypeAdapter
 from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, speakers_of, with_ids
 from app.transcript.timeline import ClipResult, Transcript
-from workers.messages import Segment
+from workers.messages import Segment, Span
 
 EXCERPT_CHARS = 200
 
+_HEAD_BYTES = 1 << 16
 _LEVEL = 3  # text and numbers: higher levels save little
 _RESULT = TypeAdapter(ClipResult)
 _TRANSCRIPT = TypeAdapter(Transcript)
@@ -33,6 +34,8 @@ class Summary(NamedTuple):
     words: str  # by which the job is found, see `text_words`
     excerpt: str  # its beginning
     speakers: list[str]  # those that are known, in the order in which they begin
+    language: str  # that is spoken, ISO 639-1
+    failed_spans: tuple[Span, ...]  # that could not be transcribed
 
 
 class PackedTranscript(NamedTuple):
@@ -68,6 +71,15 @@ def unpack_transcript(content: bytes) -> Transcript:
     return replace(_TRANSCRIPT.validate_json(head), segments=tuple(map(kind.validate_json, lines)))
 
 
+def transcript_head(content: bytes) -> Transcript:
+    """A transcript without its segments. Unpacks as much as that takes."""
+    head, unpacked = b"", zlib.decompressobj()
+    while b"\n" not in head and content:
+        head += unpacked.decompress(content, _HEAD_BYTES)
+        content = unpacked.unconsumed_tail
+    return _TRANSCRIPT.validate_json(head.partition(b"\n")[0])
+
+
 def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
     """The segments of an unpacked transcript. Those of an original get their ids, which are not stored."""
     edited = tuple(segment for segment in transcript.segments if isinstance(segment, EditedSegment))
@@ -84,7 +96,13 @@ def summary(transcript: Transcript, filename: str) -> Summary:
     text = transcript.text
     speakers = dict.fromkeys(speaker for each in transcript.segments for speaker in speakers_of(each))
     excerpt = " ".join(text[: 2 * EXCERPT_CHARS].split())
-    return Summary(text_words(filename, text), excerpt[:EXCERPT_CHARS], list(speakers))
+    return Summary(
+        text_words(filename, text),
+        excerpt[:EXCERPT_CHARS],
+        list(speakers),
+        transcript.language,
+        transcript.failed_spans,
+    )
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:

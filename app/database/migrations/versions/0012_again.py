@@ -1,0 +1,20 @@
+"""Jobs that transcribe the recording of another job again."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0012"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # Not `op.add_column`: SQLite adds a column with its reference, and no reference to a column.
+    op.execute("ALTER TABLE jobs ADD COLUMN parent VARCHAR(40) REFERENCES jobs (id) ON DELETE CASCADE")
+    op.add_column("jobs", sa.Column("parent_revision", sa.Integer()))
+    op.add_column("jobs", sa.Column("keep_corrections", sa.Boolean()))
+    has_parent = sa.text("parent IS NOT NULL")
+    op.create_index(
+        "jobs_by_parent", "jobs", ["parent"], sqlite_where=has_parent, postgresql_where=has_parent
+    )
