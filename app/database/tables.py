@@ -56,8 +56,9 @@ jobs = sa.Table(
     sa.Column("corrected_at", sa.Float),  # when people last changed the transcript
     sa.Column("excerpt", sa.Text),  # the beginning of the transcript
     sa.Column("speakers", sa.JSON(none_as_null=True)),  # of the transcript
-    # The job that this one transcribes again, which has the recording, and what becomes of its transcript.
-    sa.Column("parent", sa.String(40), sa.ForeignKey("jobs.id", ondelete="CASCADE")),
+    # The id of the job that this one transcribes again, and what becomes of its transcript. No foreign key:
+    # SQLite cannot add one to a table.
+    sa.Column("parent", sa.String(40)),
     sa.Column("parent_revision", sa.Integer),
     sa.Column("keep_corrections", sa.Boolean),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),

@@ -404,6 +404,7 @@ class Store:
             before = (await connection.execute(query)).all()
             rows = await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number, condition))
             if rows.rowcount:
+                await connection.execute(sa.delete(jobs).where(jobs.c.parent == job.id))
                 for job_id, status in before:
                     then(self.counts.change, Status(status), None)
                     then(self._cache.discard, job_id)

@@ -10,8 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Not `op.add_column`: SQLite adds a column with its reference, and no reference to a column.
-    op.execute("ALTER TABLE jobs ADD COLUMN parent VARCHAR(40) REFERENCES jobs (id) ON DELETE CASCADE")
+    op.add_column("jobs", sa.Column("parent", sa.String(40)))
     op.add_column("jobs", sa.Column("parent_revision", sa.Integer()))
     op.add_column("jobs", sa.Column("keep_corrections", sa.Boolean()))
     has_parent = sa.text("parent IS NOT NULL")
