@@ -2,7 +2,7 @@
 
 The time of the recording is divided in two. In one part the transcript stays as it is: outside of what was
 transcribed again, where people changed something, and where that failed. A segment that is there in part is
-there with all of its time. In the rest, all text is new.
+there with all of its time, and a pause beside it with a part of its own. In the rest, all text is new.
 """
 
 from bisect import bisect_right
@@ -18,6 +18,7 @@ from workers.messages import SAMPLE_RATE, Segment, Span
 
 EVERYTHING: Span = (0, 1 << 62)
 _ROUNDING = SAMPLE_RATE // 1000  # samples: clients know the times of segments to 1 ms
+_NEAR = 3 * SAMPLE_RATE // 10  # samples: a word in a pause that begins or ends there belongs to what stays
 
 
 def touched_spans(before: Sequence[EditedSegment], after: Sequence[EditedSegment]) -> tuple[Span, ...]:
@@ -55,11 +56,17 @@ def merge_again(
     first, last = part or EVERYTHING
     # A segment that rounding alone puts outside of the part is inside of it.
     outside = [(min(-1, first - 1), first - _ROUNDING), (last + _ROUNDING, EVERYTHING[1] + 2 * _ROUNDING)]
-    stays = joined_spans(
-        sorted(span for span in (*touched, *again.failed_spans, *outside) if span[0] < span[1])
-    )
+    fixed = [span for span in (*touched, *again.failed_spans, *outside) if span[0] < span[1]]
+    stays = joined_spans(sorted(fixed))
     groups = joined_spans(((segment.start, segment.end) for segment in base.segments), -1)
     stays = joined_spans(sorted([*stays, *(group for group in groups if _overlaps(group, stays))]))
+    # The times of the same word differ a little from run to run.
+    kept = [
+        span for span in (*touched, *groups) if _overlaps(span, stays) and _overlaps(span, [(first, last)])
+    ]
+    near = joined_spans(sorted((start - _NEAR, end + _NEAR) for start, end in kept))
+    near = subtract_spans(near, [group for group in groups if not _overlaps(group, stays)])
+    gaps = subtract_spans([(first, last)], joined_spans(sorted([*stays, *near])))
     old: list[EditedSegment] = []
     replaced: list[EditedSegment] = []
     for segment in _edited(base.segments):
@@ -69,7 +76,7 @@ def merge_again(
     same = {_content(segment): segment for segment in replaced}
     numbers = count()
     new: list[EditedSegment] = []
-    for segment in _placed(_edited(again.segments), subtract_spans([(first, last)], stays)):
+    for segment in _placed(_edited(again.segments), gaps):
         new_id = f"{clip_start(starts, segment.start)}-r{revision}-{next(numbers)}"
         new.append(same.pop(_content(segment), replace(segment, id=new_id)))
     failed = subtract_spans(base.failed_spans, [(first, last)])
