@@ -60,6 +60,7 @@
  * @property {Progress} progress
  * @property {{message: string, code: string | null} | null} error
  * @property {{start: number, end: number}[]} failed_spans
+ * @property {string | null} parent The id of the one whose recording it transcribes again.
  * @property {number} revision 0: the transcript is the original.
  * @property {string | null} excerpt The beginning of the text.
  * @property {string[] | null} speakers
@@ -149,7 +150,14 @@ export function nameOf(job) {
   return job.title ?? job.filename ?? job.url ?? job.id;
 }
 
-const FIRST = ["srt", "vtt", "txt"];
+const SUFFIX = /\.[^.\s]{1,8}$/;
+
+/** The title of a document. @param {Job} job */
+export function titleOf(job) {
+  return job.title ?? job.filename?.replace(SUFFIX, "") ?? nameOf(job);
+}
+
+const FIRST = ["srt", "vtt", "txt", "docx"];
 const LONGEST_STEM = 120; // characters
 
 /**
@@ -171,7 +179,7 @@ export function groupsOf(formats) {
  * @param {number | null} [revision] null: the newest
  */
 export function fileNameOf(job, format, revision = null) {
-  const name = job.title ?? (job.filename ?? job.id).replace(/\.[^.\s]{1,8}$/, "");
+  const name = job.title ?? job.filename?.replace(SUFFIX, "") ?? job.id;
   const stem = [...name].slice(0, LONGEST_STEM).join("") || job.id;
   const version = revision === null ? "" : revision ? `.revision-${revision}` : ".original";
   return `${stem}${version}.${format === "verbose_json" ? "json" : format}`;
