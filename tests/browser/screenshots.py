@@ -103,6 +103,7 @@ def draw_transcripts(browser: Browser, server: Server, folder: Path) -> None:
             shoot(page, name)
     with opened(browser, server) as page:
         page.goto(lecture)
+        page.get_by_role("button", name="Subtitles").click()
         page.get_by_role("listitem").nth(2).dblclick()
         expect(page.get_by_role("textbox").first).to_be_visible()
         shoot(page, "correcting")
