@@ -1,9 +1,9 @@
 """How many requests, jobs and uploads there may be at the same time, and how many of them one owner may have.
 
-An owner is an API key. All links together are one, too, and without keys there is one in all. While nobody
+All links together are one owner, and without keys there is one in all. While nobody
 else has any or waits for one, an owner may have all places. As soon as others come, none may take more than
 an equal share. What it has beyond that it keeps until its requests end. Others could wait for long, so some
-places are guaranteed to each owner, on top of the total.
+places are guaranteed to each owner, on top of the total: as many again in all.
 """
 
 import time
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.errors import QueueFull
-from app.owners import parse_keys
 from app.settings import Settings
 
-GUARANTEED_DIVISOR = 10  # a tenth of all places is guaranteed to an owner, less if there are more API keys
+GUARANTEED_DIVISOR = 10  # a tenth of all places is guaranteed to an owner, less while more of them want some
 CORRECTIONS_DIVISOR = 10  # corrections, as a part of the uploads
 PARTIAL_UPLOADS = 10  # incomplete or unused uploads, for each that may be received at the same time
 RETRY_AFTER_S = 10  # what refused clients are asked to wait
@@ -37,7 +36,7 @@ class Limit:
     total: int
     setting: str  # what decides, for errors
     what: str  # the things that are limited, and their state: `uploads are under way`
-    guaranteed: int = 1  # to each owner: they may make more than `total` in all
+    guaranteed: int = 1  # to each owner, if that is no more than its share: they may make `2 * total` in all
     per_key: int | None = None  # never more, for one API key
     setting_per_key: str = ""
     remedy: str = "try again when one has ended"  # for their owner
@@ -49,12 +48,12 @@ class Limit:
         own = held.get(owner, 0)
         if self.per_key is not None and own >= self.per_key:
             raise self._refusal(own, f"one API key may have {self.per_key} ({self.setting_per_key})")
-        if own < self.guaranteed:
+        all_held, most = sum(held.values()), max(1, share(self.total, owner, held, waiting))
+        if own < min(self.guaranteed, most) and all_held < 2 * self.total:
             return
-        most = max(self.guaranteed, share(self.total, owner, held, waiting))
         if most < self.total and own >= most:
             raise self._refusal(own, f"one API key may have {most} while others want some ({self.setting})")
-        if sum(held.values()) >= self.total:
+        if all_held >= self.total:
             raise QueueFull(
                 f"{self.total} {self.what}, as many as this service {self.verb} ({self.setting}); try again "
                 "later.",
@@ -93,10 +92,8 @@ class Limits:
     """The limits that the settings give."""
 
     def __init__(self, settings: Settings) -> None:
-        owners = max(GUARANTEED_DIVISOR, len({key.client.owner for key in parse_keys(settings.api_keys)}))
-
         def limit(total: int, setting: str, what: str, code: str | None = None, **others: Any) -> Limit:
-            return Limit(total, setting, what, max(1, total // owners), code=code, **others)
+            return Limit(total, setting, what, max(1, total // GUARANTEED_DIVISOR), code=code, **others)
 
         # Requests and jobs that can run at once do not count.
         self.requests = limit(settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS", "requests are under way")

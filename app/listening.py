@@ -3,10 +3,13 @@
 import errno
 import resource
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
+from app.errors import InvalidSetting
 from app.known_errors import GUIDE
-from app.settings import Settings
+from app.settings import COMMANDS_KEY, Settings
 
 MAX_CONNECTIONS = 4096  # if the settings name no number
 PATIENT = "patient"  # in the state of a request whose response costs nothing but its connection
@@ -42,6 +45,23 @@ def address_fault(host: str, port: int) -> AddressFault | None:
         remedy = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023."
         return AddressFault(f"{host} port {port}: {errors[0].strerror or errors[0]}", remedy, in_use=False)
     return None
+
+
+def check_key_of_commands(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raise InvalidSetting if only commands have a key, and others could reach the service without one."""
+    if environ.get(COMMANDS_KEY) and not settings.needs_key and not _is_loopback(settings.host):
+        raise InvalidSetting(
+            f"{COMMANDS_KEY} is the key that commands send: the service asks for none, and WHISPER_HOST="
+            f"{settings.host} opens it to others. Set WHISPER_API_KEYS, which the service asks for, or unset "
+            f"{COMMANDS_KEY}."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _bind_error(

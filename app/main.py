@@ -40,9 +40,9 @@ from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
-from app.errors import InvalidSetting, WhisperfleetError
+from app.errors import WhisperfleetError
 from app.owners import KeyRing
-from app.settings import Settings
+from app.settings import Settings, key_ring
 
 if TYPE_CHECKING:
     from app.database.connection import Database
@@ -70,7 +70,7 @@ def create_app(
 
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
-    keys = _key_ring(settings)
+    keys = key_ring(settings)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
     worker_events = WorkerEvents(running.fleet, jobs)
@@ -183,14 +183,6 @@ def _middleware(
             else []
         ),
     ]
-
-
-def _key_ring(settings: Settings) -> KeyRing:
-    """Raises InvalidSetting if the file of keys cannot be read, or has a wrong entry."""
-    try:
-        return KeyRing(settings.api_keys, settings.api_keys_file)
-    except (OSError, ValueError) as error:
-        raise InvalidSetting(f"WHISPER_API_KEYS_FILE={settings.api_keys_file}: {error}") from None
 
 
 async def _reload_keys(keys: KeyRing, jobs: "JobService") -> None:

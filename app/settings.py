@@ -5,11 +5,13 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
@@ -21,7 +23,7 @@ from pydantic_settings import (
 )
 
 from app.errors import InvalidSetting, fault_of
-from app.owners import parse_keys
+from app.owners import KeyRing, parse_keys
 
 
 def _split(value: Any) -> Any:
@@ -31,6 +33,10 @@ def _split(value: Any) -> Any:
 
 
 CommaList = Annotated[tuple[str, ...], BeforeValidator(_split), NoDecode]
+
+PREFIX = "WHISPER_"
+ENV_FILE = ".env"
+COMMANDS_KEY = "WHISPER_API_KEY"  # no setting: commands send it to a service
 
 # An empty value counts as absent, except of these, whose defaults it switches off.
 _MAY_BE_EMPTY = frozenset({"model_aliases"})
@@ -172,7 +178,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="WHISPER_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+        env_prefix=PREFIX, env_file=ENV_FILE, env_ignore_empty=True, extra="ignore", frozen=True
     )
 
     model: str = Field(
@@ -517,3 +523,26 @@ def _shown(problem: Mapping[str, Any]) -> str:
     field = problem["loc"][0]
     value = "" if field in SECRET_SETTINGS else f"={problem['input']!r}"
     return f"WHISPER_{str(field).upper()}{value}"
+
+
+def key_ring(settings: Settings) -> KeyRing:
+    """The keys of the settings. Raises InvalidSetting if the file cannot be read, or has a wrong entry."""
+    try:
+        return KeyRing(settings.api_keys, settings.api_keys_file)
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"WHISPER_API_KEYS_FILE={settings.api_keys_file}: {error}") from None
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """A sentence for each variable of `environ` that looks like a setting and is none, with the nearest one.
+
+    Those of `.env` come after them.
+    """
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {COMMANDS_KEY}
+    named = [*sorted(environ), *dotenv_values(ENV_FILE)]
+    unknown = [name for name in named if name.upper().startswith(PREFIX) and name.upper() not in known]
+    nearest = {name: get_close_matches(name.upper(), known, n=1) for name in unknown}
+    return [
+        f"{name} is not a setting{f'; did you mean {close[0]}?' if close else '.'}"
+        for name, close in nearest.items()
+    ]

@@ -299,6 +299,27 @@ def test_settings_are_shown_and_secrets_are_not() -> None:
     assert finding.remedy == "WHISPER_GPU is not a setting; did you mean WHISPER_GPUS?"
 
 
+@pytest.mark.parametrize(
+    ("keys", "found", "severity"),
+    [
+        ("", "none: whoever reaches the service sees all jobs", Severity.OK),
+        ("sk-one", "1 without a name, 0 with names", Severity.OK),
+        ("sk-one,alice:a,alice:b,root:c:operator", "1 without a name, 2 with names", Severity.OK),
+        ("sk-one,sk-two", "2 without a name, 0 with names", Severity.WARN),
+    ],
+)
+def test_several_keys_without_names(keys: str, found: str, severity: Severity) -> None:
+    finding = machine.check_keys(load_settings(api_keys=keys))
+    assert (finding.found, finding.severity) == (found, severity)
+    assert ("NAME:KEY" in finding.remedy) is (severity is Severity.WARN)
+
+
+def test_a_file_of_keys_that_is_not_there(tmp_path: Path) -> None:
+    finding = machine.check_keys(load_settings(api_keys_file=tmp_path / "keys"))
+    assert finding.invalid_setting
+    assert "WHISPER_API_KEYS_FILE" in finding.found
+
+
 def test_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         finding = machine.check_port(load_settings(host="127.0.0.1", port=server.getsockname()[1]))

@@ -2,13 +2,15 @@
 
 import base64
 import importlib.util
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from standardwebhooks import Webhook
 
 from app.errors import InvalidSetting
-from app.settings import SECRET_SETTINGS, load_settings
+from app.listening import check_key_of_commands
+from app.settings import SECRET_SETTINGS, load_settings, unknown_variables
 
 KEY = base64.b64encode(bytes(range(200, 232))).decode()
 
@@ -103,3 +105,32 @@ def test_an_unknown_audio_context_is_refused(value: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("WHISPER_AUDIO_CONTEXT", value)
     with pytest.raises(InvalidSetting, match=rf"WHISPER_AUDIO_CONTEXT='{value}': .*'full' or 'auto'"):
         load_settings()
+
+
+def test_the_nearest_setting_is_named_for_variables_and_lines_of_the_file_that_are_none(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".env").write_text("WHISPER_GPU=0,1\nWHISPER_MODEL=small\nOTHER=1\n")
+    assert unknown_variables({"WHISPER_ZZZZZZZ": "1", "WHISPER_API_KEY": "k", "whisper_port": "1"}) == [
+        "WHISPER_ZZZZZZZ is not a setting.",
+        "WHISPER_GPU is not a setting; did you mean WHISPER_GPUS?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({"host": "0.0.0.0"}, True),
+        ({"host": "::"}, True),
+        ({"host": "gpu-machine"}, True),
+        ({"host": "127.0.0.1"}, False),
+        ({"host": "localhost"}, False),
+        ({"host": "0.0.0.0", "api_keys": "sk-1"}, False),
+    ],
+)
+def test_a_key_for_commands_alone_is_not_taken_for_one_of_the_service(
+    settings: dict[str, str], refused: bool
+) -> None:
+    with pytest.raises(InvalidSetting, match="WHISPER_API_KEYS") if refused else nullcontext():
+        check_key_of_commands(load_settings(**settings), {"WHISPER_API_KEY": "sk-1"})
+    check_key_of_commands(load_settings(**settings), {})

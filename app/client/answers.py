@@ -7,6 +7,7 @@ import httpx
 from app.errors import WhisperfleetError
 
 _MAX_RETRY_AFTER_S = 60.0
+_NO_LISTENER = "All connection attempts failed"  # httpx's words for a refused connection
 
 
 class NotNow(WhisperfleetError):
@@ -25,6 +26,8 @@ class Unreachable(NotNow):
     def __init__(self, name: str, error: httpx.HTTPError) -> None:
         """`name` is the address of the service, and `error` why there is no answer."""
         cause = str(error) or type(error).__name__
+        if cause == _NO_LISTENER:
+            cause = "nothing listens there. Start it (`whisperfleet serve`), or check its address and port"
         super().__init__(f"{name} cannot be reached: {cause}")
         self.notice = f"it cannot be reached ({cause})"
 

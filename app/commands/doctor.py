@@ -61,6 +61,7 @@ async def check_machine(report: ReportFinding) -> None:
     report(machine.check_data_dir(settings))
     report(machine.check_port(settings))
     report(machine.check_connections(settings))
+    report(machine.check_keys(settings))
     report(machine.check_python())
     report(machine.check_packages())
     report(machine.check_start_method(await fleet.child_start_method(), set_globally))

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import importlib
+import os
 import signal
 import socket
 import sys
@@ -10,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
+import structlog
 import uvicorn
 from fastapi import FastAPI
 
@@ -24,9 +26,14 @@ from app.commands.ending import command, print_error
 from app.concurrency import BackgroundTasks
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
-from app.listening import address_fault, max_connections, raise_descriptor_limit
+from app.listening import (
+    address_fault,
+    check_key_of_commands,
+    max_connections,
+    raise_descriptor_limit,
+)
 from app.main import create_app
-from app.settings import Settings, load_settings
+from app.settings import Settings, load_settings, unknown_variables
 from app.telemetry import traces
 from app.telemetry.logs import configure_logs
 from app.transcription.service import TranscriptionService
@@ -34,6 +41,8 @@ from app.transcription.service import TranscriptionService
 SWITCH_INTERVAL_S = 0.0005
 MAX_HEAD_BYTES = 1 << 16  # of a request: the ids of a thousand jobs take 33 to 39 KB of the URL
 GRACE_S = 3  # requests in flight have so long to end once the service stops
+
+log = structlog.get_logger(__name__)
 
 
 class Server(uvicorn.Server):
@@ -84,6 +93,7 @@ def run_server(overrides: dict[str, Any]) -> int:
         settings = load_settings(**overrides)
         plan = make_plan(settings)
         check_compute_type(plan)
+        check_key_of_commands(settings, os.environ)
         # Before anything is started: uvicorn would notice only once the workers load.
         if (fault := address_fault(settings.host, settings.port)) is not None:
             print_error(f"{fault.message}. {fault.remedy}")
@@ -95,6 +105,8 @@ def run_server(overrides: dict[str, Any]) -> int:
         runner.run(database.open())
         app = create_app(settings, service, database)
         configure_logs(settings, in_thread=True)
+        for sentence in unknown_variables(os.environ):
+            log.warning("unknown setting", reason=sentence)
         traces.start()
         keep_loop_free()
         # At the end, uvicorn raises the signal that stopped it again.

@@ -1,6 +1,5 @@
 """Checks of the machine, the installation and the settings. They start no child processes."""
 
-import difflib
 import fcntl
 import multiprocessing
 import os
@@ -10,29 +9,24 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from app.doctor.finding import Finding, fail, fail_with, ok, warn
+from app.doctor.finding import Finding, fail, fail_setting, fail_with, ok, warn
+from app.errors import InvalidSetting
 from app.listening import address_fault, max_connections, wanted_connections
-from app.settings import SECRET_SETTINGS, Settings
+from app.settings import PREFIX, SECRET_SETTINGS, Settings, key_ring, unknown_variables
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
 EXTRA_PACKAGES = ("nvidia-cublas-cu12",)
-_PREFIX = "WHISPER_"
-_OTHER_VARIABLES = {"WHISPER_API_KEY"}  # read by `whisperfleet transcribe --server`
 
 
 def check_settings(settings: Settings, environ: Mapping[str, str]) -> Finding:
     """Lists the settings that are set, and warns of unknown variables with their prefix."""
     named = [
-        f"{_PREFIX}{name.upper()}={'***' if name in SECRET_SETTINGS else _format(getattr(settings, name))}"
+        f"{PREFIX}{name.upper()}={'***' if name in SECRET_SETTINGS else _format(getattr(settings, name))}"
         for name in sorted(settings.model_fields_set)
     ]
     found = ", ".join(named) or "all at their defaults"
-    known = {f"{_PREFIX}{name.upper()}" for name in type(settings).model_fields} | _OTHER_VARIABLES
-    unknown = sorted(
-        name for name in environ if name.upper().startswith(_PREFIX) and name.upper() not in known
-    )
-    if unknown:
-        return warn("settings", found, " ".join(_suggest(name, known) for name in unknown))
+    if unknown := unknown_variables(environ):
+        return warn("settings", found, " ".join(unknown))
     return ok("settings", found)
 
 
@@ -84,6 +78,27 @@ def check_connections(settings: Settings) -> Finding:
     return ok(title, f"at most {possible}")
 
 
+def check_keys(settings: Settings) -> Finding:
+    """Who has keys. Several ones without names are most likely those of people who see each other's jobs."""
+    title = "keys"
+    try:
+        keys = key_ring(settings)
+    except InvalidSetting as error:
+        return fail_setting(title, error)
+    if not settings.needs_key:
+        return ok(title, "none: whoever reaches the service sees all jobs")
+    named = len(set(keys.named().values()))
+    unnamed = len(keys.owners()) - named
+    found = f"{unnamed} without a name, {named} with names"
+    if unnamed > 1:
+        remedy = (
+            "Each key without a name sees the jobs of all. Give each person or program a name (NAME:KEY): it "
+            "keeps its jobs, and sees those alone. docs/security.md#owners has more."
+        )
+        return warn(title, found, remedy)
+    return ok(title, found)
+
+
 def check_python() -> Finding:
     """The interpreter and the operating system."""
     found = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
@@ -131,11 +146,6 @@ def gigabytes(size: int) -> str:
 
 def _format(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _suggest(name: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(name.upper(), known, n=1)
-    return f"{name} is not a setting{f'; did you mean {close[0]}?' if close else '.'}"
 
 
 def _is_locked(path: Path) -> bool:

@@ -35,42 +35,37 @@ class PackedCorrection(NamedTuple):
 
 
 def apply_edits(
-    base: PackedTranscript, edits: Sequence[SegmentEdit], filename: str
+    base: PackedTranscript, edits: Sequence[SegmentEdit]
 ) -> tuple[PackedCorrection | None, Segments]:
-    """The correction, None if it changes nothing, and all segments after it. Raises as `correct` does.
-
-    `filename`: of the recording.
-    """
+    """The correction, None if it changes nothing, and all segments after it. Raises as `correct` does."""
     transcript = unpack_transcript(base.content)
     segments = identified(transcript)
     revision = base.revision + 1
     correction = correct(segments, edits, revision, transcript.samples, transcript.clips)
     if not correction.changed:
         return None, segments
-    content, changed = pack_with_summary(replace(transcript, segments=correction.segments), filename)
+    content, changed = pack_with_summary(replace(transcript, segments=correction.segments))
     packed = PackedTranscript(revision, content)
     return PackedCorrection(packed, changed, correction.changed), correction.segments
 
 
-def restore(
-    base: PackedTranscript, earlier: PackedTranscript, filename: str
-) -> tuple[PackedCorrection | None, Segments]:
+def restore(base: PackedTranscript, earlier: PackedTranscript) -> tuple[PackedCorrection | None, Segments]:
     """The correction that brings back an earlier revision, None if the base is the same, and its segments."""
     transcript = unpack_transcript(earlier.content)
     before, after = identified(unpack_transcript(base.content)), identified(transcript)
     if before == after:
         return None, after
     restored = PackedTranscript(base.revision + 1, earlier.content)
-    return PackedCorrection(restored, summary(transcript, filename), _differing(before, after)), after
+    return PackedCorrection(restored, summary(transcript), _differing(before, after)), after
 
 
 def relabel(
-    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection", filename: str
+    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection"
 ) -> tuple[PackedCorrection | None, Segments]:
     """The transcript with other speakers, None if none differs, and all segments after it.
 
-    `voices`: of the job, as `Store.voices` has them; only needed if `wanted.needs_voices`. `filename`: of the
-    recording. Raises as `relabelled` and `renamed` do.
+    `voices`: of the job, as `Store.voices` has them; only needed if `wanted.needs_voices`. Raises as
+    `relabelled` and `renamed` do.
     """
     from app.speakers.labelling import SpeakerCount, relabelled, renamed  # numpy and more: no other needs it
 
@@ -83,7 +78,7 @@ def relabel(
         after = renamed(after, wanted.names)
     if after == before:
         return None, before
-    content, changed = pack_with_summary(replace(transcript, segments=after), filename)
+    content, changed = pack_with_summary(replace(transcript, segments=after))
     packed = PackedTranscript(base.revision + 1, content)
     by_people = bool(wanted.names or wanted.same or wanted.different)
     return PackedCorrection(packed, changed, _differing(before, after), by_people), after

@@ -77,6 +77,9 @@ class Job(BaseModel):
     speakers: list[str] | None = Field(
         description="Who speaks in it, in the order in which they begin. Empty: that is not known."
     )
+    title: str | None = Field(description="What people call it, instead of its file name.")
+    notes: str | None
+    tags: list[str]
     expires_at: Moment | None = Field(
         description="When the service deletes the job with all of it. Null: never, or the job has not ended."
     )
@@ -115,6 +118,9 @@ def document(job: StoredJob, now: float) -> Job:
         revision=job.revision,
         excerpt=job.excerpt,
         speakers=None if job.speakers is None else list(job.speakers),
+        title=submission.title,
+        notes=submission.notes,
+        tags=list(submission.tags),
         expires_at=_optional(job.expires_at),
         audio_expires_at=_optional(job.audio_expires_at),
     )

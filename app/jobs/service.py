@@ -285,6 +285,7 @@ class JobService:
                 await self._remove_files_without_job()
                 await self.uploads.sweep()
                 await self.shared_links.sweep()
+                await self.store.add_passages(_SWEPT_AT_ONCE)
                 await self._token.renew()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)

@@ -33,24 +33,27 @@ def remove_channels(pcm_path: Path) -> None:
 class PcmBudget:
     """Checks each step of decoding a recording into the file at `pcm_path`, or a file for each channel.
 
-    `reservation` is the one of these files. A step decodes `step_samples`. The files have a hole before the
-    sample `start`. `channels`: how many files there are, or may be at most until `after_step` says so.
+    `reservation` is the one of these files. The files have a hole before the sample `start`. `channels`: how
+    many files there are, or may be at most until `after_step` says so.
     """
 
     disk: DiskSpace
     reservation: Reservation
     pcm_path: Path
-    step_samples: int
     max_duration_s: float
     start: int = 0
     channels: int = 1
     _needed: int = 0  # bytes of all decoded audio, as the recording declares it
+    _step: int = 0  # bytes of the last step that was checked
 
-    async def before_step(self) -> float:
+    async def before_step(self, samples: int) -> float:
         """The most samples that a recording may declare if its decoding begins now.
 
-        Raises DiskFull if there is no space for another step.
+        Raises DiskFull if there is no space for another step of `samples`, or for the rest if that is less.
         """
+        rest, self._step = self._needed - self.reservation.written, samples * self.channels * BYTES_PER_SAMPLE
+        if 0 < rest < self._step:
+            self._step = rest
         space = await asyncio.to_thread(self._check_step)
         return min(self.max_duration_s * SAMPLE_RATE, self.start + space / (self.channels * BYTES_PER_SAMPLE))
 
@@ -88,7 +91,7 @@ class PcmBudget:
 
     def _check_step(self) -> int:
         """The size in bytes to which the file may grow."""
-        self.reservation.check(self.step_samples * self.channels * BYTES_PER_SAMPLE)
+        self.reservation.check(self._step)
         return self.reservation.written + self.reservation.available
 
     def _outgrows_disk(self) -> bool:
@@ -102,8 +105,8 @@ class PcmBudget:
                     own += max(0, size - self.start * BYTES_PER_SAMPLE)
                 else:
                     others += size
-        free, step = self.disk.free(), self.step_samples * self.channels * BYTES_PER_SAMPLE
-        return free + own >= step and free + others < max(step, self._needed - own)
+        free = self.disk.free()
+        return free + own >= self._step and free + others < max(self._step, self._needed - own)
 
 
 def audio_too_long(max_duration_s: float) -> TooLarge:

@@ -49,7 +49,8 @@ from workers.messages import (
 
 log = structlog.get_logger(__name__)
 
-STEP_SAMPLES = CHUNK_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
+FIRST_STEP_SAMPLES = CHUNK_FRAMES * FRAME_SAMPLES  # decoded at first: 60 s, so that speech is found soon
+STEP_SAMPLES = 4 * FIRST_STEP_SAMPLES  # decoded at a time: for each step costs the server a millisecond
 _SLEEP_AFTER_S = 300.0  # without work, after which all but the first end, for the memory that they take
 # The fields at fault when a recording is refused for what was selected of it.
 _REFUSED_PARAMS = {
@@ -174,18 +175,16 @@ class MediaPool:
         tracks: tuple[SoundTrack, ...] = ()
         with self._disk.reservation() as space:
             space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
-            budget = PcmBudget(
-                self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s, selection.start, len(paths)
-            )
+            budget = PcmBudget(self._disk, space, pcm_path, max_duration_s, selection.start, len(paths))
 
-            async def start_step() -> None:
-                max_declared = await budget.before_step()
-                args = (str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
+            async def start_step(samples: int) -> None:
+                max_declared = await budget.before_step(samples)
+                args = (str(upload.path), str(pcm_path), samples, upload.raw_pcm, max_declared)
                 more = (selection, tuple(map(str, paths[1:])), peaks is not None)
                 session.start_step(tasks.decode, *args, *more)
 
             try:
-                await start_step()
+                await start_step(FIRST_STEP_SAMPLES)
                 while not session.finished:
                     decoded = await session.end_step()
                     tracks = decoded.tracks or tracks
@@ -199,7 +198,7 @@ class MediaPool:
                         await budget.after_step(decoded.samples, decoded.declared, decoded.channels)
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
-                        await start_step()
+                        await start_step(STEP_SAMPLES)
                     elif separate:
                         unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
                         await asyncio.to_thread(_remove, unused)

@@ -4,8 +4,9 @@ The spans equal those of silero-vad's `get_speech_timestamps_from_probs` for the
 the probabilities are divided.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ SAMPLES_PER_MS = SAMPLE_RATE // 1000
 # Frames over which the speech probability is averaged to cut speech without a pause. A single low frame is
 # often a plosive inside a word.
 _CUT_FRAMES = 3
+_SILENCE, _BETWEEN, _SPEECH = range(3)  # kinds of frames; those between end no speech and begin none
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +61,18 @@ class SpeechDetector:
     def feed(self, probabilities: npt.NDArray[np.float32]) -> list[Span]:
         """Add the next frames' probabilities, shape (n,). Returns the spans that are final now."""
         final: list[Span] = []
-        for probability in probabilities.tolist():
-            if probability >= self._threshold:
+        for kind, frames in self._runs(probabilities):
+            if kind == _SPEECH:
                 self._pause = None
                 if self._start is None:
                     self._start = self._position
-            elif probability < self._low and self._start is not None:
+            elif kind == _SILENCE and self._start is not None:
                 if self._pause is None:
                     self._pause = self._position
-                if self._position - self._pause >= self._min_silence:
+                last = self._position + (frames - 1) * FRAME_SAMPLES
+                if last - self._pause >= self._min_silence:
                     final += self._end_speech(self._start, self._pause)
-            self._position += FRAME_SAMPLES
+            self._position += frames * FRAME_SAMPLES
         if (
             self._begin is None
             and self._start is not None
@@ -78,6 +81,16 @@ class SpeechDetector:
             # Speech may last for hours: the span before it must not wait for its end.
             final += self._widen(self._start)
         return final + self._release()
+
+    def _runs(self, probabilities: npt.NDArray[np.float32]) -> Iterator[tuple[int, int]]:
+        """The frames of one kind that follow each other: their kind, and how many they are."""
+        kinds = np.where(
+            probabilities >= self._threshold, _SPEECH, np.where(probabilities < self._low, _SILENCE, _BETWEEN)
+        )
+        edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
+        for first, end in pairwise(edges):
+            if first < end:
+                yield int(kinds[first]), end - first
 
     def finish(self, total_samples: int) -> list[Span]:
         """The remaining spans, after all frames of a recording of `total_samples`."""

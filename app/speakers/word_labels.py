@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from math import inf
 
 import numpy as np
@@ -109,11 +109,15 @@ def _moved_to_pauses(turns: Sequence[Turn], pauses: Sequence[tuple[int, int]]) -
 def _steady(words: Sequence[Word], labels: list[int]) -> list[int]:
     """The labels, without single short words of another label inside a sentence. One after a pause stays.
 
-    What the model spells as several words without a space between them, such as "o" and "'clock", has one.
+    What the model spells as several words without a space between them, such as "o" and "'clock", has one:
+    that of the longest.
     """
-    for place, (word, following) in enumerate(pairwise(words)):
-        if _is_torn(word.text, following.text):
-            labels[place + 1] = labels[place]
+    if len(words) < 2:
+        return labels
+    whole = (not _is_torn(word.text, following.text) for word, following in pairwise(words))
+    for first, end in runs(list(accumulate(whole, initial=0))):
+        longest = max(range(first, end), key=lambda place: words[place].end - words[place].start)
+        labels[first:end] = [labels[longest]] * (end - first)
     for first, end in list(runs(labels)):
         before = first > 0 and _attached(words[first - 1], words[first])
         after = end < len(words) and _attached(words[end - 1], words[end])

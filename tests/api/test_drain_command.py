@@ -112,7 +112,10 @@ def test_a_service_that_is_away(capsys):
     for timeout_s in (None, 30.0):
         code = run_drain("gpu-1", "http://127.0.0.1:9", None, timeout_s=timeout_s, undo=False)
         assert code == 1
-        assert "http://127.0.0.1:9/ cannot be reached" in capsys.readouterr().err
+        assert (
+            "http://127.0.0.1:9/ cannot be reached: nothing listens there. Start it"
+            in capsys.readouterr().err
+        )
 
 
 def test_a_service_with_another_engine(site, capsys):

@@ -122,7 +122,7 @@ def draw_fleet(browser: Browser, server: Server, folder: Path) -> None:
         jobs.append(submitted(server, path))
     with opened(browser, server) as page:
         page.goto("/#/fleet")
-        page.wait_for_timeout(60_000)
+        page.wait_for_timeout(35_000)
         shoot(page, "fleet")
     for job in jobs:
         server.client.delete(f"/v1/jobs/{job}").raise_for_status()

@@ -187,7 +187,8 @@ async def test_a_node_dies_in_mid_file(
     ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is decoded and found is that of this machine, and the workers see no credentials."""
-    monkeypatch.setattr("app.media.pool.STEP_SAMPLES", 10 * RATE)
+    for name in ("FIRST_STEP_SAMPLES", "STEP_SAMPLES"):
+        monkeypatch.setattr(f"app.media.pool.{name}", 10 * RATE)
     monkeypatch.setattr(cluster_media, "_PERIOD_S", 0.2)
     recording, pcm = tmp_path / "upload", tmp_path / "pcm"
     recording.write_bytes(encode(talk(60, read_pcm(DATA / "talk.flac")), "mp3", "mp3"))

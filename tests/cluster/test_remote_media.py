@@ -100,7 +100,8 @@ async def speaker_model() -> SpeakerModel:
 def _front_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder; small steps and blocks, so that short recordings have several."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(media_pool, "STEP_SAMPLES", STEP_S * RATE)
+    for name in ("FIRST_STEP_SAMPLES", "STEP_SAMPLES"):
+        monkeypatch.setattr(media_pool, name, STEP_S * RATE)
     monkeypatch.setattr(remote_slot, "_BLOCK_BYTES", 40_000)
 
 

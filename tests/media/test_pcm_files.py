@@ -17,7 +17,7 @@ import soundfile
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
 from app.media.disk import MARGIN_BYTES, DiskSpace
 from app.media.pcm_files import channel_paths, remove_channels
-from app.media.pool import STEP_SAMPLES, Decoded, MediaPool
+from app.media.pool import FIRST_STEP_SAMPLES, Decoded, MediaPool
 from app.media.uploads import Upload, remove_leftovers
 from app.media.worker_slot import Call
 from app.scheduling.dispatcher import Dispatcher
@@ -29,7 +29,7 @@ from workers.messages import BYTES_PER_SAMPLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-STEP_BYTES = STEP_SAMPLES * BYTES_PER_SAMPLE
+STEP_BYTES = FIRST_STEP_SAMPLES * BYTES_PER_SAMPLE
 MINUTE_BYTES = 60 * RATE * BYTES_PER_SAMPLE
 DAY_S = 86400.0
 

@@ -127,6 +127,12 @@ def test_parts_of_a_word_have_one_speaker() -> None:
     words = tuple(Word(text, at * 8000, at * 8000 + 8000, 1.0) for at, text in enumerate(texts))
     parts = np.array([(0, 16_000), (16_000, 48_000)])
     assert label_words([segment_of(words)], parts, np.array([0, 1])) == [[0, 0, 0, 1, 1, 1]]
+    brief = tuple(
+        Word(text, start, end, 1.0)
+        for text, start, end in [(" nine", 0, 16_000), (" o", 16_000, 16_000), ("'clock", 16_000, 48_000)]
+    )
+    parts = np.array([(0, 16_000), (16_000, 48_000)])
+    assert label_words([segment_of(brief)], parts, np.array([0, 1])) == [[0, 1, 1]]
 
 
 @given(

@@ -14,7 +14,7 @@ from app.engines.plan import make_plan
 from app.errors import DiskFull, InvalidInput, TooLarge
 from app.media.disk import DiskSpace
 from app.media.peaks import PeakCollector
-from app.media.pool import MediaPool
+from app.media.pool import FIRST_STEP_SAMPLES, MediaPool
 from app.media.uploads import Upload
 from app.settings import load_settings
 from app.transcription.service import TranscriptionService
@@ -47,7 +47,7 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tra
 
 @pytest.fixture(scope="module")
 def speech() -> np.ndarray:
-    return talk(250, read_pcm(TALK))  # four steps and a half
+    return talk(250, read_pcm(TALK))  # two steps
 
 
 def wav(folder: Path, pcm: np.ndarray) -> Upload:
@@ -93,7 +93,8 @@ async def test_a_cancelled_decoding_leaves_no_file(service, tmp_path, speech):
     assert await service.media.peaks(wav(tmp_path, speech)) == collected(speech).pack()
 
 
-async def test_a_crash_of_the_worker_changes_nothing(tmp_path, speech):
+async def test_a_crash_of_the_worker_changes_nothing(tmp_path, speech, monkeypatch):
+    monkeypatch.setattr("app.media.pool.STEP_SAMPLES", FIRST_STEP_SAMPLES)  # five steps
     pool = MediaPool(1, DiskSpace(tmp_path))
     pool.start()
     peaks = PeakCollector()

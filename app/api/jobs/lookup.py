@@ -32,9 +32,10 @@ async def find_job(jobs: "JobService", request: Request, job_id: str, param: str
 
 
 def seen_by(client: Client, document: JobDocument, job: Job) -> JobDocument:
-    """What a client may see of a job: links no addresses, operators alone whose it is."""
+    """What a client may see of a job: links no addresses, notes and tags; operators alone whose it is."""
     if client.owner == LINK_OWNER:
-        return document.model_copy(update={"url": None, "webhook_url": None})
+        hidden: dict[str, object] = {"url": None, "webhook_url": None, "notes": None, "tags": []}
+        return document.model_copy(update=hidden)
     if client.is_operator and job.submission.owner:
         return document.model_copy(update={"owner": job.submission.owner})
     return document

@@ -193,6 +193,8 @@ async def _submission(
         "options": options.model_dump(mode="json", exclude_defaults=True),
         "webhook_url": fields.webhook_url,
     }
+    details: dict[str, Any] = {"title": fields.title, "notes": fields.notes, "tags": tuple(fields.tags)}
+    fingerprint |= {name: value for name, value in details.items() if value}
     if isinstance(fields, KnownSpeakerFields) and fields.known_speaker_names:
         fingerprint["known_speakers"] = [fields.known_speaker_names, fields.known_speaker_references]
     return Submission(
@@ -208,6 +210,10 @@ async def _submission(
         idempotency_key=key,
         request_id=current_work().request_id,
         traceparent=traces.traceparent(),
+        title=fields.title,
+        notes=fields.notes,
+        tags=tuple(fields.tags),
+        title_from_text=fields.title_from_text,
         fingerprint=hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest(),
     )
 

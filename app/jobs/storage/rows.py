@@ -41,7 +41,8 @@ def job_from_row(row: sa.Row[Any], retention: Retention) -> Job:
     converted = {
         "status": Status(row.status),
         "submission": Submission(
-            **{name: getattr(row, name) for name in _OF_SUBMISSION} | {"options": options}
+            **{name: getattr(row, name) for name in _OF_SUBMISSION}
+            | {"options": options, "tags": tuple(row.tags or ())}
         ),
         "progress": JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
         "error": Failure(**row.error) if row.error else None,

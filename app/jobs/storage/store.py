@@ -1,5 +1,6 @@
 """The jobs in the database. Each change of status is one transaction, with the event that announces it."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.connection import Database, Then
-from app.database.tables import clips, deliveries, jobs, peaks, uploads
+from app.database.tables import clips, deliveries, jobs, passages, peaks, uploads
 from app.errors import (
     IllegalTransition,
     JobNotDone,
@@ -32,8 +33,15 @@ from app.jobs.events import (
     read_segments_events,
 )
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
-from app.jobs.search_terms import query_words, text_words
-from app.jobs.serialization import PackedTranscript, Summary, pack_with_summary
+from app.jobs.passages import Sentence, find_sentences
+from app.jobs.search_terms import query_terms, query_words, tag_word
+from app.jobs.serialization import (
+    PackedTranscript,
+    Summary,
+    first_words,
+    pack_with_summary,
+    packed_passages,
+)
 from app.jobs.storage.cache import JobCache, JobCounts
 from app.jobs.storage.published_clips import (
     PackedClip,
@@ -52,7 +60,7 @@ from app.jobs.storage.revisions import (
     transcript_changed,
 )
 from app.jobs.storage.rows import job_from_row, progress_row, submission_row
-from app.jobs.storage.search import find_jobs, index_text
+from app.jobs.storage.search import find_jobs, index_details, index_text, put_passages, read_passages
 from app.jobs.storage.voices import (
     add_known_speakers,
     add_voices,
@@ -64,7 +72,7 @@ from app.jobs.storage.voices import (
 from app.jobs.webhooks.outbox import add_webhook
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
-from app.transcription.helper import Helper
+from app.transcription.helper import Helper, work_s
 from app.uploads.rows import mark_used
 from workers.messages import Span, seconds
 
@@ -128,7 +136,7 @@ class Store:
             if submission.from_upload and submission.file is not None:
                 await mark_used(connection, submission.file, values["id"], values["created_at"])
             job = await self._get(connection, values["id"])
-            await index_text(connection, job.number, text_words(job.submission.filename))
+            await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
             event = await add_event(connection, job, f"job.{job.status}", self._clock())
             then(self.counts.change, None, job.status)
@@ -184,18 +192,20 @@ class Store:
         after: Job | None,
         text: str | None = None,
         owner: str | None = None,
+        tags: Sequence[str] = (),
     ) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
 
-        `owner`: whose; None: of all owners. `text`: for each word of it, the job's name or text must have a
-        word that begins with it. If it has none, no job matches.
+        `owner`: whose; None: of all owners. `text`: for each word of it, the job's text or what people call
+        it must have a word that begins with it. If it has none, no job matches. `tags`: all of them.
         """
         below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
-        if text is not None:
-            words = query_words(text)
+        if text is not None or tags:
+            words = [] if text is None else query_words(text)
+            terms = [*words, *map(tag_word, tags)] if words or text is None else []
             find = partial(find_jobs, status=status, below=below, limit=limit + 1, owner=owner)
-            found = await self._database.query(find, words) if words else []
+            found = await self._database.query(find, terms) if terms else []
             query = query.where(jobs.c.number.in_(found))
         else:
             if status is not None:
@@ -205,6 +215,31 @@ class Store:
             query = query.where(_of(owner))
         rows = await self._database.rows(query)
         return [self._job(row) for row in rows[:limit]], len(rows) > limit
+
+    async def matches(self, found: Sequence[Job], text: str) -> dict[int, list[Sentence]]:
+        """The sentences of some jobs that have most words of a text, by the numbers of the jobs.
+
+        None: their titles, notes or tags match.
+        """
+        terms = query_terms(text)
+        content = await self._database.query(read_passages, [job.number for job in found])
+
+        def find() -> dict[int, list[Sentence]]:
+            return {number: find_sentences(content[number], terms) for number in content}
+
+        return await asyncio.to_thread(find)
+
+    async def add_passages(self, limit: int) -> None:
+        """Let the search find sentences of jobs that an earlier version has transcribed, newest first."""
+        has_some = sa.exists().where(passages.c.job_number == jobs.c.number)
+        query = sa.select(jobs).where(jobs.c.status == Status.SUCCEEDED.value, ~has_some)
+        for row in await self._database.rows(query.order_by(jobs.c.number.desc()).limit(limit)):
+            job = self._job(row)
+            with suppress(UnknownJob):  # it is deleted meanwhile
+                packed = await self.transcript(job)
+                length_s = work_s(job.duration, packed.content)
+                content = await self._helper.run(length_s, packed_passages, packed.content)
+                await self._write(partial(_add_passages, job.id, packed.revision, content))
 
     async def queued(self) -> list[QueuedRow]:
         """What the order of jobs depends on, of each queued job, oldest first."""
@@ -304,8 +339,7 @@ class Store:
 
         Speakers are known only now, so with them an event says that all segments have changed.
         """
-        filename = job.submission.filename
-        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript, filename)
+        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
         total_s = seconds(transcript.samples - transcript.start)
         changes = {
             "duration": seconds(transcript.samples),
@@ -374,12 +408,27 @@ class Store:
 
         async def change(connection: AsyncConnection, then: Then) -> None:
             job = await self._change(connection, job_id, **changes)
-            if "filename" in changes:  # jobs without a text only
-                await index_text(connection, job.number, text_words(job.submission.filename))
+            if "filename" in changes:
+                await index_details(connection, job)
             then(self._cache.put, job)  # many clients poll it: they must not all ask the database
 
         with suppress(UnknownJob):
             await self._write(change)
+
+    async def describe(self, job: Job, check: Callable[[Job], None], **changes: Any) -> Job:
+        """Change the `title`, the `notes` or the `tags` of a job, without an event.
+
+        `check` gets the job as it is before, and may raise to leave it so. Raises UnknownJob.
+        """
+
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            check(await self._get(connection, job.id))
+            described = await self._change(connection, job.id, **changes)
+            await index_details(connection, described)
+            then(self._cache.put, described)
+            return described
+
+        return await self._write(change)
 
     async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
         """Store the packed peaks of a job, and make changes as `update` does."""
@@ -481,9 +530,7 @@ class Store:
             corrected = await self._get(connection, job.id)
             if not rows:
                 raise _not_correctable(corrected)
-            await add_revision(
-                connection, corrected, transcript, summary.words, changed, now, by_link=by_link
-            )
+            await add_revision(connection, corrected, transcript, summary, changed, now, by_link=by_link)
             then(self._cache.put, corrected)
             if corrected.submission.webhook_url is not None:
                 await add_webhook(connection, corrected, "job.corrected", now)
@@ -559,8 +606,10 @@ class Store:
                     await drop_voices(connection, job)
             if transcript is not None:
                 content, summary = transcript
+                if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
+                    job = await self._change(connection, job_id, title=first_words(summary.excerpt))
                 original = PackedTranscript(ORIGINAL, content)
-                await add_revision(connection, job, original, summary.words, 0, now)
+                await add_revision(connection, job, original, summary, 0, now)
             then(self.counts.change, before, status)
             if changed_segments is not None:
                 then(self._publish, job, await add_segments_event(connection, job, changed_segments))
@@ -601,6 +650,15 @@ class Store:
 def _of(owner: str | None) -> sa.ColumnElement[bool]:
     """Whether a job is an owner's; None: anybody's."""
     return sa.true() if owner is None else jobs.c.owner == owner
+
+
+async def _add_passages(
+    job_id: str, revision: int, content: bytes, connection: AsyncConnection, then: Then
+) -> None:
+    """Store the passages of a revision, unless a correction has stored those of another one."""
+    query = sa.select(jobs.c.number).where(jobs.c.id == job_id, jobs.c.revision == revision)
+    if (number := await connection.scalar(query)) is not None:
+        await put_passages(connection, number, content)
 
 
 def _listed(summary: Summary) -> dict[str, Any]:

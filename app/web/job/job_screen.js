@@ -9,7 +9,8 @@ import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
-import { html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
+import { computed, html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
+import { Details } from "./details.js";
 import { EditToolbar } from "./edit_toolbar.js";
 import { CopyMenu, DownloadMenu } from "./exports.js";
 import { createSearch } from "./find.js";
@@ -17,10 +18,12 @@ import { FindBar } from "./find_bar.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
 import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
+import { PreviewDialog } from "./preview_dialog.js";
 import { RevisionsDialog } from "./revisions.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
 import { ShareDialog } from "./share_dialog.js";
+import { usePrinting } from "./sheet.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
@@ -30,15 +33,18 @@ import { isActive, nameOf } from "./types.js";
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 
-/** @param {{id: string}} props */
-export function JobScreen({ id }) {
+/** @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
+export function JobScreen({ id, at }) {
   const session = useMemo(() => openSession(id), [id]);
   const playback = useMemo(createPlayback, [id]);
   const view = useMemo(() => createView(session), [session]);
   const search = useMemo(() => createSearch(session, view), [session, view]);
   const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
   useEffect(() => session.close, [session]);
+  useOpening(at, screen);
+  useTabTitle(session);
   useScrollPadding(view);
+  usePrinting(session);
   if (session.error.value) {
     return html`<div class="card empty">
       <h1>${t("job.unavailable")}</h1>
@@ -58,6 +64,37 @@ export function JobScreen({ id }) {
     <${SpeakersPanel} screen=${screen} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
   </div>`;
+}
+
+/**
+ * Show a segment once it is here, and play from there when the reader plays.
+ * @param {string | null} at
+ * @param {import("./segment_actions.js").Screen} screen
+ */
+function useOpening(at, { session, playback, view }) {
+  const segment = useMemo(
+    () => computed(() => session.segments.value.find(({ id }) => id === at)),
+    [at, session],
+  );
+  const isHere = segment.value !== undefined;
+  useEffect(() => {
+    const start = segment.peek()?.start;
+    if (at === null || start === undefined) return;
+    playback.seek(start);
+    view.go(at);
+  }, [isHere, segment]);
+}
+
+/** @param {Session} session */
+function useTabTitle(session) {
+  const name = session.job.value && nameOf(session.job.value);
+  useEffect(() => {
+    const before = document.title;
+    if (name) document.title = `${name} – ${before}`;
+    return () => {
+      document.title = before;
+    };
+  }, [name]);
 }
 
 /** The places of what comes. @param {{isConnected: boolean}} props */
@@ -106,13 +143,14 @@ export function JobHeader({ session, playback }) {
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
+    <${Details} job=${job} session=${session} />
     <${Notices} job=${job} playback=${playback} />
   </header>`;
 }
 
 /** @param {{job: Job, session: Session}} props */
 function Actions({ job, session }) {
-  const [open, setOpen] = useState(/** @type {"revisions" | "share" | null} */ (null));
+  const [open, setOpen] = useState(/** @type {"preview" | "revisions" | "share" | null} */ (null));
   const close = () => setOpen(null);
   const remove = () => {
     removeJobs([job]);
@@ -136,9 +174,10 @@ function Actions({ job, session }) {
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
       </button>
       <${CopyMenu} job=${job} unsaved=${session} />
-      <${DownloadMenu} job=${job} unsaved=${session} />`
+      <${DownloadMenu} job=${job} unsaved=${session} openPreview=${() => setOpen("preview")} />`
     }
     ${!sharedLink && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
+    ${open === "preview" && html`<${PreviewDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "share" && html`<${ShareDialog} job=${job} onClose=${close} />`}
   </div>`;
