@@ -61,9 +61,21 @@ jobs = sa.Table(
     sa.Column("tags", sa.JSON(none_as_null=True)),
     # Its transcript gives it a title, unless somebody has done so.
     sa.Column("title_from_text", sa.Boolean, nullable=False, server_default=sa.false()),
+    # The id of the job that this one transcribes again, and what becomes of its transcript. No foreign key:
+    # SQLite cannot add one to a table.
+    sa.Column("parent", sa.String(40)),
+    sa.Column("parent_revision", sa.Integer),
+    sa.Column("keep_corrections", sa.Boolean),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
+    # Partial: lists of all jobs without a parent must not use it.
+    sa.Index(
+        "jobs_by_parent",
+        "parent",
+        sqlite_where=sa.text("parent IS NOT NULL"),
+        postgresql_where=sa.text("parent IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 

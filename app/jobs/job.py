@@ -73,6 +73,18 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """What a job transcribes again: the recording of another job, whose transcript gets a new revision.
+
+    The job has no recording and no transcript of its own.
+    """
+
+    parent: str  # the id of the other job, which is nobody's child
+    revision: int  # the parent's newest one, from which the new one is made; any other is a conflict
+    keep_corrections: bool  # what people changed stays
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """The request for a job: a file in the uploads folder or a URL to download, with options."""
 
@@ -95,6 +107,12 @@ class Submission:
     tags: tuple[str, ...] = ()
     title_from_text: bool = False  # its transcript gives it a title, unless somebody has done so
     from_upload: bool = False  # `file` is a resumable upload, which the new job uses up; not stored
+    again: Again | None = None
+
+    @property
+    def is_download(self) -> bool:
+        """Whether the recording must be downloaded before it can be transcribed."""
+        return self.file is None and self.again is None
 
 
 @dataclass(frozen=True, slots=True)

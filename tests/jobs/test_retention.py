@@ -210,6 +210,11 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
             for statement in (
                 "ALTER TABLE jobs DROP COLUMN corrected_at",
                 "DROP INDEX jobs_by_owner",
+                "DROP INDEX jobs_by_parent",
+                *(
+                    f"ALTER TABLE jobs DROP COLUMN {name}"
+                    for name in ("parent", "parent_revision", "keep_corrections")
+                ),
                 "ALTER TABLE jobs DROP COLUMN excerpt",
                 "ALTER TABLE jobs DROP COLUMN speakers",
                 "ALTER TABLE revisions DROP COLUMN by_link",

@@ -56,6 +56,12 @@ def distinct_ids(ids: Sequence[str], most: int) -> list[str]:
 
 def check_done(job: Job) -> None:
     """Raise JobNotDone if a job has no transcript."""
+    if job.submission.again is not None:
+        raise JobNotDone(
+            f"The job has no transcript of its own: it transcribes the job {job.submission.again.parent} "
+            "again. Ask for that one's.",
+            code="no_transcript",
+        )
     match job.status:
         case Status.SUCCEEDED:
             return

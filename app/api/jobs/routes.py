@@ -28,7 +28,7 @@ from app.api.jobs.events import events_response
 from app.api.jobs.lookup import distinct_ids, find_job, seen_by
 from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
-from app.api.jobs.submissions import BINARY, submission_body, submit_job
+from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
 from app.api.schemas import JobList, ListedJob, Match, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, wanted_number
 from app.errors import NotAllowed
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 MAX_EVENT_NUMBER = 2**31 - 1
-MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 200
 MAX_LISTED = 100  # jobs in one answer
 
@@ -77,14 +76,6 @@ _EVENT = {
     },
     "required": ["id", "event", "data"],
 }
-
-IdempotencyKey = Annotated[
-    str,
-    Header(
-        max_length=MAX_KEY_CHARS,
-        description="Requests with the same key and content give the same job.",
-    ),
-]
 
 
 class _IdConvertor(StringConvertor):
@@ -172,6 +163,12 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 max_length=64, description="Only the jobs of this owner: of others, operators alone see any."
             ),
         ] = None,
+        parent: Annotated[
+            str,
+            Query(
+                description="The id of a job: those that transcribe it again, which are left out otherwise."
+            ),
+        ] = "",
     ) -> Response:
         now, client = time.time(), client_of(request)
         whose = client.visible_owner if owner is None else _check_owner(client, owner)
@@ -183,7 +180,8 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             last = await find_job(jobs, request, after, param="after") if after else None
             text = q if q.strip() else None
             tags = cast("list[str]", split_tags(tag))
-            page, has_more = await jobs.store.page(status, limit, last, text, whose, tags)
+            of = await find_job(jobs, request, parent, param="parent") if parent else None
+            page, has_more = await jobs.store.page(status, limit, last, text, whose, tags, of)
             if text is not None:
                 matches = await jobs.store.matches(page, text)
         data = [

@@ -10,6 +10,8 @@ import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
 import { computed, html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
+import { createAgain } from "./again.js";
+import { AgainDialog, AgainNotice } from "./again_dialog.js";
 import { Details } from "./details.js";
 import { EditToolbar } from "./edit_toolbar.js";
 import { CopyMenu, DownloadMenu } from "./exports.js";
@@ -39,10 +41,14 @@ export function JobScreen({ id, at }) {
   const playback = useMemo(createPlayback, [id]);
   const view = useMemo(() => createView(session), [session]);
   const search = useMemo(() => createSearch(session, view), [session, view]);
-  const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
+  const again = useMemo(() => createAgain(session), [session]);
+  const screen = useMemo(() => ({ session, playback, view, again }), [session, playback, view, again]);
   useEffect(() => session.close, [session]);
   useOpening(at, screen);
   useTabTitle(session);
+  useEffect(() => again.close, [again]);
+  const parent = session.job.value?.parent;
+  useEffect(() => void (parent && go(`#/jobs/${parent}`)), [parent]);
   useScrollPadding(view);
   usePrinting(session);
   if (session.error.value) {
@@ -54,7 +60,9 @@ export function JobScreen({ id, at }) {
   }
   if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
   return html`<div class="job" data-layout=${view.layout.value}>
-    <${JobHeader} session=${session} playback=${playback} />
+    <${JobHeader} session=${session} playback=${playback} again=${again} />
+    <${AgainNotice} again=${again} />
+    ${again.asked.value && html`<${AgainDialog} job=${session.job.value} again=${again} part=${again.asked.value} />`}
     <div class="job-top">
       <${EditToolbar} screen=${screen} search=${search} />
       <${FindBar} screen=${screen} search=${search} />
@@ -124,15 +132,15 @@ function useScrollPadding(view) {
   }, [view]);
 }
 
-/** @param {{session: Session, playback: Playback}} props */
-export function JobHeader({ session, playback }) {
+/** @param {{session: Session, playback: Playback, again: import("./again.js").Again}} props */
+export function JobHeader({ session, playback, again }) {
   const job = session.job.value;
   if (!job) return null;
   return html`<header class="job-header">
     ${!sharedLink && html`<a class="job-back small" href=${listHash.value}><${Icon} name="back" />${t("job.all")}</a>`}
     <div class="toolbar job-title">
       <h1 dir="auto">${nameOf(job)}</h1>
-      <${Actions} job=${job} session=${session} />
+      <${Actions} job=${job} session=${session} again=${again} />
     </div>
     <p class="job-facts small muted numbers">
       <${StatusBadge} job=${job} />
@@ -148,8 +156,8 @@ export function JobHeader({ session, playback }) {
   </header>`;
 }
 
-/** @param {{job: Job, session: Session}} props */
-function Actions({ job, session }) {
+/** @param {{job: Job, session: Session, again: import("./again.js").Again}} props */
+function Actions({ job, session, again }) {
   const [open, setOpen] = useState(/** @type {"preview" | "revisions" | "share" | null} */ (null));
   const close = () => setOpen(null);
   const remove = () => {
@@ -164,6 +172,12 @@ function Actions({ job, session }) {
   const isDone = job.status === "succeeded";
   /** @type {import("../core/menu.js").MenuItem[]} */
   const more = [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
+  if (again.offered.value) {
+    const ask = () => {
+      again.asked.value = {};
+    };
+    more.unshift({ label: t("again.open"), icon: "retry", run: ask });
+  }
   if (isDone && service.keys)
     more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
   return html`<div class="toolbar">

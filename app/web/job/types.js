@@ -60,6 +60,7 @@
  * @property {Progress} progress
  * @property {{message: string, code: string | null} | null} error
  * @property {{start: number, end: number}[]} failed_spans
+ * @property {string | null} parent The id of the one whose recording it transcribes again.
  * @property {number} revision 0: the transcript is the original.
  * @property {string | null} excerpt The beginning of the text.
  * @property {string[] | null} speakers

@@ -48,6 +48,7 @@ const texts = {
     no_audio_track: "Die Datei hat keinen Ton. Eine Aufnahme mit Ton wählen.",
     no_such_track:
       "Diese Tonspur gibt es in der Aufnahme nicht. In den Optionen eine andere wählen oder keine.",
+    no_transcript: "Das hat keinen eigenen Text. Sehen Sie das Transkript an, das neu transkribiert wurde.",
     no_voices: "Stimmen lassen sich nur vergleichen, solange der Dienst die Aufnahme behält.",
     not_allowed: "Das ist hier nicht erlaubt. Bitte den Betreiber fragen.",
     not_audio:
@@ -78,6 +79,8 @@ const texts = {
       "Die Aufnahme lässt sich von dieser Adresse nicht herunterladen. Prüfen, ob sie sich im Browser öffnet, und sie erneut hinzufügen.",
     urls_not_allowed:
       "Dieser Dienst nimmt keine Links an. Die Aufnahme herunterladen und die Datei hier ablegen.",
+    transcribed_again:
+      "Es wird bereits neu transkribiert. Warten Sie, bis das endet, oder brechen Sie es ab.",
   },
 
   // Frame
@@ -610,6 +613,22 @@ const texts = {
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",
+
+  // Neu transkribieren
+  "again.title": "Neu transkribieren",
+  "again.open": "Neu transkribieren …",
+  "again.openPart": "Diese neu transkribieren …",
+  "again.why": "Der neue Text wird die neueste Version. Die früheren bleiben.",
+  "again.whyPart": "Von {start} bis {end}. Alles andere bleibt, wie es ist.",
+  "again.asBefore": "Wie zuvor",
+  "again.keep": "Korrigiertes behalten",
+  "again.keepNot": "In einer anderen Sprache bleiben Korrekturen nur in früheren Versionen",
+  "again.start": "Transkribieren",
+  "again.running":
+    "Es wird neu transkribiert. Wenn Sie den Text währenddessen korrigieren, gelten Ihre Korrekturen und nicht der neue Text.",
+  "again.done": "Neu transkribiert.",
+  "again.conflict": "Der Text wurde inzwischen korrigiert und bleibt, wie er ist.",
+  "again.onTop": "Auf Grundlage der Korrekturen neu transkribieren",
 };
 
 export default texts;

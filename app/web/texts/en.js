@@ -41,6 +41,7 @@ export default {
       "The model is not installed. Choose another one in the options, or ask whoever runs the service.",
     no_audio_track: "The file has no sound. Choose one with sound.",
     no_such_track: "The recording has no such sound track. Choose another one in the options, or none.",
+    no_transcript: "This has no text of its own. Look at the transcript that was transcribed again.",
     no_voices: "Voices can be compared only while the service keeps the recording.",
     not_allowed: "You may not do this here. Ask whoever runs the service.",
     not_audio: "The file is no recording. Choose audio or video, such as MP3, WAV or MP4.",
@@ -68,6 +69,7 @@ export default {
     url_unavailable:
       "The recording cannot be downloaded from this address. Check that it opens in a browser, and add it again.",
     urls_not_allowed: "This service takes no links. Download the recording, and drop the file here.",
+    transcribed_again: "It is being transcribed again already. Wait until that has ended, or cancel it.",
   },
 
   // Frame
@@ -596,4 +598,20 @@ export default {
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",
+
+  // Transcribing again
+  "again.title": "Transcribe again",
+  "again.open": "Transcribe again …",
+  "again.openPart": "Transcribe these again …",
+  "again.why": "The new text becomes the newest version. The versions before it stay.",
+  "again.whyPart": "From {start} to {end}. All else stays as it is.",
+  "again.asBefore": "As before",
+  "again.keep": "Keep what was corrected",
+  "again.keepNot": "In another language, corrections stay in earlier versions only",
+  "again.start": "Transcribe",
+  "again.running":
+    "It is being transcribed again. If you correct the text meanwhile, your corrections count, and the new text does not.",
+  "again.done": "Transcribed again.",
+  "again.conflict": "The text was corrected meanwhile, and stays as it is.",
+  "again.onTop": "Transcribe again on top of the corrections",
 };

@@ -45,6 +45,7 @@ const texts = {
       "El modelo no está instalado. Elige otro en las opciones o pregunta a quien lo administra.",
     no_audio_track: "El archivo no tiene sonido. Elige una grabación con sonido.",
     no_such_track: "La grabación no tiene esa pista de sonido. Elige otra en las opciones, o ninguna.",
+    no_transcript: "Esto no tiene texto propio. Vea la transcripción que se transcribió de nuevo.",
     no_voices: "Las voces solo se pueden comparar mientras el servicio guarda la grabación.",
     not_allowed: "Aquí no puedes hacer esto. Pregunta a quien administra el servicio.",
     not_audio: "El archivo no es una grabación. Elige audio o vídeo, por ejemplo MP3, WAV o MP4.",
@@ -72,6 +73,7 @@ const texts = {
     url_unavailable:
       "No se puede descargar la grabación de esta dirección. Comprueba que se abre en un navegador y añádela de nuevo.",
     urls_not_allowed: "Este servicio no admite enlaces. Descarga la grabación y suelta aquí el archivo.",
+    transcribed_again: "Ya se está transcribiendo de nuevo. Espere a que termine o cancélelo.",
   },
 
   // Frame
@@ -605,6 +607,22 @@ const texts = {
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",
+
+  // Transcribir de nuevo
+  "again.title": "Transcribir de nuevo",
+  "again.open": "Transcribir de nuevo…",
+  "again.openPart": "Transcribir estos de nuevo…",
+  "again.why": "El texto nuevo será la versión más reciente. Las anteriores se conservan.",
+  "again.whyPart": "De {start} a {end}. Todo lo demás queda como está.",
+  "again.asBefore": "Como antes",
+  "again.keep": "Conservar lo corregido",
+  "again.keepNot": "En otro idioma, las correcciones solo quedan en versiones anteriores",
+  "again.start": "Transcribir",
+  "again.running":
+    "Se está transcribiendo de nuevo. Si corrige el texto mientras tanto, valen sus correcciones y no el texto nuevo.",
+  "again.done": "Transcrito de nuevo.",
+  "again.conflict": "El texto se corrigió mientras tanto y queda como está.",
+  "again.onTop": "Transcribir de nuevo sobre las correcciones",
 };
 
 export default texts;
