@@ -230,7 +230,7 @@ const texts = {
   "option.min_silence_ms": "Kürzeste Pause (ms)",
   "option.speech_pad_ms": "Rand um Sprache (ms)",
   "option.max_lines": "Zeilen pro Untertitel",
-  "option.max_cps": "Lesetempo (Zeichen pro Sekunde)",
+  "option.max_cps": "Lesetempo (Zeichen/s)",
   "option.min_cue_s": "Kürzester Untertitel (s)",
   "option.max_cue_s": "Längster Untertitel (s)",
   "option.min_gap_s": "Abstand zwischen Untertiteln (s)",

@@ -218,7 +218,7 @@ export default {
   "option.min_silence_ms": "Shortest pause (ms)",
   "option.speech_pad_ms": "Margin around speech (ms)",
   "option.max_lines": "Lines in a subtitle",
-  "option.max_cps": "Reading speed (characters per second)",
+  "option.max_cps": "Reading speed (characters/s)",
   "option.min_cue_s": "Shortest subtitle (s)",
   "option.max_cue_s": "Longest subtitle (s)",
   "option.min_gap_s": "Gap between subtitles (s)",

@@ -221,7 +221,7 @@ const texts = {
   "option.min_silence_ms": "Pausa más corta (ms)",
   "option.speech_pad_ms": "Margen en torno a la voz (ms)",
   "option.max_lines": "Líneas por subtítulo",
-  "option.max_cps": "Velocidad de lectura (caracteres por segundo)",
+  "option.max_cps": "Ritmo de lectura (caracteres/s)",
   "option.min_cue_s": "Subtítulo más corto (s)",
   "option.max_cue_s": "Subtítulo más largo (s)",
   "option.min_gap_s": "Separación entre subtítulos (s)",
