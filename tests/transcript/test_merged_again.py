@@ -44,7 +44,7 @@ def again(
     keep: bool = True,
 ) -> PackedTranscript:
     """The revision after a part, or all, was transcribed again; the base if nothing differs."""
-    correction = apply_again(base, original, new, part, "talk.flac", keep_corrections=keep, keep_names=True)
+    correction = apply_again(base, original, new, part, keep_corrections=keep, keep_names=True)
     return base if correction is None else correction.transcript
 
 
