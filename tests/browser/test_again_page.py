@@ -35,7 +35,7 @@ def test_selected_segments_are_transcribed_again(page, site, talk, axe):
     tool.press("Enter")
     keep.press("Space")
     dialog.get_by_role("button", name="Transcribe", exact=True).press("Enter")
-    expect(page.get_by_text("Transcribed again.")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("Transcribed again.", exact=True)).to_have_count(1)
     expect(page.locator(".segment", has_text="Mangled.")).to_have_count(0)
     heard = texts(site, job)
     assert not {"Mangled.", "Kept as it is."} & set(heard)
@@ -65,7 +65,7 @@ def test_a_correction_meanwhile_counts_and_the_page_offers_to_begin_from_it(new_
     expect(notice(page)).to_contain_text("It is being transcribed again.")
     page.reload()
     expect(notice(page)).to_contain_text("It is being transcribed again.")
-    expect(page.get_by_text("Transcribed again.")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("Transcribed again.", exact=True)).to_have_count(1)
     expect(notice(page)).to_have_count(0)
     assert texts(paced, job)[0] == "Corrected meanwhile."
     [child, *_] = paced.client.get(f"/v1/jobs?parent={job}").json()["data"]
