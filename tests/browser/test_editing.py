@@ -78,6 +78,10 @@ def test_text_is_corrected_in_place_and_saved(page, site, job):
     assert texts(site, job) == ["One two", "Two swans fly high.", *LINES[2:]]
     page.reload()
     expect(rows.nth(1)).to_contain_text("Two swans fly high.")
+    rows.nth(2).hover()
+    rows.nth(2).get_by_role("button", name="Edit text").click()
+    expect(field).to_have_value(LINES[2])
+    expect(field).to_be_focused()
 
 
 def test_nothing_moves_below_a_pointer_that_is_down(page, site, shared_job):

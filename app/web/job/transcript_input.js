@@ -32,7 +32,7 @@ export function click(event, { session, playback, view }) {
   if (!segment) return;
   const button = /** @type {HTMLElement | null} */ (target.closest("[data-edit]"));
   if (button) {
-    const wanted = button.dataset.edit || segment.id;
+    const wanted = button.dataset.edit ?? segment.id;
     return view.edit(wanted, view.word?.id === wanted ? view.word : null);
   }
   const word = /** @type {HTMLElement | null} */ (target.closest("[data-at]"));
