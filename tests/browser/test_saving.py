@@ -209,6 +209,7 @@ def test_edits_while_a_save_is_under_way_stay(session: Session, site: Server, jo
 def test_tabs_that_change_different_segments_are_merged(session: Session, site: Server, job: str) -> None:
     other = Session(session.page.context.new_page(), job)
     other.wait_until_complete()
+    before = session.texts()
     session.page.faults.expect("412")  # type: ignore[attr-defined]
     session.set_text(0, "of the first tab")
     other.set_text(1, "of the second tab")
@@ -216,8 +217,12 @@ def test_tabs_that_change_different_segments_are_merged(session: Session, site: 
     assert other.save()
     assert other.texts()[:2] == ["of the first tab", "of the second tab"]
     assert texts(site, job) == other.texts()
+    expect(other.page.locator(".toast")).to_contain_text("Others have corrected this text")
     session.run("session.reload()")
     assert session.texts() == other.texts()
+    assert other.run("session.undo().name") == "text"
+    assert other.texts() == ["of the first tab", *before[1:]]
+    assert other.run("session.undo()") is None
 
 
 @pytest.fixture

@@ -187,10 +187,10 @@ export function createSaving(job, document, complete, onGone) {
     save: () => save(),
     correctSpeakers,
     saveLeaving: () => save(true),
-    /** Take in what the service has. */
-    reload: () =>
+    /** Take in what the service has. @param {"theirs"} [name] Of the step; by default, others have stored it. */
+    reload: (name) =>
       alone(async () => {
-        if (complete.peek() && !conflict.peek()) await takeTheirs().catch(missed);
+        if (complete.peek() && !conflict.peek()) await takeTheirs(name).catch(missed);
       }),
     /** Save what is left, and end. */
     close() {

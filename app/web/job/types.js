@@ -63,7 +63,7 @@
 
 /**
  * @typedef {"text" | "times" | "speaker" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
- *   What a step of the history did. `theirs`: took in what someone else has saved.
+ *   What a step of the history did. `theirs`: took in another revision, or an unsaved draft.
  */
 
 /** @typedef {{name: EditName, focusId: string | null}} Step `focusId`: the segment to show after it is undone or redone. */

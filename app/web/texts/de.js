@@ -369,7 +369,8 @@ const texts = {
   "saving.choose": "Auswählen",
   "saving.copy": "Meine Fassung herunterladen",
   "saving.dismiss": "Verwerfen",
-  "saving.merged": "Korrekturen von anderswo wurden mit den eigenen zusammengeführt",
+  "saving.merged":
+    "Andere haben diesen Text korrigiert: Ihre Änderungen stehen jetzt darin. Rückgängig nimmt nur die eigenen zurück.",
   "saving.restored": "Ungespeicherte Korrekturen sind wieder da",
   "saving.linkEnded": "Die Korrekturen lassen sich hier nicht mehr speichern. Zum Behalten herunterladen.",
   "saving.gone":

@@ -358,7 +358,8 @@ export default {
   "saving.choose": "Choose",
   "saving.copy": "Download my version",
   "saving.dismiss": "Dismiss",
-  "saving.merged": "Corrections from elsewhere were merged with yours",
+  "saving.merged":
+    "Others have corrected this text: their changes are in it now. Undo takes back yours alone.",
   "saving.restored": "Unsaved corrections are back",
   "saving.linkEnded": "Your corrections can no longer be saved here. Download them to keep them.",
   "saving.gone": "The transcript was deleted before your corrections were saved. Download them to keep them.",

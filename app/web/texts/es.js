@@ -365,7 +365,8 @@ const texts = {
   "saving.choose": "Elegir",
   "saving.copy": "Descargar mi versión",
   "saving.dismiss": "Descartar",
-  "saving.merged": "Las correcciones hechas en otro lugar se han unido a las propias",
+  "saving.merged":
+    "Otros han corregido este texto: sus cambios ya están en él. Deshacer solo quita los propios.",
   "saving.restored": "Las correcciones sin guardar han vuelto",
   "saving.linkEnded": "Las correcciones ya no se pueden guardar aquí. Descárgalas para conservarlas.",
   "saving.gone":
