@@ -20,7 +20,7 @@ import { Player } from "./player.js";
 import { RevisionsDialog } from "./revisions.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
-import { ShareDialog } from "./share_dialog.js";
+import { AddressDialog, ShareDialog } from "./share_dialog.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
@@ -126,8 +126,7 @@ function Actions({ job, session }) {
   const isDone = job.status === "succeeded";
   /** @type {import("../core/menu.js").MenuItem[]} */
   const more = [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
-  if (isDone && service.keys)
-    more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
+  if (isDone) more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
   return html`<div class="toolbar">
     ${
       isDone &&
@@ -140,7 +139,7 @@ function Actions({ job, session }) {
     }
     ${!sharedLink && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
-    ${open === "share" && html`<${ShareDialog} job=${job} onClose=${close} />`}
+    ${open === "share" && html`<${service.keys ? ShareDialog : AddressDialog} job=${job} onClose=${close} />`}
   </div>`;
 }
 

@@ -484,6 +484,10 @@ const texts = {
   "share.title": "Dieses Transkript teilen",
   "share.why":
     "Wer den Link hat, sieht dieses Transkript und sonst nichts. Dafür braucht es weder Schlüssel noch Konto.",
+  "share.everyone":
+    "Dieser Dienst hat keine Schlüssel: Wer ihn erreicht, sieht alle Transkripte und kann sie ändern und löschen. Wer ihn erreicht, braucht nur die Adresse von diesem.",
+  "share.address": "Adresse dieses Transkripts",
+  "share.local": "„{host}“ ist dieser Rechner. Für andere durch seinen Namen im Netz ersetzen.",
   "share.may": "Was ist damit erlaubt?",
   "share.read": "Lesen",
   "share.correct": "Lesen und korrigieren",

@@ -471,6 +471,10 @@ export default {
   "share.title": "Share this transcript",
   "share.why":
     "Whoever has the link sees this transcript, and nothing else. They need no key and no account.",
+  "share.everyone":
+    "This service has no keys: whoever can reach it sees all transcripts, and can change and delete them. To others who can, send the address of this one.",
+  "share.address": "Address of this transcript",
+  "share.local": "“{host}” is this computer. For other people, replace it by its name in the network.",
   "share.may": "What may they do?",
   "share.read": "Read",
   "share.correct": "Read and correct",

@@ -478,6 +478,10 @@ const texts = {
   "share.open": "Compartir",
   "share.title": "Compartir esta transcripción",
   "share.why": "Quien tenga el enlace verá esta transcripción y nada más. No necesita clave ni cuenta.",
+  "share.everyone":
+    "Este servicio no tiene claves: quien llegue a él ve todas las transcripciones y puede cambiarlas y borrarlas. A esas personas les basta la dirección de esta.",
+  "share.address": "Dirección de esta transcripción",
+  "share.local": "«{host}» es este ordenador. Para otras personas, cámbialo por su nombre en la red.",
   "share.may": "¿Qué se permite?",
   "share.read": "Leer",
   "share.correct": "Leer y corregir",
