@@ -153,6 +153,7 @@ def test_paragraphs_by_keys(new_page: NewPage, site: Server, talk: Talk) -> None
     page.keyboard.press("Enter")
     expect(last).to_be_focused()
     page.keyboard.press("s")
+    expect(page.get_by_label("Speaker", exact=True)).to_be_focused()
     page.keyboard.type("Anna")
     page.keyboard.press("Enter")
     expect(page.locator(".paragraph", has=last).locator(".segment-speaker")).to_have_text("Anna")

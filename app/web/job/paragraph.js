@@ -75,7 +75,7 @@ function Fields({ screen, segment, editing }) {
   return html`<div class="segment-fields">
     ${editing.field === "start" && html`<${TimeFields} screen=${screen} segment=${segment} isWanted=${true} />`}
     ${editing.field === "speaker" && html`<${SpeakerField} screen=${screen} segment=${segment} isWanted=${true} />`}
-    <button class="button" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
+    <button class="button" tabindex="0" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
   </div>`;
 }
 

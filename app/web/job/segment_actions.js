@@ -202,8 +202,9 @@ export function editNeighbour(screen, id, direction) {
  * Edit the next or the previous word of low probability.
  * @param {Screen} screen
  * @param {1 | -1} direction
+ * @param {boolean} [isSelected] What is typed next replaces the word; else it goes behind it.
  */
-export function editUnsure(screen, direction) {
+export function editUnsure(screen, direction, isSelected = true) {
   const { view, session } = screen;
   const word = nextUnsure(
     session.segments.peek(),
@@ -215,7 +216,7 @@ export function editUnsure(screen, direction) {
     return;
   }
   announce(t("edit.unsure", { word: word.text }));
-  view.edit(word.id, word);
+  view.edit(word.id, { start: isSelected ? word.start : word.end, end: word.end });
 }
 
 /** @param {1 | -1} direction */

@@ -1,5 +1,6 @@
 /** Mouse and keys on the list of segments. One handler for all rows: thousands of words need none of their own. */
 
+import { runAlone } from "../core/keys.js";
 import { selectionIn } from "./carets.js";
 import { assignSpeaker, removeSegments } from "./segment_actions.js";
 import { spokenAt } from "./words.js";
@@ -134,7 +135,7 @@ export function press(event, screen) {
   const actions = { ...Object.fromEntries(digits), ...(event.shiftKey ? withShift : plain) }; // some keyboards have digits with Shift
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();
-  actions[event.key]();
+  runAlone(event, actions[event.key]);
 }
 
 /**
