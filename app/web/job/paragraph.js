@@ -4,9 +4,10 @@ import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { hasSound } from "../core/me.js";
 import { t } from "../core/text.js";
-import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { caretIn, placeCaret } from "./carets.js";
 import { setText } from "./edits.js";
+import { change } from "./edits_rules.js";
 import { editNeighbour } from "./segment_actions.js";
 import { press, SpeakerField, TimeFields } from "./segment_editor.js";
 import { SegmentText } from "./segment_row.js";
@@ -107,9 +108,24 @@ function InlineField({ screen, segment, editing }) {
     const kept = screen.session.segments.peek().find(({ id }) => id === segment.id);
     if (kept) show(kept.text);
   };
+  const [original] = useState(segment);
+  const cancel = () => {
+    const { text, words } = original;
+    screen.session.edit(
+      "text",
+      (segments) =>
+        change(segments, segment.id, (now) => (now.text === text ? now : { ...now, text, words })),
+      segment.id,
+    );
+    screen.view.leave();
+  };
   return html`<span class="segment-text" ref=${field} contenteditable="plaintext-only" role="textbox" spellcheck=${true}
     aria-label=${t("edit.text")} onInput=${write}
-    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />`;
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />
+    <span class="touch-only">
+      <button class="button primary" onClick=${screen.view.leave}>${t("edit.done")}</button>
+      <button class="button" onClick=${cancel}>${t("cancel")}</button>
+    </span>`;
 }
 
 /**

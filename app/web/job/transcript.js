@@ -8,7 +8,7 @@ import { showMatches } from "./find_bar.js";
 import { Paragraph } from "./paragraph.js";
 import { SegmentRow } from "./segment_row.js";
 import { createFollower } from "./transcript_follow.js";
-import { click, doubleClick, mouseDown, noticeSelection, press } from "./transcript_input.js";
+import { click, doubleClick, mouseDown, noticeSelection, pointerDown, press } from "./transcript_input.js";
 import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "./transcript_rows.js";
 import { isActive } from "./types.js";
 
@@ -109,6 +109,7 @@ function List({ session, playback, view, search, isGrowing }) {
   return html`
     <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}
       style=${{ paddingBlockEnd: `${list.spaceBelow()}px` }}
+      onPointerDown=${(/** @type {PointerEvent} */ event) => pointerDown(event, screen)}
       onMouseDown=${(/** @type {MouseEvent} */ event) => mouseDown(event, screen)}
       onClick=${(/** @type {MouseEvent} */ event) => click(event, screen)}
       onDblClick=${(/** @type {MouseEvent} */ event) => doubleClick(event, screen)}

@@ -19,6 +19,37 @@ const SECOND_CLICK_MS = 250;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let clicked;
 
+const HELD_MS = 450; // sooner than the browser selects a word
+const MOVED_PX = 10;
+
+let wasHeld = false;
+
+/**
+ * A finger that stays on a word edits it there.
+ * @param {PointerEvent} event
+ * @param {Screen} screen
+ */
+export function pointerDown(event, { view }) {
+  wasHeld = false;
+  const word = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-at]"));
+  const id = rowOf(word)?.dataset.key;
+  if (event.pointerType !== "touch" || !word || !id) return;
+  const ending = new AbortController();
+  const { signal } = ending;
+  const end = () => ending.abort();
+  const timer = setTimeout(() => {
+    end();
+    wasHeld = true;
+    view.edit(id, wordSpan(word));
+  }, HELD_MS);
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  for (const type of ["pointerup", "pointercancel", "scroll"]) addEventListener(type, end, { signal });
+  const move = (/** @type {PointerEvent} */ { clientX, clientY }) => {
+    if (Math.hypot(clientX - event.clientX, clientY - event.clientY) > MOVED_PX) end();
+  };
+  addEventListener("pointermove", move, { signal });
+}
+
 /**
  * Play from a word, unless a second click comes to edit it, or from the segment's time.
  * @param {MouseEvent} event
@@ -26,6 +57,7 @@ let clicked;
  */
 export function click(event, { session, playback, view }) {
   clearTimeout(clicked);
+  if (wasHeld) return; // the finger that edits is lifted
   const target = /** @type {Element} */ (event.target);
   const head = /** @type {HTMLElement | null} */ (target.closest("[data-of]")); // of a paragraph
   const id = rowOf(target)?.dataset.key ?? head?.dataset.of;
