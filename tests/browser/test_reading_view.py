@@ -134,15 +134,6 @@ def test_a_finger_corrects_where_it_stays_or_by_the_pencil(
     before = stored(site, interview)
     words = before[1]["text"].split()
     sentence = page.locator(".segment").nth(1)
-    sentence.locator(".segment-text > span").nth(1).tap()
-    page.locator(".paragraph").first.get_by_role("button", name="Edit text").tap()
-    expect(in_place(page)).to_be_focused()
-    assert page.evaluate("() => getSelection().toString()") == words[1]
-    page.get_by_role("button", name="Done").tap()
-    expect(in_place(page)).to_have_count(0)
-    page.keyboard.press("k")
-    page.wait_for_function("() => document.querySelector('video').paused")
-    place = page.evaluate(PLACE)
     box = sentence.locator(".segment-text > span").nth(2).bounding_box()
     assert box is not None
     finger = [{"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}]
@@ -155,7 +146,13 @@ def test_a_finger_corrects_where_it_stays_or_by_the_pencil(
     page.get_by_role("button", name="Cancel").tap()
     expect(in_place(page)).to_have_count(0)
     expect(sentence).to_have_text(before[1]["text"])
-    assert page.evaluate(PLACE) == place  # nothing was played
+    assert page.evaluate(PLACE) == 0  # nothing was played
+    sentence.locator(".segment-text > span").nth(1).tap()
+    page.locator(".paragraph").first.get_by_role("button", name="Edit text").tap()
+    expect(in_place(page)).to_be_focused()
+    assert page.evaluate("() => getSelection().toString()") == words[1]
+    page.get_by_role("button", name="Done").tap()
+    expect(in_place(page)).to_have_count(0)
 
 
 def test_paragraphs_by_keys(new_page: NewPage, site: Server, talk: Talk) -> None:
