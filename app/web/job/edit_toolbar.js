@@ -124,9 +124,11 @@ export function SelectionTools({ screen }) {
   const { selection, current } = screen.view;
   const ids = selection.ids.value;
   const count = ids.size;
+  const isPart = selection.part.value !== null;
+  const text = isPart ? t("speakers.selectedPart") : t("speakers.selected", { count });
   useEffect(() => {
-    if (count) announce(t("speakers.selected", { count }));
-  }, [count]);
+    if (count) announce(text);
+  }, [count, text]);
   if (!count) return null;
   const place = () => {
     const id = current.peek();
@@ -149,12 +151,12 @@ export function SelectionTools({ screen }) {
     leave();
   };
   return html`<form class="selection-tools" onSubmit=${assign} onKeyDown=${press}>
-    <span class="small">${t("speakers.selected", { count })}</span>
+    <span class="small">${text}</span>
     <input class="input" name="speaker" required pattern=".*\\S.*" dir="auto" list="speaker-names" autocomplete="off"
       aria-label=${t("edit.speaker")} placeholder=${t("edit.speaker")} />
     <button class="button primary">${t("edit.setSpeaker")}</button>
-    ${count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
-    <${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />
+    ${!isPart && count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
+    ${!isPart && html`<${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />`}
     <button type="button" class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
       onClick=${leave}><${Icon} name="close" /></button>
   </form>`;

@@ -52,14 +52,16 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
     <div class="paragraph-body">
       <p class="paragraph-text" data-anchor dir="auto" lang=${language ?? undefined}>
         ${segments.map(
+          // The space between two belongs to the later one: a selection that begins outside of what gets the focus ends.
           (
             segment,
+            index,
           ) => html`<span key=${segment.id} class="segment" data-key=${segment.id} tabindex=${segment.id === current ? 0 : -1}
-            data-selected=${selected.has(segment.id)}>${
+            data-selected=${selected.has(segment.id)}>${index > 0 && " "}${
               segment === edited
                 ? html`<${InlineField} screen=${screen} segment=${segment} editing=${editing} />`
                 : html`<${SegmentText} segment=${segment} colourOf=${colourOf} tag="span" />`
-            }</span>${" "}`,
+            }</span>`,
         )}
       </p>
       ${edited && editing && editing.field !== "text" && html`<${Fields} screen=${screen} segment=${edited} editing=${editing} />`}

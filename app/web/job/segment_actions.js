@@ -4,7 +4,7 @@ import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { caretIn } from "./carets.js";
-import { insert, join, joinAll, remove, setSpeakers, split } from "./edits.js";
+import { cutOut, insert, join, joinAll, remove, setSpeakers, split } from "./edits.js";
 import { nextUnsure, splitPoint } from "./words.js";
 
 /**
@@ -139,7 +139,9 @@ export function removeSegments(screen, id) {
  * @param {string} name
  */
 export function assignSpeaker(screen, id, name) {
-  giveSpeaker(screen, chosenWith(screen, id), name);
+  const ids = chosenWith(screen, id);
+  const { selection } = screen.view;
+  giveSpeaker(screen, ids, name, ids === selection.ids.peek() ? selection.part.peek() : null);
   screen.view.selection.end();
   screen.view.go(id);
 }
@@ -148,10 +150,17 @@ export function assignSpeaker(screen, id, name) {
  * @param {Screen} screen
  * @param {ReadonlySet<string>} ids
  * @param {string} name
+ * @param {{start: number, end: number} | null} [part] Of the texts of the first and the last one.
  */
-export function giveSpeaker(screen, ids, name) {
+export function giveSpeaker(screen, ids, name, part = null) {
   const [first] = ids;
-  if (!screen.session.edit("speaker", (segments) => setSpeakers(segments, ids, name), first)) return;
+  /** @param {readonly import("./types.js").Segment[]} segments */
+  const give = (segments) => {
+    const cut = part ? cutOut(segments, ids, part.start, part.end) : { segments, ids };
+    const given = setSpeakers(cut.segments, cut.ids, name);
+    return given === cut.segments ? segments : given; // who has the name already is not parted
+  };
+  if (!screen.session.edit("speaker", give, first)) return;
   if (ids.size > 1) toastStep(screen, t("speakers.given", { count: ids.size, name }));
   else announce(`${t("edit.speaker")}: ${name}`);
 }

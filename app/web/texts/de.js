@@ -452,6 +452,7 @@ const texts = {
   "speakers.selected": { one: "{count} Segment ausgewählt", other: "{count} Segmente ausgewählt" },
 
   // Downloads and revisions
+  "speakers.selectedPart": "Ausgewählte Wörter",
   "export.download": "Herunterladen",
   "export.copy": "Kopieren",
   "export.asText": "Als Text",

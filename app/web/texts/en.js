@@ -440,6 +440,7 @@ export default {
   "speakers.selected": { one: "{count} segment selected", other: "{count} segments selected" },
 
   // Downloads and revisions
+  "speakers.selectedPart": "Selected words",
   "export.download": "Download",
   "export.copy": "Copy",
   "export.asText": "As text",

@@ -448,6 +448,7 @@ const texts = {
   "speakers.selected": { one: "{count} segmento seleccionado", other: "{count} segmentos seleccionados" },
 
   // Downloads and revisions
+  "speakers.selectedPart": "Palabras seleccionadas",
   "export.download": "Descargar",
   "export.copy": "Copiar",
   "export.asText": "Como texto",
