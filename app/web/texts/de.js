@@ -317,6 +317,7 @@ const texts = {
   "find.place": "{at} von {count}",
   "find.previous": "Voriger Treffer",
   "find.next": "Nächster Treffer",
+  "find.fromHere": "{at} von {count}, der nächste von hier aus",
   "find.matchCase": "Groß- und Kleinschreibung beachten",
   "find.wholeWord": "Nur ganze Wörter",
   "find.replaceMode": "Suchen und ersetzen",

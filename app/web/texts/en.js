@@ -306,6 +306,7 @@ export default {
   "find.place": "{at} of {count}",
   "find.previous": "Previous match",
   "find.next": "Next match",
+  "find.fromHere": "{at} of {count}, the next from here",
   "find.matchCase": "Match case",
   "find.wholeWord": "Whole words",
   "find.replaceMode": "Find and replace",

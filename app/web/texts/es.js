@@ -313,6 +313,7 @@ const texts = {
   "find.place": "{at} de {count}",
   "find.previous": "Resultado anterior",
   "find.next": "Resultado siguiente",
+  "find.fromHere": "{at} de {count}, el siguiente desde aquí",
   "find.matchCase": "Distinguir mayúsculas",
   "find.wholeWord": "Palabras completas",
   "find.replaceMode": "Buscar y reemplazar",
