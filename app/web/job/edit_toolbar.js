@@ -11,8 +11,8 @@ import { assignSpeaker, editUnsure, joinSegments, removeSegments, travel } from 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find.js").Search} Search */
 
-/** @param {{screen: Screen, search: Search}} props */
-export function EditToolbar({ screen, search }) {
+/** @param {{screen: Screen, search: Search, children?: unknown}} props `children`: what stands at its end. */
+export function EditToolbar({ screen, search, children }) {
   const { session } = screen;
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
@@ -29,6 +29,7 @@ export function EditToolbar({ screen, search }) {
     ${isEditable && html`<${SelectionTools} screen=${screen} />`}
     <${RefusedPlace} screen=${screen} />
     ${(isEditable || session.dirty.value) && html`<${SaveStatus} session=${session} />`}
+    ${children}
   </div>`;
 }
 
@@ -54,7 +55,7 @@ function LayoutSwitch({ view }) {
  */
 function Tool({ icon, text, keys, isOff = false, run }) {
   const title = keys ? `${t(text)} (${keys.replace("Control", t("edit.control"))})` : t(text);
-  return html`<button type="button" class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
+  return html`<button type="button" class="icon-button" data-tool=${text} aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
 }
 
 /** The segment that the service does not store. @param {{screen: Screen}} props */

@@ -9,9 +9,9 @@ import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
-import { html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
+import { html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
 import { EditToolbar } from "./edit_toolbar.js";
-import { CopyMenu, DownloadMenu } from "./exports.js";
+import { CopyMenu, copyItems, DownloadMenu, downloadItems } from "./exports.js";
 import { createSearch } from "./find.js";
 import { FindBar } from "./find_bar.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
@@ -29,6 +29,8 @@ import { isActive, nameOf } from "./types.js";
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
+
+const COVERED_PX = 106; // by what stays at the top of the window
 
 /** @param {{id: string}} props */
 export function JobScreen({ id }) {
@@ -50,7 +52,9 @@ export function JobScreen({ id }) {
   return html`<div class="job" data-layout=${view.layout.value}>
     <${JobHeader} session=${session} playback=${playback} />
     <div class="job-top">
-      <${EditToolbar} screen=${screen} search=${search} />
+      <${EditToolbar} screen=${screen} search=${search}>
+        <${ActionsInSight} job=${session.job.value} session=${session} />
+      <//>
       <${FindBar} screen=${screen} search=${search} />
     </div>
     ${hasSound.value && html`<${Player} screen=${screen} />`}
@@ -110,8 +114,23 @@ export function JobHeader({ session, playback }) {
   </header>`;
 }
 
-/** @param {{job: Job, session: Session}} props */
-function Actions({ job, session }) {
+/** What can be done with a transcript, as one menu once its header is out of sight. @param {{job: Job, session: Session}} props */
+function ActionsInSight({ job, session }) {
+  const isPast = useSignal(false);
+  useEffect(() => {
+    const title = document.querySelector(".job-title");
+    const notice = (/** @type {IntersectionObserverEntry[]} */ changes) => {
+      isPast.value = !changes.at(-1)?.isIntersecting;
+    };
+    const observer = new IntersectionObserver(notice, { rootMargin: `-${COVERED_PX}px 0px 0px` });
+    if (title) observer.observe(title);
+    return () => observer.disconnect();
+  }, []);
+  return isPast.value && !isActive(job) && html`<${Actions} job=${job} session=${session} isCompact />`;
+}
+
+/** @param {{job: Job, session: Session, isCompact?: boolean}} props */
+function Actions({ job, session, isCompact = false }) {
   const [open, setOpen] = useState(/** @type {"revisions" | "share" | null} */ (null));
   const close = () => setOpen(null);
   const remove = () => {
@@ -125,11 +144,19 @@ function Actions({ job, session }) {
   }
   const isDone = job.status === "succeeded";
   /** @type {import("../core/menu.js").MenuItem[]} */
-  const more = [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
-  if (isDone) more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
-  return html`<div class="toolbar">
+  const more = sharedLink ? [] : [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
+  if (isDone && !sharedLink)
+    more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
+  if (isDone && isCompact)
+    more.unshift(
+      { label: t("export.download"), icon: "download", items: downloadItems(job, session) },
+      { label: t("export.copy"), icon: "copy", items: copyItems(job, session) },
+      { label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") },
+    );
+  return html`<div class=${isCompact ? "actions-in-sight" : "toolbar"}>
     ${
       isDone &&
+      !isCompact &&
       html`
       <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen("revisions")}>
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
@@ -137,7 +164,7 @@ function Actions({ job, session }) {
       <${CopyMenu} job=${job} unsaved=${session} />
       <${DownloadMenu} job=${job} unsaved=${session} />`
     }
-    ${!sharedLink && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
+    ${more.length > 0 && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "share" && html`<${service.keys ? ShareDialog : AddressDialog} job=${job} onClose=${close} />`}
   </div>`;
