@@ -14,6 +14,7 @@ import { nextUnsure, splitPoint } from "./words.js";
  * @property {import("./transcript_view.js").View} view
  */
 
+const SPARE_PX = 100; // below what is edited: what comes next is read, too
 const INSERTED_S = 2; // at most, where there is space
 
 /**
@@ -225,7 +226,10 @@ export function editUnsure(screen, direction, isSelected = true) {
     return;
   }
   announce(t("edit.unsure", { word: word.text }));
+  const box = view.list.rowElement(word.id)?.getBoundingClientRect();
+  const isInSight = box && box.top >= view.list.clearTop() && box.bottom < view.list.clearBottom() - SPARE_PX;
   view.edit(word.id, { start: isSelected ? word.start : word.end, end: word.end });
+  if (!isInSight) view.list.reveal(word.id, "third");
 }
 
 /** @param {1 | -1} direction */

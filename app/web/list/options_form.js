@@ -55,8 +55,8 @@ function OptionsForm({ isChanged }) {
       ${models.value.length > 1 && html`<${OptionInput} field=${{ name: "model", kind: "choice" }} order=${models.value.slice(1)} />`}
       <${OptionInput} field=${main("profile")} />
       <${OptionInput} field=${main("max_line_chars")} />
+      <${SpeakerOptions} />
     </div>
-    <${SpeakerOptions} />
     <div class="options-grid long">
       <${OptionInput} field=${main("prompt")} isLong />
       <${OptionInput} field=${main("hotwords")} isLong />
@@ -99,7 +99,7 @@ export function SpeakerOptions() {
     <div class="field">
       <label for="option-who">${t("option.who")}</label>
       <select id="option-who" value=${who} onChange=${choose}>
-        <option value="" selected=${who === ""}>–</option>
+        <option value="" selected=${who === ""}>${t("option.who.none")}</option>
         <option value="voices" selected=${who === "voices"}>${t("option.who.voices")}</option>
         <option value="channels" selected=${who === "channels"}>${t("option.who.channels")}</option>
       </select>
