@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands.option_help import WithOptions
 from app.transcript.formats import FORMATS
 
 _LAST_WAIT_S = 2.0
@@ -61,6 +62,8 @@ _Server = Annotated[str | None, typer.Option(help="Address of a running service.
 _ApiKey = Annotated[
     str | None, typer.Option(help="Key for the server.", envvar="WHISPER_API_KEY", show_default=False)
 ]
+_ServerAddress = Annotated[str, typer.Option(help="Address of the running service.")]
+_LOCALHOST = "http://localhost:8000"
 
 cli = typer.Typer(
     name="whisperfleet",
@@ -100,7 +103,7 @@ def serve(
     _exit(run_server(_given(host=host, port=port)))
 
 
-@cli.command()
+@cli.command(cls=WithOptions)
 def transcribe(
     files: Annotated[
         list[Path],
@@ -113,18 +116,50 @@ def transcribe(
     prompt: _Prompt = None,
     hotwords: _Hotwords = None,
     model: _Model = None,
+    diarize: Annotated[bool, typer.Option("--diarize", help="Say who speaks.")] = False,
+    speakers: Annotated[
+        int | None,
+        typer.Option(
+            help="How many people speak; with --diarize, which it implies. Default: the voices decide."
+        ),
+    ] = None,
+    words: Annotated[bool, typer.Option("--words", help="Times for each word, in JSON.")] = False,
     option: _NamedOptions = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="In folders, replace outputs that exist.")
     ] = False,
     server: _Server = None,
     api_key: _ApiKey = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the jobs on the server, to be corrected on its page.")
+    ] = False,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of jobs that stay; can be repeated.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the job that stays: of one recording.")] = None,
 ) -> None:
     """Transcribe recordings into subtitles."""
     from app.commands.transcribe import run_transcribe
 
-    options = _named(option) | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
-    _exit(run_transcribe(files, output, file_format, options, model, server, api_key, overwrite=overwrite))
+    flags = {
+        "diarize": diarize or speakers is not None or None,
+        "num_speakers": speakers,
+        "word_timestamps": words or None,
+    }
+    given = _given(language=language, task=task, prompt=prompt, hotwords=hotwords, **flags)
+    kept = _given(tags=",".join(tag or []) or None, title=title)
+    if kept and not keep:
+        raise typer.BadParameter("--tag and --title are for jobs that stay: add --keep")
+    code = run_transcribe(
+        files,
+        output,
+        file_format,
+        _named(option) | given,
+        model,
+        server,
+        api_key,
+        overwrite=overwrite,
+        kept={name: str(value) for name, value in kept.items()} if keep else None,
+    )
+    _exit(code)
 
 
 @cli.command()
@@ -209,6 +244,34 @@ def subtitles(
 
 
 @cli.command()
+def fetch(
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The folder, which is created.", show_default=False)
+    ],
+    file_format: Annotated[str, _format_option()] = "srt",
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Only jobs with this tag; can be repeated: with all of them.")
+    ] = None,
+    text: Annotated[
+        str, typer.Option("--query", "-q", help="Only jobs that these words find.", show_default=False)
+    ] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An option of files as NAME=VALUE; can be repeated. Default: those of the job.",
+            autocompletion=_complete_option,
+        ),
+    ] = None,
+    server: _ServerAddress = _LOCALHOST,
+    api_key: _ApiKey = None,
+) -> None:
+    """Bring the transcripts of a service into a folder, with all corrections: what has changed since."""
+    from app.commands.fetch import run_fetch
+
+    _exit(run_fetch(server, api_key, text, tag or [], file_format, _named(option), output))
+
+
+@cli.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
     cluster: Annotated[
@@ -229,7 +292,7 @@ def drain(
             metavar="NODE", help="A node's id or name, as `GET /v1/nodes` lists it.", show_default=False
         ),
     ],
-    server: Annotated[str, typer.Option(help="Address of the running service.")] = "http://localhost:8000",
+    server: _ServerAddress = _LOCALHOST,
     api_key: _ApiKey = None,
     timeout: Annotated[
         float | None, typer.Option(help="Wait at most so long (s). Default: until the workers have ended.")

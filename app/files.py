@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import pickle
+import re
 import zlib
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -24,12 +25,32 @@ _VIDEO = (
     ".3g2 .3gp .asf .avi .divx .dv .f4v .flv .m2ts .m2v .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .nut .ogm "
     ".ogv .rm .rmvb .ts .vob .webm .wmv .wtv"
 )
+MAX_STEM_BYTES = 200  # in UTF-8; most file systems allow 255 for a name
+# What Windows or Linux forbids in names, control characters, and those that change the order of letters.
+_UNSAFE = re.compile(
+    '[<>:"/\\\\|?*\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]'
+)
+# Of Windows, with any extension: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|clock\$|(com|lpt)[0-9\u00b9\u00b2\u00b3]) *(\..*)?", re.IGNORECASE
+)
 SUFFIXES = frozenset((*_AUDIO.split(), *_VIDEO.split()))
 
 
 def is_recording(path: PurePath) -> bool:
     """Whether a file in a folder is taken for a recording. Hidden files are not."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+
+
+def safe_stem(filename: str, fallback: str) -> str:
+    """The name of a file without folders and extension, by `safe_name`; `fallback`: if none is left."""
+    return safe_name(PurePath(filename).stem) or safe_name(fallback)
+
+
+def safe_name(text: str) -> str:
+    """A name for a file on every system: with `_` in place of what is unsafe; may be empty."""
+    name = _UNSAFE.sub("_", text).encode()[:MAX_STEM_BYTES].decode(errors="ignore").strip(" .")
+    return f"_{name}" if _DEVICE.fullmatch(name) else name
 
 
 def try_lock(path: Path) -> BinaryIO | None:

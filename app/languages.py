@@ -40,12 +40,17 @@ def names_in_files(value: str) -> tuple[str, ...]:
             code = langcodes.standardize_tag(wanted, macro=True).partition("-")[0]
         except ValueError:
             return (wanted,)
-    language = langcodes.get({"jw": "jv"}.get(code, code))
+    language = langcodes.get(language_tag(code))
     try:
         long = {language.to_alpha3("B"), language.to_alpha3("T")}  # German is `ger` or `deu`
     except LookupError:
         long = set()
     return tuple(dict.fromkeys((wanted, code, *sorted(long), language_name(code))))
+
+
+def language_tag(code: str) -> str:
+    """The tag of BCP 47 for one of Whisper's codes. That for Javanese is withdrawn there."""
+    return {"jw": "jv"}.get(code, code)
 
 
 def language_name(code: str) -> str:

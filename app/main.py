@@ -23,6 +23,7 @@ from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
 from app.api.http.requests import RequestCounts, RequestLog
 from app.api.http.root_path import RootPath
+from app.api.jobs.again import again_routes
 from app.api.jobs.archive import archive_routes
 from app.api.jobs.links import link_routes
 from app.api.jobs.peaks import peak_routes
@@ -115,6 +116,7 @@ def create_app(
         speech_routes(running, admission),
         archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
+        again_routes(running, jobs),
         link_routes(running, jobs),
         segment_routes(running, jobs, admission),
         upload_routes(running, jobs, admission),

@@ -1,6 +1,6 @@
 """The options of one transcription, for every endpoint and the command line."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -13,8 +13,10 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     WrapValidator,
+    create_model,
     field_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from app.languages import language_code, names_in_files
@@ -100,13 +102,70 @@ SpeakerNames = Annotated[
 ]
 
 
-class Options(BaseModel):
+class FileOptions(BaseModel):
+    """How a transcript becomes a file. No clip's result depends on it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    profile: Annotated[ProfileName | None, BeforeValidator(_blank_is_none)] = Field(
+        None, description="Guidelines that decide what is `auto`; the service's own defaults if absent."
+    )
+    max_line_chars: LineChars = Field(
+        "auto",
+        description="Width of a subtitle line, in columns: a full-width character takes two. 42 for most "
+        "languages, Chinese 32, …",
+    )
+    max_lines: Lines = Field("auto", description="Lines in a subtitle.")
+    max_cps: CharsPerSecond = Field(
+        "auto",
+        description="Columns per second that people can read: a subtitle stays longer to allow for it. 20 "
+        "for most languages, Chinese 22, …",
+    )
+    min_cue_s: ShortestCue = Field("auto", description="Shortest time that a subtitle stays (s).")
+    max_cue_s: LongestCue = Field(
+        "auto", description="Longest time that a subtitle stays (s). It wins over `min_cue_s` and `max_cps`."
+    )
+    min_gap_s: Gap = Field("auto", description="Shortest gap between two subtitles (s).")
+    fps: FrameRate = Field(
+        None,
+        description="Frame rate of the video: subtitles begin and end on its frames. 23.976, 29.97 and 59.94 "
+        "stand for the exact NTSC rates (24000/1001, …). If absent, the profile's, or no frames.",
+    )
+    start_offset_s: Annotated[float, NUMBER] = Field(
+        0.0, ge=0, le=1, description="Each subtitle begins this long before its first word (s)."
+    )
+    word_level: bool = Field(
+        False,
+        description="The time of each word in the subtitles: timestamps in WebVTT, karaoke in ASS.",
+    )
+    srt_bom: bool = Field(False, description="SRT begins with a byte order mark, for old players on Windows.")
+    srt_crlf: bool = Field(False, description="Lines of SRT end with CR LF, for old players on Windows.")
+    times: bool = Field(
+        False, description="In `txt`, `docx` and `md`: when each line or paragraph begins, as `[01:02:03]`."
+    )
+    speakers: bool = Field(True, description="In `txt`, `docx` and `md`: who speaks, if that is known.")
+
+
+# Of a file that is made of an old transcript. Absent ones stay as they were asked for then.
+if TYPE_CHECKING:
+
+    class FileChanges(BaseModel):
+        """Options of files, each of which may be absent."""
+else:
+
+    def _may_be_absent(field: FieldInfo) -> tuple[Any, Any]:
+        kind = Annotated[field.annotation, Field(), *field.metadata] | None
+        return kind, Field(None, description=field.description)
+
+    _fields = {name: _may_be_absent(field) for name, field in FileOptions.model_fields.items()}
+    FileChanges = create_model("FileChanges", **_fields)
+
+
+class Options(FileOptions):
     """What a request may choose. OpenAPI shows the ranges that are checked here.
 
     Descriptions are in Markdown: `python -m tests.tables` writes the tables of the documentation from them.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     task: Literal["transcribe", "translate"] = Field(
         "transcribe",
@@ -168,39 +227,6 @@ class Options(BaseModel):
     )
     min_silence_ms: int = Field(100, ge=0, le=10_000, description="Shorter pauses do not end speech (ms).")
     speech_pad_ms: int = Field(30, ge=0, le=1000, description="Speech is extended by this on each side (ms).")
-    profile: Annotated[ProfileName | None, BeforeValidator(_blank_is_none)] = Field(
-        None, description="Guidelines that decide what is `auto`; the service's own defaults if absent."
-    )
-    max_line_chars: LineChars = Field(
-        "auto",
-        description="Width of a subtitle line, in columns: a full-width character takes two. 42 for most "
-        "languages, Chinese 32, …",
-    )
-    max_lines: Lines = Field("auto", description="Lines in a subtitle.")
-    max_cps: CharsPerSecond = Field(
-        "auto",
-        description="Columns per second that people can read: a subtitle stays longer to allow for it. 20 "
-        "for most languages, Chinese 22, …",
-    )
-    min_cue_s: ShortestCue = Field("auto", description="Shortest time that a subtitle stays (s).")
-    max_cue_s: LongestCue = Field(
-        "auto", description="Longest time that a subtitle stays (s). It wins over `min_cue_s` and `max_cps`."
-    )
-    min_gap_s: Gap = Field("auto", description="Shortest gap between two subtitles (s).")
-    fps: FrameRate = Field(
-        None,
-        description="Frame rate of the video: subtitles begin and end on its frames. 23.976, 29.97 and 59.94 "
-        "stand for the exact NTSC rates (24000/1001, …). If absent, the profile's, or no frames.",
-    )
-    start_offset_s: float = Field(
-        0.0, ge=0, le=1, description="Each subtitle begins this long before its first word (s)."
-    )
-    word_level: bool = Field(
-        False,
-        description="The time of each word in the subtitles: timestamps in WebVTT, karaoke in ASS.",
-    )
-    srt_bom: bool = Field(False, description="SRT begins with a byte order mark, for old players on Windows.")
-    srt_crlf: bool = Field(False, description="Lines of SRT end with CR LF, for old players on Windows.")
     chinese: Literal["keep", "traditional", "simplified"] = Field(
         "keep", description="Script that Chinese text is converted to, unless it is kept."
     )
@@ -213,9 +239,7 @@ class Options(BaseModel):
     _are_whole = field_validator(
         "beam_size", "min_speech_ms", "min_silence_ms", "speech_pad_ms", mode="before"
     )(check_whole)
-    _are_numbers = field_validator("temperature", "vad_threshold", "start_offset_s", mode="before")(
-        check_number
-    )
+    _are_numbers = field_validator("temperature", "vad_threshold", mode="before")(check_number)
 
     @field_validator("end")
     @classmethod
@@ -275,19 +299,4 @@ def _track(value: str) -> int | tuple[str, ...]:
 
 # No clip's result depends on the options that follow: they matter once the transcript is there.
 SPEAKER_OPTIONS = frozenset({"diarize", "num_speakers", "min_speakers", "max_speakers", "speaker_names"})
-CUE_OPTIONS = frozenset(
-    {
-        "profile",
-        "max_line_chars",
-        "max_lines",
-        "max_cps",
-        "min_cue_s",
-        "max_cue_s",
-        "min_gap_s",
-        "fps",
-        "start_offset_s",
-        "word_level",
-        "srt_bom",
-        "srt_crlf",
-    }
-)
+FILE_OPTIONS = frozenset(FileOptions.model_fields)

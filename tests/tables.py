@@ -11,7 +11,7 @@ from app.api.audio.asr import AsrQuery
 from app.api.audio.openai_responses import ResponseFormat
 from app.api.jobs.results import ResultFormat
 from app.api.operation.metric_list import METRICS, PREFIX
-from app.options import CUE_OPTIONS, Options
+from app.options import FILE_OPTIONS, Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from bench.capacity import capacity_table, costs_table, speedups_table
@@ -133,8 +133,8 @@ def _kind(schema: dict[str, Any]) -> str:
 TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "settings": lambda: settings_table(Settings.model_fields),
     "main-settings": lambda: settings_table(MAIN_SETTINGS),
-    "options": lambda: options_table(name for name in Options.model_fields if name not in CUE_OPTIONS),
-    "cue-options": lambda: options_table(name for name in Options.model_fields if name in CUE_OPTIONS),
+    "options": lambda: options_table(name for name in Options.model_fields if name not in FILE_OPTIONS),
+    "file-options": lambda: options_table(name for name in Options.model_fields if name in FILE_OPTIONS),
     "formats": formats_table,
     "metrics": metrics_table,
     "models": models_table,

@@ -33,7 +33,7 @@ def test_everything_that_can_be_set_is_described() -> None:
         assert field.description.endswith("."), name
         has_unit = name.endswith(("_s", "_mb"))
         assert not has_unit or "(s)" in field.description or "(MB" in field.description, name
-    options = "\n".join([*TABLES["options"](), *TABLES["cue-options"]()])
+    options = "\n".join([*TABLES["options"](), *TABLES["file-options"]()])
     assert all(f"| `{name}` | " in options for name in Options.model_fields)
     formats = "\n".join(TABLES["formats"]())
     assert all(f"| `{name}` | " in formats for name in FORMATS)

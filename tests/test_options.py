@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from app.api.audio.openai import TranscriptionForm
 from app.api.http.forms import JobForm, JobSource, request_body
-from app.options import CUE_OPTIONS, Options
+from app.options import FILE_OPTIONS, Options
 
 RANGES = {
     "max_line_chars": (10, 200, "integer"),
@@ -116,4 +116,4 @@ def test_openapi_shows_auto_or_the_range(form):
         assert [(kind["minimum"], kind["maximum"]) for kind in kinds if kind["type"] == "number"] == [limits]
     kinds = documented["profile"].get("anyOf", [documented["profile"]])
     assert kinds[0]["enum"] == ["netflix", "bbc", "broadcast", "social"]
-    assert documented.keys() > CUE_OPTIONS
+    assert documented.keys() > FILE_OPTIONS

@@ -231,9 +231,25 @@ class Fleet(ListedWorkers, ChangedQueue):
     blocks: list[Block] = Field(description="The batches of the last five minutes, oldest first.")
 
 
+class Match(BaseModel):
+    """A sentence that a search has found."""
+
+    text: str
+    start: float = Field(description="Seconds from the recording's start.")
+    segment: str = Field(description="The id of its segment.")
+
+
+class ListedJob(Job):
+    matches: list[Match] = Field(
+        [],
+        description="With `q`: the first sentences that have most of its words, at most three. Empty: the "
+        "title, the notes, the tags or the file name have them.",
+    )
+
+
 class JobList(BaseModel):
     object: Literal["list"] = "list"
-    data: list[Job]
+    data: list[ListedJob]
     has_more: bool
 
 

@@ -1,16 +1,18 @@
 """The jobs of a service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
-from app.client.answers import Unreachable, error_message, json_object
+from app.client.answers import Refused, Unreachable, error_message, json_object
 from app.client.service import ServiceClient
 from app.client.uploads import FormBody, ReportSent
 from app.errors import InvalidSetting, WhisperfleetError
 from app.options import Options
 
 _POLL_S = (0.1, 2.0)  # first and longest pause between two looks at a job
+_PAGE = 100  # jobs in one answer
 TERMINAL = ("succeeded", "failed", "cancelled")
 
 
@@ -85,12 +87,29 @@ class JobClient(ServiceClient):
             await asyncio.sleep(pause_s)
             pause_s = min(1.3 * pause_s, longest_s)
 
-    async def result(self, job_id: str, file_format: str) -> bytes | None:
+    async def find(self, text: str = "", tags: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
+        """The jobs that a text finds, with all of these tags; the newest first."""
+        query: dict[str, Any] = {"limit": _PAGE, "q": text, "tag": list(tags)}
+        while True:
+            answer = await self.request("GET", "v1/jobs", has="data", params=query)
+            if not answer.is_success:
+                raise Refused("A job was deleted while all were listed. Repeat the command.")
+            page = json_object(answer)
+            for job in page["data"]:
+                yield job
+            if not page["has_more"]:
+                return
+            query["after"] = page["data"][-1]["id"]
+
+    async def result(
+        self, job_id: str, file_format: str, options: Mapping[str, str] = MappingProxyType({})
+    ) -> bytes | None:
         """The result of a job in a format; None if the service has the job no more.
 
-        Raises Refused if the format cannot hold it.
+        `options` of the file take the place of the job's. Raises Refused if the format cannot hold it.
         """
-        answer = await self.request("GET", f"v1/jobs/{job_id}/result", params={"format": file_format})
+        params = {"format": file_format, **options}
+        answer = await self.request("GET", f"v1/jobs/{job_id}/result", params=params)
         return answer.content if answer.is_success else None
 
     async def delete(self, job_id: str) -> None:

@@ -1,8 +1,11 @@
 """Transcribes on a running service: submits jobs, follows them, and takes their results."""
 
 import asyncio
+import hashlib
+import json
 import os
 import uuid
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
@@ -36,13 +39,19 @@ class Remote(JobClient):
         chosen: str,
         model: str | None,
         transport: httpx.AsyncBaseTransport | None = None,
+        kept: Mapping[str, str] | None = None,
     ) -> None:
-        """Raises `InvalidInput` for a malformed address or key."""
+        """`kept`: further fields of jobs that stay on the service; None: they are deleted.
+
+        Raises `InvalidInput` for a malformed address or key.
+        """
         super().__init__(connect(server, api_key, COMMAND, transport), COMMAND)
         self._options = options
         self._chosen = chosen
         # Also the default one by its alias: the service refuses what it cannot do before the file arrives.
         self._fields = option_fields(options) | {"model": model or DEFAULT_MODEL_ALIAS}
+        self._keeps = kept is not None
+        self._fields |= kept or {}
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
     async def jobs_at_once(self) -> int:
@@ -58,28 +67,43 @@ class Remote(JobClient):
         return min(max(MIN_JOBS_AT_ONCE, 2 * len(answer.json()["data"])), MAX_JOBS_AT_ONCE)
 
     async def transcribe(self, target: Target, bar: FileBar) -> bytes:
-        """The content of the target's file. The service keeps nothing of the recording afterwards.
+        """The content of the target's file. Unless jobs stay, the service has nothing of the recording then.
 
-        Cancelling deletes the job. Raises WhisperfleetError and OSError.
+        Cancelling deletes the job, too. Raises WhisperfleetError and OSError.
         """
         async with AsyncExitStack() as stack:
             async with self._uploads:
                 upload = _Upload(bar)
                 submission = asyncio.create_task(self._submit(target[0], upload))
-                stack.push_async_callback(self._discard, submission, upload)
+                if self._keeps:
+                    stack.callback(submission.cancel)
+                else:
+                    stack.push_async_callback(self._discard, submission, upload)
                 job_id = await asyncio.shield(submission)
             if upload.is_incomplete:
+                if self._keeps:
+                    await self.delete(job_id)
                 raise WhisperfleetError("the file has changed while it was sent")
             await self._until_done(job_id, bar)
             return await self._content(job_id, target)
 
     async def _submit(self, path: Path, upload: "_Upload") -> str:
         """The id of the job that a recording becomes."""
-        key = uuid.uuid4().hex  # an attempt whose answer is lost is repeated, and gives the same job
         with path.open("rb") as file:
-            job = await self.submit(file, printable(path.name), self._fields, key, upload.report)
+            # An attempt whose answer is lost is repeated, and gives the same job.
+            key = self._lasting_key(path, os.fstat(file.fileno())) if self._keeps else uuid.uuid4().hex
+            name = printable(path.name)
+            job = await self.submit(file, name, self._fields, key, upload.report)
+            if self._keeps and job["status"] in ("failed", "cancelled"):  # of an earlier run
+                await self.delete(job["id"])
+                job = await self.submit(file, name, self._fields, key, upload.report)
             upload.is_incomplete = os.fstat(file.fileno()).st_size != upload.size
         return str(job["id"])
+
+    def _lasting_key(self, path: Path, status: os.stat_result) -> str:
+        """The same for the same file and fields: a command that is repeated finds its jobs."""
+        parts = [str(path.resolve()), status.st_size, status.st_mtime_ns, sorted(self._fields.items())]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     async def _discard(self, submission: asyncio.Task[str], upload: "_Upload") -> None:
         """Delete the job, which ends it if it runs. If that fails, it goes after WHISPER_RESULT_TTL_S."""
@@ -121,15 +145,19 @@ class Remote(JobClient):
             raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
 
     async def _json(self, job_id: str) -> bytes:
-        """The transcript as `--format json` writes it here, which has more than the service's `json`."""
         content = await self._result(job_id, "verbose_json")
-        reading = await asyncio.to_thread(read_transcript, content, task=self._options.task)
-        return await asyncio.to_thread(render_transcript, reading.transcript, self._options, "json")
+        return await asyncio.to_thread(complete_json, content, self._options)
 
     async def _result(self, job_id: str, file_format: str) -> bytes:
         if (content := await self.result(job_id, file_format)) is None:
             raise _deleted()
         return content
+
+
+def complete_json(verbose_json: bytes, options: Options) -> bytes:
+    """The transcript as `--format json` writes it here, which has more than the service's `json`."""
+    reading = read_transcript(verbose_json, task=options.task)
+    return render_transcript(reading.transcript, options, "json")
 
 
 class _Upload:

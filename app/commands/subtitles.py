@@ -58,4 +58,4 @@ def _render(content: bytes, file: Path, options: Options, chosen: str) -> bytes:
     if transcript.text_language in chinese.LANGUAGES:
         segments = chinese.convert_segments(transcript.segments, options.chinese)
         transcript = replace(transcript, segments=segments)
-    return render_transcript(transcript, options, chosen)
+    return render_transcript(transcript, options, chosen, title=file.stem)

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -65,10 +65,12 @@ def run_transcribe(
     api_key: str | None,
     *,
     overwrite: bool = False,
+    kept: Mapping[str, str] | None = None,
 ) -> int:
     """Transcribe files here or on a server. Returns the exit code: 1 if a file failed, 2 for wrong usage.
 
-    In folders, recordings whose outputs exist are skipped, unless `overwrite` says otherwise.
+    In folders, recordings whose outputs exist are skipped, unless `overwrite` says otherwise. `kept`: the
+    title and tags of jobs that stay on the server; None: they are deleted.
     """
     if STANDARD_STREAM in files:
         raise InvalidInput("a recording cannot come from standard input: name its file")
@@ -80,10 +82,17 @@ def run_transcribe(
         targets = _without_existing(recordings, targets)
     if not targets:
         return 0
+    if kept is not None and server is None:
+        raise InvalidInput("--keep leaves jobs on a running service: add --server http://host:8000")
+    if kept and "title" in kept and len(targets) > 1:
+        raise InvalidInput(
+            f"--title is for one recording, and there are {len(targets)}: leave it out, and each job has the "
+            "name of its file, or name one recording at a time"
+        )
     if server is None:
         work = _transcribe_here(targets, checked, chosen, model)
     else:
-        work = _transcribe_there(targets, check_options(options), chosen, model, server, api_key)
+        work = _transcribe_there(targets, check_options(options), chosen, model, server, api_key, kept)
     return run_until(work, signal.SIGTERM)
 
 
@@ -165,7 +174,7 @@ def _render(transcript: Transcript, options: Options, chosen: str, target: Targe
     Raises `UnsuitableFormat`, which names the JSON file, and OSError.
     """
     try:
-        return render_transcript(transcript, options, chosen)
+        return render_transcript(transcript, options, chosen, title=target[0].stem)
     except UnsuitableFormat as error:
         stored = store_beside(target, render_transcript(transcript, options, "json"))
         raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
@@ -182,8 +191,9 @@ async def _transcribe_there(
     model: str | None,
     server: str,
     api_key: str | None,
+    kept: Mapping[str, str] | None,
 ) -> int:
-    async with Remote(server, api_key, options, chosen, model) as remote:
+    async with Remote(server, api_key, options, chosen, model, kept=kept) as remote:
         return await _transcribe_all(targets, remote.transcribe, await remote.jobs_at_once())
 
 

@@ -56,9 +56,26 @@ jobs = sa.Table(
     sa.Column("corrected_at", sa.Float),  # when people last changed the transcript
     sa.Column("excerpt", sa.Text),  # the beginning of the transcript
     sa.Column("speakers", sa.JSON(none_as_null=True)),  # of the transcript
+    sa.Column("title", sa.Text),
+    sa.Column("notes", sa.Text),
+    sa.Column("tags", sa.JSON(none_as_null=True)),
+    # Its transcript gives it a title, unless somebody has done so.
+    sa.Column("title_from_text", sa.Boolean, nullable=False, server_default=sa.false()),
+    # The id of the job that this one transcribes again, and what becomes of its transcript. No foreign key:
+    # SQLite cannot add one to a table.
+    sa.Column("parent", sa.String(40)),
+    sa.Column("parent_revision", sa.Integer),
+    sa.Column("keep_corrections", sa.Boolean),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
+    # Partial: lists of all jobs without a parent must not use it.
+    sa.Index(
+        "jobs_by_parent",
+        "parent",
+        sqlite_where=sa.text("parent IS NOT NULL"),
+        postgresql_where=sa.text("parent IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 
@@ -116,6 +133,9 @@ revisions = sa.Table(
     sa.Column("content", sa.LargeBinary, nullable=False),
     sa.Column("by_link", sa.Boolean, nullable=False, server_default=sa.false()),  # made by a shared link
 )
+
+# The segments of the newest transcript, for the search: see `app.jobs.passages`.
+passages = sa.Table("passages", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False))
 
 peaks = sa.Table("peaks", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False))
 
@@ -186,16 +206,17 @@ _SEARCH = {
     "sqlite": (
         # The service has divided texts into words. The tokenizer separates them at spaces, and knows no
         # Unicode, so it never divides one further. The prefixes make queries of one to three letters fast.
-        "CREATE VIRTUAL TABLE search USING fts5(words, detail=none, tokenize='ascii', prefix='1 2 3')",
+        "CREATE VIRTUAL TABLE search "
+        "USING fts5(words, details, detail=none, tokenize='ascii', prefix='1 2 3')",
         # A virtual table has no foreign keys.
         "CREATE TRIGGER search_of_deleted_job AFTER DELETE ON jobs "
         "BEGIN DELETE FROM search WHERE rowid = old.number; END",
     ),
     "postgresql": (
-        "CREATE TABLE search (words TSVECTOR NOT NULL, "
+        "CREATE TABLE search (words TSVECTOR NOT NULL, details TSVECTOR NOT NULL DEFAULT '', "
         "job_number BIGINT PRIMARY KEY REFERENCES jobs (number) ON DELETE CASCADE)",
         # Without fast updates: after some jobs, one would wait for those of all.
-        "CREATE INDEX search_by_words ON search USING gin (words) WITH (fastupdate = off)",
+        "CREATE INDEX search_by_words ON search USING gin ((words || details)) WITH (fastupdate = off)",
     ),
 }
 for _dialect, _statements in _SEARCH.items():

@@ -15,8 +15,10 @@ from app.jobs.serialization import (
     summary,
     unpack_transcript,
 )
+from app.transcript.again import EVERYTHING, merge_again, subtract_spans, touched_spans
 from app.transcript.corrections import SegmentEdit, correct
-from app.transcript.edited import EditedSegment
+from app.transcript.edited import EditedSegment, speakers_of
+from app.transcript.timeline import Transcript, joined_spans
 from workers.messages import Span
 
 if TYPE_CHECKING:
@@ -35,42 +37,37 @@ class PackedCorrection(NamedTuple):
 
 
 def apply_edits(
-    base: PackedTranscript, edits: Sequence[SegmentEdit], filename: str
+    base: PackedTranscript, edits: Sequence[SegmentEdit]
 ) -> tuple[PackedCorrection | None, Segments]:
-    """The correction, None if it changes nothing, and all segments after it. Raises as `correct` does.
-
-    `filename`: of the recording.
-    """
+    """The correction, None if it changes nothing, and all segments after it. Raises as `correct` does."""
     transcript = unpack_transcript(base.content)
     segments = identified(transcript)
     revision = base.revision + 1
     correction = correct(segments, edits, revision, transcript.samples, transcript.clips)
     if not correction.changed:
         return None, segments
-    content, changed = pack_with_summary(replace(transcript, segments=correction.segments), filename)
+    content, changed = pack_with_summary(_changed(transcript, segments, correction.segments))
     packed = PackedTranscript(revision, content)
     return PackedCorrection(packed, changed, correction.changed), correction.segments
 
 
-def restore(
-    base: PackedTranscript, earlier: PackedTranscript, filename: str
-) -> tuple[PackedCorrection | None, Segments]:
+def restore(base: PackedTranscript, earlier: PackedTranscript) -> tuple[PackedCorrection | None, Segments]:
     """The correction that brings back an earlier revision, None if the base is the same, and its segments."""
     transcript = unpack_transcript(earlier.content)
     before, after = identified(unpack_transcript(base.content)), identified(transcript)
     if before == after:
         return None, after
     restored = PackedTranscript(base.revision + 1, earlier.content)
-    return PackedCorrection(restored, summary(transcript, filename), _differing(before, after)), after
+    return PackedCorrection(restored, summary(transcript), _differing(before, after)), after
 
 
 def relabel(
-    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection", filename: str
+    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection"
 ) -> tuple[PackedCorrection | None, Segments]:
     """The transcript with other speakers, None if none differs, and all segments after it.
 
-    `voices`: of the job, as `Store.voices` has them; only needed if `wanted.needs_voices`. `filename`: of the
-    recording. Raises as `relabelled` and `renamed` do.
+    `voices`: of the job, as `Store.voices` has them; only needed if `wanted.needs_voices`. Raises as
+    `relabelled` and `renamed` do.
     """
     from app.speakers.labelling import SpeakerCount, relabelled, renamed  # numpy and more: no other needs it
 
@@ -83,10 +80,46 @@ def relabel(
         after = renamed(after, wanted.names)
     if after == before:
         return None, before
-    content, changed = pack_with_summary(replace(transcript, segments=after), filename)
+    content, changed = pack_with_summary(_changed(transcript, before, after))
     packed = PackedTranscript(base.revision + 1, content)
     by_people = bool(wanted.names or wanted.same or wanted.different)
     return PackedCorrection(packed, changed, _differing(before, after), by_people), after
+
+
+def apply_again(
+    base: PackedTranscript,
+    original: PackedTranscript,
+    again: Transcript,
+    part: Span | None,
+    *,
+    keep_corrections: bool,
+    keep_names: bool,
+) -> PackedCorrection | None:
+    """The transcript with new text from `again`; None if nothing differs. See `merge_again`.
+
+    `original`: of the same job. `part`: what was transcribed again; None: all. `keep_corrections`: what
+    people changed there stays. `keep_names`: speakers have the names of those who spoke at that time.
+    """
+    transcript = unpack_transcript(base.content)
+    before = identified(transcript)
+    touched: Sequence[Span] | None = transcript.touched
+    if touched is None:
+        touched = touched_spans(identified(unpack_transcript(original.content)), before)
+    if not keep_corrections:
+        touched = subtract_spans(touched, [part or EVERYTHING])
+    after = identified(again)
+    if keep_names and any(speakers_of(segment) for segment in after):
+        from app.speakers.labelling import named_as  # numpy and more: as above
+
+        after = named_as(before, after)
+    revision = base.revision + 1
+    transcript = replace(transcript, segments=before)
+    merged = merge_again(transcript, replace(again, segments=after), part, touched, revision)
+    if merged.segments == before and merged.failed_spans == transcript.failed_spans:
+        return None
+    content, summary = pack_with_summary(merged)
+    changed = _differing(before, identified(merged))
+    return PackedCorrection(PackedTranscript(revision, content), summary, changed, by_people=False)
 
 
 def windows_by_clip(base: PackedTranscript) -> dict[Span, tuple[Span, ...]]:
@@ -100,6 +133,14 @@ def windows_by_clip(base: PackedTranscript) -> dict[Span, tuple[Span, ...]]:
         if windows := voice_windows((first, last) for first, last in inside if first < last):
             found[start, end] = windows
     return found
+
+
+def _changed(transcript: Transcript, before: Segments, after: Segments) -> Transcript:
+    """The transcript with other segments, which remembers where people changed it."""
+    touched = transcript.touched
+    if touched is not None:
+        touched = tuple(joined_spans(sorted([*touched, *touched_spans(before, after)])))
+    return replace(transcript, segments=after, touched=touched)
 
 
 def _differing(before: Segments, after: Segments) -> int:

@@ -69,6 +69,10 @@ class Job(BaseModel):
     failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
     webhook_url: str | None
     owner: str | None = Field(None, description="Whose job it is, for operators.")
+    parent: str | None = Field(
+        description="The id of the job whose recording this one transcribes again. What it makes is a "
+        "revision of that job's transcript; it has none of its own."
+    )
     revision: int = Field(description="Number of the newest correction; 0: the transcript is the original.")
     excerpt: str | None = Field(
         description="The beginning of the newest transcript. Null: there is none, or an older version of the "
@@ -77,6 +81,9 @@ class Job(BaseModel):
     speakers: list[str] | None = Field(
         description="Who speaks in it, in the order in which they begin. Empty: that is not known."
     )
+    title: str | None = Field(description="What people call it, instead of its file name.")
+    notes: str | None
+    tags: list[str]
     expires_at: Moment | None = Field(
         description="When the service deletes the job with all of it. Null: never, or the job has not ended."
     )
@@ -112,9 +119,13 @@ def document(job: StoredJob, now: float) -> Job:
         error=job.error and JobError(**asdict(job.error)),
         failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
         webhook_url=submission.webhook_url,
+        parent=submission.again and submission.again.parent,
         revision=job.revision,
         excerpt=job.excerpt,
         speakers=None if job.speakers is None else list(job.speakers),
+        title=submission.title,
+        notes=submission.notes,
+        tags=list(submission.tags),
         expires_at=_optional(job.expires_at),
         audio_expires_at=_optional(job.audio_expires_at),
     )

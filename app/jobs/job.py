@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.files import safe_name, safe_stem
 from app.options import Options
 from workers.messages import SoundTrack, Span
 
@@ -72,6 +73,18 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """What a job transcribes again: the recording of another job, whose transcript gets a new revision.
+
+    The job has no recording and no transcript of its own.
+    """
+
+    parent: str  # the id of the other job, which is nobody's child
+    revision: int  # the parent's newest one, from which the new one is made; any other is a conflict
+    keep_corrections: bool  # what people changed stays
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """The request for a job: a file in the uploads folder or a URL to download, with options."""
 
@@ -88,7 +101,18 @@ class Submission:
     fingerprint: str  # equal for equal requests
     request_id: str | None = None  # of the request that submitted it
     traceparent: str | None = None  # of that request, if it was traced: see `traces.job_run`
+    # What people call the job: the request may say so, and they may change it later.
+    title: str | None = None
+    notes: str | None = None
+    tags: tuple[str, ...] = ()
+    title_from_text: bool = False  # its transcript gives it a title, unless somebody has done so
     from_upload: bool = False  # `file` is a resumable upload, which the new job uses up; not stored
+    again: Again | None = None
+
+    @property
+    def is_download(self) -> bool:
+        """Whether the recording must be downloaded before it can be transcribed."""
+        return self.file is None and self.again is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +140,12 @@ class Job:
     corrected_at: float | None = None  # when people last changed the transcript
     expires_at: float | None = None  # when the service deletes it; see `app.jobs.storage.retention`
     audio_expires_at: float | None = None  # when it deletes the recording
+
+    @property
+    def file_stem(self) -> str:
+        """The name of files about the job, for every system, without an extension."""
+        title = safe_name(self.submission.title or "")
+        return title or safe_stem(self.submission.filename, self.id)
 
     def realtime_factor(self, now: float) -> float | None:
         """Seconds of the recording done per second since the job started; None while nothing is done."""

@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from app.jobs.passages import pack_passages
 from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, speakers_of, with_ids
 from app.transcript.timeline import ClipResult, Transcript
-from workers.messages import Segment
+from workers.messages import Segment, Span
 
 EXCERPT_CHARS = 200
+TITLE_CHARS = 60  # of one that is the beginning of a transcript
 
+_HEAD_BYTES = 1 << 16
 _LEVEL = 3  # text and numbers: higher levels save little
 _RESULT = TypeAdapter(ClipResult)
 _TRANSCRIPT = TypeAdapter(Transcript)
@@ -31,8 +34,11 @@ class Summary(NamedTuple):
     """What finds a transcript, and what a list shows of it."""
 
     words: str  # by which the job is found, see `text_words`
+    passages: bytes  # in which the search finds sentences, from `pack_passages`
     excerpt: str  # its beginning
     speakers: list[str]  # those that are known, in the order in which they begin
+    language: str  # that is spoken, ISO 639-1
+    failed_spans: tuple[Span, ...]  # that could not be transcribed
 
 
 class PackedTranscript(NamedTuple):
@@ -68,23 +74,53 @@ def unpack_transcript(content: bytes) -> Transcript:
     return replace(_TRANSCRIPT.validate_json(head), segments=tuple(map(kind.validate_json, lines)))
 
 
+def transcript_head(content: bytes) -> Transcript:
+    """A transcript without its segments. Unpacks as much as that takes."""
+    head, unpacked = b"", zlib.decompressobj()
+    while b"\n" not in head and content:
+        head += unpacked.decompress(content, _HEAD_BYTES)
+        content = unpacked.unconsumed_tail
+    return _TRANSCRIPT.validate_json(head.partition(b"\n")[0])
+
+
 def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
     """The segments of an unpacked transcript. Those of an original get their ids, which are not stored."""
     edited = tuple(segment for segment in transcript.segments if isinstance(segment, EditedSegment))
     return edited or tuple(with_ids(transcript.segments, transcript.clips))
 
 
-def pack_with_summary(transcript: Transcript, filename: str) -> tuple[bytes, Summary]:
+def pack_with_summary(transcript: Transcript) -> tuple[bytes, Summary]:
     """A packed transcript, and its summary. Call it as `pack_transcript`."""
-    return pack_transcript(transcript), summary(transcript, filename)
+    return pack_transcript(transcript), summary(transcript)
 
 
-def summary(transcript: Transcript, filename: str) -> Summary:
-    """The summary of a transcript. `filename`: of the recording."""
+def summary(transcript: Transcript) -> Summary:
+    """The summary of a transcript."""
     text = transcript.text
     speakers = dict.fromkeys(speaker for each in transcript.segments for speaker in speakers_of(each))
     excerpt = " ".join(text[: 2 * EXCERPT_CHARS].split())
-    return Summary(text_words(filename, text), excerpt[:EXCERPT_CHARS], list(speakers))
+    passages = pack_passages(identified(transcript))
+    return Summary(
+        text_words(text),
+        passages,
+        excerpt[:EXCERPT_CHARS],
+        list(speakers),
+        transcript.language,
+        transcript.failed_spans,
+    )
+
+
+def packed_passages(content: bytes) -> bytes:
+    """The passages of a packed transcript. Call it as `unpack_transcript`."""
+    return pack_passages(identified(unpack_transcript(content)))
+
+
+def first_words(excerpt: str) -> str:
+    """A title for a transcript that begins so: its first words."""
+    if len(excerpt) <= TITLE_CHARS:
+        return excerpt
+    words = excerpt[: TITLE_CHARS + 1].rpartition(" ")[0] or excerpt[:TITLE_CHARS]
+    return words.rstrip(" ,;:.-–—、，。") + "…"
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:

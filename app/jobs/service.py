@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -79,6 +80,7 @@ class JobService:
         self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
+        self._deleting: Counter[str] = Counter()  # jobs that nobody may have transcribed again, by their ids
         self._uncertain: dict[str, float] = {}  # files that may belong to a job, and since when (monotonic)
         self._stopping = False
 
@@ -169,7 +171,7 @@ class JobService:
         If the idempotency key has a job already, that is returned. Its file is replaced if it is gone.
 
         Raises KeyReused if that job is of another request, QueueFull, NotReady while the service stops, and
-        what the database raises. Only after OutcomeUnknown the file belongs to this service, which removes it
+        as `Store.add` does. Only after OutcomeUnknown the file belongs to this service, which removes it
         if it turns out to have no job; in all other cases the caller removes it. A resumable upload
         (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
         """
@@ -182,6 +184,8 @@ class JobService:
                 if earlier is not None:
                     return await self._resubmit(earlier, submission)
             await self._check_capacity(submission.owner)
+            if submission.again is not None and submission.again.parent in self._deleting:
+                raise UnknownJob("The job is being deleted.")
             try:
                 job = await self.store.add(submission, known)
             except IntegrityError:
@@ -222,13 +226,29 @@ class JobService:
         return await asyncio.to_thread(path.is_file)
 
     async def delete(self, job_id: str) -> None:
-        """Cancel a job if it is unfinished, and delete it with all its data. Raises UnknownJob."""
+        """Cancel a job if it is unfinished, and delete it with all its data. Raises UnknownJob.
+
+        So it is with the jobs that transcribe it again.
+        """
         job = await self.store.get(job_id)
+        self._deleting[job_id] += 1
+        try:
+            async with self._admission:  # after a child that is being submitted
+                children = await self.store.children(job)
+            for child in children:
+                with suppress(UnknownJob):  # somebody has deleted it just now
+                    await self._delete(child)
+            await self._delete(job)
+        finally:
+            self._deleting[job_id] -= 1
+            self._deleting += Counter()  # drops what is 0
+
+    async def _delete(self, job: Job) -> None:
         if not job.status.is_terminal:
             with suppress(IllegalTransition):  # it ended just now
                 await self.store.cancel(job)
-            await self._runner.cancel(job_id)  # after `cancel`, so the runner cannot start it in between
-            job = await self.store.get(job_id)
+            await self._runner.cancel(job.id)  # after `cancel`, so the runner cannot start it in between
+            job = await self.store.get(job.id)
             if job.status is Status.CANCELLED:
                 trace_job(job)
         await self._remove(job)
@@ -285,6 +305,7 @@ class JobService:
                 await self._remove_files_without_job()
                 await self.uploads.sweep()
                 await self.shared_links.sweep()
+                await self.store.add_passages(_SWEPT_AT_ONCE)
                 await self._token.renew()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)

@@ -6,15 +6,16 @@ from itertools import chain
 
 from app.errors import InvalidInput
 from app.speakers.clustering import SpeakerCount, find_speakers
-from app.speakers.naming import KnownSpeaker, first_names
+from app.speakers.naming import KnownSpeaker, first_names, names_by_time
 from app.speakers.relabelling import relabelled
 from app.speakers.splitting import speakers_of, split, with_turns
 from app.speakers.voices import unpack_all, window_parts
 from app.speakers.word_labels import label_words
 from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.timeline import Transcript
+from workers.messages import Segment
 
-__all__ = ["KnownSpeaker", "SpeakerCount", "relabelled", "renamed", "with_speakers"]
+__all__ = ["KnownSpeaker", "SpeakerCount", "named_as", "relabelled", "renamed", "with_speakers"]
 
 
 def with_speakers(
@@ -45,6 +46,14 @@ def with_speakers(
             for part in split(segment, [speakers[label] for label in of_words])
         ),
     )
+
+
+def named_as(before: Sequence[Segment], segments: Sequence[EditedSegment]) -> tuple[EditedSegment, ...]:
+    """The segments with the names that their speakers have in an earlier transcript of the recording.
+
+    See `names_by_time`.
+    """
+    return renamed(segments, names_by_time(before, segments))
 
 
 def renamed(segments: Sequence[EditedSegment], names: Mapping[str, str]) -> tuple[EditedSegment, ...]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from app.speakers.splitting import speakers_of
 from app.speakers.voices import Embeddings, Voices, distance_scale, near_windows
-from app.transcript.edited import EditedSegment
+from app.transcript.edited import EditedSegment, speaker_of, split_turns
 from workers.messages import Segment, Word
 
 _FARTHEST = 0.2  # distance of a known voice and its speaker
@@ -103,3 +103,35 @@ def new_names(
     others = numbers(set(names.values()))
     found = dict.fromkeys(chain.from_iterable(labels))
     return names | {label: next(others) for label in found if label not in names}
+
+
+def names_by_time(before: Sequence[Segment], after: Sequence[Segment]) -> dict[str, str]:
+    """The name of each speaker of `after`: that of whoever speaks at the same time in `before`.
+
+    Both are ordered by their start. A name goes to the speaker who has most of its time, if it has most of
+    that speaker's. The others keep the name that they have, or get `S1`, `S2`, … if `before` has that.
+    """
+    old = [segment for segment in split_turns(before) if speaker_of(segment) is not None]
+    new = [segment for segment in split_turns(after) if speaker_of(segment) is not None]
+    shares: Counter[tuple[str, str]] = Counter()
+    first = 0
+    for segment in new:
+        while first < len(old) and old[first].end <= segment.start:
+            first += 1
+        at = first
+        while at < len(old) and old[at].start < segment.end:
+            overlap = min(segment.end, old[at].end) - max(segment.start, old[at].start)
+            shares[speaker_of(segment) or "", speaker_of(old[at]) or ""] += max(overlap, 0)
+            at += 1
+    names: dict[str, str] = {}
+    seen: set[str] = set()
+    for (speaker, name), overlap in shares.most_common():
+        if overlap and speaker not in seen and name not in names.values():
+            names[speaker] = name
+        seen.add(speaker)
+    found = dict.fromkeys(speaker_of(segment) or "" for segment in new)
+    used = {*names.values(), *(speaker_of(segment) or "" for segment in old)}
+    others = numbers({*used, *found})
+    return names | {
+        speaker: next(others) if speaker in used else speaker for speaker in found if speaker not in names
+    }

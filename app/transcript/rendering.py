@@ -10,10 +10,10 @@ from app.transcript.cues.profiles import cue_style
 from app.transcript.cues.shaping import shape_cues
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import FORMATS, Format
-from app.transcript.formats.common import FileStyle
+from app.transcript.formats.common import FileStyle, plain_line
 from app.transcript.text.chinese import LANGUAGES as CHINESE
 from app.transcript.text.chinese import convert_segments
-from app.transcript.text.speaker_text import SpeakerPrefix
+from app.transcript.text.speaker_text import SpeakerPrefix, shown_name
 from app.transcript.timeline import ClipResult, Transcript, place_segments
 from workers.messages import Segment, Span
 
@@ -49,12 +49,17 @@ def writer_of(form: Format) -> Writer:
 
 
 def render_transcript(
-    transcript: Transcript, options: Options, file_format: str, prefix: SpeakerPrefix | None = None
+    transcript: Transcript,
+    options: Options,
+    file_format: str,
+    prefix: SpeakerPrefix | None = None,
+    title: str = "",
 ) -> bytes:
     """The transcript as a file in one of `formats.FORMATS`, in UTF-8 if it is text.
 
     `prefix`: how text says who speaks, in cues of any format and in `txt`. If it is absent, each format says
-    it in its own way: `srt` and `txt` with the name where the speaker changes, others without text.
+    it in its own way: `srt` and documents with the name where the speaker changes, others without text.
+    `title`: of the recording, for formats that have one.
     Raises KeyError for any other format, and `UnsuitableFormat` if the format cannot hold the transcript.
     Costs CPU time on long recordings: call it in a thread.
     """
@@ -64,6 +69,8 @@ def render_transcript(
     if form.max_line_chars is not None:
         style = replace(style, max_line_chars=min(style.max_line_chars, form.max_line_chars))
     shown = SpeakerPrefix() if prefix is None and form.names_speakers_in_text else prefix
+    if form.is_document and not options.speakers:
+        shown = None
     cues = shape_cues(transcript.segments, transcript.speech, style, language, transcript.samples, shown)
     file_style = FileStyle(
         word_level=options.word_level,
@@ -72,6 +79,8 @@ def render_transcript(
         max_lines=style.max_lines,
         fps=style.fps,
         prefix=shown,
+        times=options.times,
+        title=plain_line(shown_name(title)),
     )
     file = BytesIO()  # only this grows with the recording; cues and text are made one by one
     for part in writer_of(form)(transcript, cues, file_style):

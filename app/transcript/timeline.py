@@ -36,6 +36,8 @@ class Transcript:
     failed_spans: tuple[Span, ...] = ()  # what could not be transcribed
     clips: tuple[Span, ...] = ()  # that were transcribed, in order; empty if it is not known
     start: int = 0  # of the part that was transcribed
+    # Where people have changed the transcript. None: where it differs from the original.
+    touched: tuple[Span, ...] | None = None
 
     @property
     def seconds(self) -> float:

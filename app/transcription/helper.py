@@ -17,6 +17,7 @@ import structlog
 from app.concurrency import run_shielded
 from app.errors import HelperFailed, ProcessCrashed, ProcessHung
 from app.scheduling.process import ChildProcess
+from app.transcript.formats import FORMATS
 from workers import runtime
 
 R = TypeVar("R")
@@ -41,6 +42,11 @@ def work_s(recording_s: float | None, *packed: bytes) -> float:
     A correction can give a short recording the text of a long one.
     """
     return LONG_S if any(map(_is_long, packed)) else recording_s or 0.0
+
+
+def rendering_s(form: str, recording_s: float) -> float:
+    """The same for a file in a format: those that need a large library are always made in the process."""
+    return LONG_S if form in FORMATS and FORMATS[form].loads_library else recording_s
 
 
 def _is_long(packed: bytes) -> bool:

@@ -25,7 +25,7 @@ _PLAYERS_CODES = {"jw": "jv", "yue": "zh"}
 
 # Ours that show text at a time, and those of other programs.
 _FOREIGN_SUFFIXES = "dfxp idx mks sami smi ssa sub sup usf webvtt"
-SUBTITLE_SUFFIXES = (FORMATS.keys() - {"json", "tsv"}) | set(_FOREIGN_SUFFIXES.split())
+SUBTITLE_SUFFIXES = (FORMATS.keys() - {"json", "tsv", "docx", "md"}) | set(_FOREIGN_SUFFIXES.split())
 # Parts of a name that say what a subtitle is for. One of foreign parts only does not subtitle the rest.
 _FLAGS = frozenset({"default", "sdh", "cc"})
 _HEARING_IMPAIRED = "hi"  # and Hindi

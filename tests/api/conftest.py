@@ -60,7 +60,7 @@ class Site:
         self.service.reset()
         self.client.cookies.clear()
         with sqlite3.connect(self.service.settings.data_dir / FILE_NAME) as database:
-            jobs = [job for (job,) in database.execute("SELECT id FROM jobs")]
+            jobs = [job for (job,) in database.execute("SELECT id FROM jobs WHERE parent IS NULL")]
         database.close()
         for job in jobs:
             self.client.delete(f"/v1/jobs/{job}").raise_for_status()

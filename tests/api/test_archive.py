@@ -108,7 +108,7 @@ def test_no_ids(site, query):
     assert refusal(site.client.get(f"/v1/jobs/archive{query}")) == (400, "ids", None)
 
 
-@pytest.mark.parametrize("form", ["docx", "SRT", ""])
+@pytest.mark.parametrize("form", ["pdf", "SRT", ""])
 def test_unknown_formats(site, form):
     response = site.client.get("/v1/jobs/archive", params={"ids": done(site), "format": form})
     assert refusal(response) == (400, "format", None)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.api.jobs.archive import MAX_STEM_BYTES, ArchiveNames, safe_stem
+from app.api.jobs.archive import ArchiveNames
+from app.files import MAX_STEM_BYTES, safe_stem
 from tests.cases import read_cases
 
 
@@ -19,8 +20,9 @@ def test_long_names_are_cut_between_letters() -> None:
 def test_each_file_has_a_name_of_its_own() -> None:
     names = ArchiveNames("errors.txt")
     filenames = ("talk.mp3", "talk.wav", "Talk.mp3", "talk (2).mp3", "é.wav", "e\u0301.wav", "talk.mp3")
-    assert [names.unique(filename, "id", "srt").removesuffix(".srt") for filename in filenames] == [
+    stems = [safe_stem(filename, "id") for filename in filenames]
+    assert [names.unique(stem, "srt").removesuffix(".srt") for stem in stems] == [
         "talk", "talk (2)", "Talk (3)", "talk (2) (2)", "é", "e\u0301 (2)", "talk (4)"
     ]  # fmt: skip
-    assert names.unique("errors.mp3", "id", "txt") == "errors (2).txt"
-    assert names.unique("errors.mp3", "id", "srt") == "errors.srt"
+    assert names.unique("errors", "txt") == "errors (2).txt"
+    assert names.unique("errors", "srt") == "errors.srt"

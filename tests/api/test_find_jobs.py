@@ -37,6 +37,40 @@ def test_jobs_are_found_by_name_and_text(site):
     assert found(site, q="fox") == ([], False)
 
 
+def sentences(site, query):
+    """The sentences of the first job that a query finds."""
+    (job, *_) = site.client.get("/v1/jobs", params={"q": query}).raise_for_status().json()["data"]
+    return [(match["text"], match["start"], match["segment"]) for match in job["matches"]]
+
+
+def test_a_search_answers_with_the_sentences(site):
+    spoken = (
+        "The budget was late.",
+        "Ihr Überblick\tüber das Budget!",
+        "今天天气很好。",
+        "Ο προϋπολογισμός",
+        "ميزانية",
+    )
+    segments = tuple(segment(f" {text}", 2.0 * place, 2.0 * place + 1) for place, text in enumerate(spoken))
+    site.service.transcript = replace(TRANSCRIPT, segments=segments)
+    job = site.finished(submit(site, "meeting.wav"))["id"]
+    document = site.client.get(f"/v1/jobs/{job}/segments").json()
+    ids = [part["id"] for part in document["segments"]]
+    first, second = (spoken[0], 0.0, ids[0]), ("Ihr Überblick über das Budget!", 2.0, ids[1])
+    assert sentences(site, "BUDG") == [first, second]
+    assert sentences(site, "budget uberblick") == [second]
+    assert sentences(site, "天气很") == [(spoken[2], 4.0, ids[2])]
+    assert sentences(site, "προυπολογισμος") == [(spoken[3], 6.0, ids[3])]
+    assert sentences(site, "ميزان meeting") == [(spoken[4], 8.0, ids[4])]
+    assert sentences(site, "meeting") == []
+    assert site.client.get("/v1/jobs").json()["data"][0]["matches"] == []
+    document["segments"][0]["text"] = "The money was late."
+    put = site.client.put(f"/v1/jobs/{job}/segments", json=document, headers={"If-Match": "*"})
+    assert put.status_code == 200, put.text
+    assert sentences(site, "money") == [("The money was late.", 0.0, ids[0])]
+    assert sentences(site, "budget") == [second]
+
+
 def test_filters_and_pages_apply_to_a_search(site):
     done = [site.finished(submit(site, f"talk {number}.wav"))["id"] for number in range(3)]
     site.finished(submit(site, "other.wav"))

@@ -182,7 +182,7 @@ def player_menu(new_page: Opened, world: World) -> Page:
 
 def revisions(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
-    page.locator(".job-header .button.quiet").click()
+    page.locator(".job-title .button.quiet").click()
     page.locator("[data-revision='0']").click()
     page.locator(".revisions-text li").first.wait_for()
     return page

@@ -103,6 +103,7 @@ def draw_transcripts(browser: Browser, server: Server, folder: Path) -> None:
             shoot(page, name)
     with opened(browser, server) as page:
         page.goto(lecture)
+        page.get_by_role("button", name="Subtitles").click()
         page.get_by_role("listitem").nth(2).dblclick()
         expect(page.get_by_role("textbox").first).to_be_visible()
         shoot(page, "correcting")
@@ -121,7 +122,7 @@ def draw_fleet(browser: Browser, server: Server, folder: Path) -> None:
         jobs.append(submitted(server, path))
     with opened(browser, server) as page:
         page.goto("/#/fleet")
-        page.wait_for_timeout(60_000)
+        page.wait_for_timeout(35_000)
         shoot(page, "fleet")
     for job in jobs:
         server.client.delete(f"/v1/jobs/{job}").raise_for_status()

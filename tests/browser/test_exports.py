@@ -2,10 +2,12 @@
 
 import json
 import re
+from io import BytesIO
 from xml.etree import ElementTree
 
 import pysubs2
 import pytest
+from docx import Document
 from playwright.sync_api import expect
 
 from app.transcript.formats import FORMATS
@@ -14,7 +16,7 @@ from tests.browser.transcript_pages import correct, stored, texts
 from tests.e2e.running import wait_for
 
 FORMAT_NAMES = [*FORMATS, "verbose_json"]
-LABELS = {"verbose_json": "JSON, detailed"}
+LABELS = {"verbose_json": "JSON, detailed", "docx": "Word", "md": "Markdown"}
 
 
 @pytest.fixture
@@ -76,6 +78,12 @@ def check(form, content):
         assert len(pysubs2.SSAFile.from_string(content.decode(), format_=form)) > 5
     elif form == "ttml":
         assert ElementTree.fromstring(content).tag.endswith("tt")
+    elif form == "docx":
+        title, *paragraphs = [paragraph.text for paragraph in Document(BytesIO(content)).paragraphs]
+        assert title == "talk"
+        assert all(paragraphs)
+    elif form == "md":
+        assert content.startswith(b"# talk\n\n")
     elif form == "scc":
         assert content.startswith(b"Scenarist_SCC V1.0")
     elif form == "stl":
@@ -102,7 +110,9 @@ def open_revisions(page, job):
 def test_every_format_is_one_choice_away(page, site, finished):
     open_job(page, finished)
     page.get_by_role("button", name="Download", exact=True).click()
-    expect(page.get_by_role("menuitem")).to_have_count(len(FORMAT_NAMES) + 1)  # and the recording
+    expect(page.get_by_role("menuitem")).to_have_count(
+        len(FORMAT_NAMES) + 2
+    )  # the recording, and the preview
     page.keyboard.press("Escape")
     for form in FORMAT_NAMES:
         with page.expect_download() as download:
@@ -114,6 +124,48 @@ def test_every_format_is_one_choice_away(page, site, finished):
         url = f"/v1/jobs/{finished['id']}/result?format={form}"
         if form != "stl":  # it has the date of its making
             assert content == site.client.get(url).content
+
+
+def test_a_file_is_shown_before_it_is_taken_and_printed(page, site, talk, tmp_path):
+    job = site.finished(site.submit(talk.path, channels="separate", speaker_names="Ann")["id"])
+    revise(site, job, lambda segments: [segment.update(speaker="Ann") for segment in segments])
+    open_job(page, job)
+    choose(page, "Download", "Preview and print")
+    dialog = page.get_by_role("dialog", name="Preview and print")
+    preview = dialog.locator(".preview-text")
+    expect(preview.get_by_role("heading", name="talk")).to_be_visible()
+    expect(preview.get_by_text("Ann:").first).to_be_visible()
+    dialog.get_by_label("With speakers").uncheck()
+    expect(preview.get_by_text("Ann:")).to_have_count(0)
+
+    dialog.get_by_label("Format").select_option("txt")
+    dialog.get_by_label("With times").check()
+    expect(preview).to_contain_text(re.compile(r"^\[00:00:\d\d\] "))
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download").click()
+    path = f"/v1/jobs/{job['id']}/result"
+    wanted = {"format": "txt", "times": "true", "speakers": "false"}
+    assert download.value.path().read_bytes() == site.client.get(path, params=wanted).content
+
+    dialog.get_by_label("Format").select_option("srt")
+    expect(preview).to_contain_text("-->")
+    dialog.get_by_label("Characters in a line").fill("12")
+    narrow = site.client.get(path, params={"format": "srt", "max_line_chars": 12}).text
+    expect(preview).to_contain_text(narrow[:100].strip(), use_inner_text=True)
+    page.keyboard.press("Escape")
+
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    sheet = page.locator(".print-only .sheet")
+    expect(sheet.get_by_role("heading", name="talk")).to_be_visible()
+    expect(page.locator("#page")).to_be_hidden()
+    printed = " ".join(sheet.inner_text().split())
+    for segment in stored(site, job["id"]):
+        assert " ".join(segment["text"].split()) in printed
+    assert "Ann:" not in printed
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    expect(page.locator("#page")).to_be_visible()
 
 
 def test_the_recording_comes_as_it_was_sent(page, talk, finished):

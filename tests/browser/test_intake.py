@@ -589,7 +589,9 @@ def test_a_recording_of_the_microphone_becomes_a_job(page, site):
     page.get_by_role("button", name="Record").click()
     page.wait_for_function("() => document.querySelector('meter')?.value > 0.3")  # it beeps
     expect(page.get_by_role("timer")).to_have_text("0:01")
-    page.get_by_role("button", name="Stop and transcribe").click()
+    with page.expect_request(lambda request: request.url.endswith("/v1/jobs")) as submitted:
+        page.get_by_role("button", name="Stop and transcribe").click()
+    assert submitted.value.post_data_json["title_from_text"] is True  # it has no name of its own
     (job,) = wait_for_jobs(page, site, 1, done=True)
     assert re.fullmatch(r"Recording \d{4}-\d\d-\d\d \d\d\.\d\d\.webm", job["filename"])
     assert job["error"] is None or job["error"]["code"] == "no_speech", job["error"]

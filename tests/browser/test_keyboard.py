@@ -75,6 +75,7 @@ def test_from_choosing_a_file_to_its_subtitles(page, site, talk, tmp_path):
     download = page.get_by_role("main").get_by_role("button", name="Download", exact=True)
     download.focus()
     page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")  # over the preview
     expect(page.get_by_role("menuitem", name="SRT")).to_be_focused()
     with page.expect_download() as saved:
         page.keyboard.press("Enter")

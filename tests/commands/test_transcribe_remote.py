@@ -290,3 +290,24 @@ async def test_a_name_that_is_not_text(server: FakeServer, tmp_path: Path) -> No
     recording.write_bytes(CONTENT)
     assert await transcribe(server, recording) == b"1\n"
     assert 'filename="caf� �[2J.wav"'.encode() in server.bodies[0]
+
+
+async def test_a_job_that_stays_is_found_again_and_one_that_failed_is_submitted_anew(
+    server: FakeServer, recording: Path
+) -> None:
+    server.replies["POST /jobs"] = [job("queued"), job("failed", "no"), job("queued")]
+
+    async def keep(**fields: str) -> None:
+        service = Remote("https://host.example/whisper/", KEY, Options(), "srt", None, server, fields)
+        with Board([recording]) as board:
+            async with service:
+                await service.transcribe((recording, None), board.begin(recording))
+
+    await keep(tags="a,b", title="T")
+    assert server.asked("DELETE") == []
+    assert b'name="tags"\r\n\r\na,b\r\n' in server.bodies[0]
+    await keep(tags="a,b", title="T")
+    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
+    await keep(tags="other")
+    keys = [request.headers["idempotency-key"] for request in server.seen if request.method == "POST"]
+    assert keys[0] == keys[1] == keys[2] != keys[3]

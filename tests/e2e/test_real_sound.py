@@ -175,4 +175,4 @@ def test_a_killed_service_leaves_no_broken_copy(commands, tmp_path, ten_minutes,
     assert (len(span), rate) == (10 * RATE, RATE)
     for job in (small, large):
         again.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not again.left_files()
+    wait_for(lambda: not again.left_files())

@@ -35,7 +35,7 @@ def test_a_short_job_is_done_before_long_ones_that_came_first(commands, talk, ha
     assert statuses(server, long).count("running") >= 6
     for job in long:
         server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not [path for path in server.left_files() if path.parent.name == "pcm"]
+    wait_for(lambda: not [path for path in server.left_files() if path.parent.name == "pcm"])
 
 
 @pytest.fixture(scope="module")

@@ -3,22 +3,28 @@
 import asyncio
 import errno
 import sqlite3
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 
 from app.database import engine as sql_engine
 from app.database.connection import Database
-from app.database.tables import metadata
+from app.database.tables import jobs, metadata, transcripts
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
+from app.jobs.job import JobProgress, Stage
+from app.jobs.serialization import pack_with_summary
+from app.jobs.storage.rows import progress_row, submission_row
 from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, backends, opened, stopped
-from tests.jobs.samples import SUBMISSION
+from tests.jobs.samples import SUBMISSION, TRANSCRIPT
 from tests.postgresql import NewDatabase
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -57,6 +63,60 @@ async def test_migrations_give_the_oldest_database_the_tables_of_the_code(
             assert await connection.run_sync(difference) == []
         job = await Store(database).add(SUBMISSION)
         assert await Store(database).page(None, 10, None, SUBMISSION.filename) == ([job], False)
+
+
+async def migrated_to(database: Database, revision: str) -> None:
+    """Make a database of an earlier version, from the oldest one."""
+    kind = "sqlite" if database.is_sqlite else "postgresql"
+
+    def migrate(connection: sa.Connection) -> None:
+        for statement in (OLDEST / f"{kind}.sql").read_text().split(";\n\n"):
+            connection.exec_driver_sql(statement)
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", str(files("app.database") / "migrations"))
+        command.upgrade(config, revision)
+
+    async with database.write() as connection:
+        await connection.run_sync(migrate)
+
+
+@ON_BOTH
+async def test_jobs_of_before_titles_are_found_by_name_text_and_sentence(
+    empty_url: str, tmp_path: Path
+) -> None:
+    database = Database(empty_url, tmp_path)
+    await migrated_to(database, "0010")
+    content, summary = pack_with_summary(TRANSCRIPT)
+    row = submission_row(SUBMISSION) | progress_row(JobProgress(Stage.DONE))
+    row |= {"id": "a" * 32, "status": "succeeded", "created_at": 1.0, "failed_spans": []}
+    row = {
+        name: value
+        for name, value in row.items()
+        if name not in ("title", "notes", "tags", "title_from_text")
+    }
+    then = sa.table("jobs", *(sa.column(name, jobs.c[name].type) for name in row))
+    number, vector = ("rowid", ":words")
+    if not database.is_sqlite:
+        number, vector = "job_number", "array_to_tsvector(string_to_array(:words, ' '))"
+    index = sa.text(f"INSERT INTO search ({number}, words) VALUES (1, {vector})")
+    async with database.write() as connection:
+        await connection.execute(sa.insert(then).values(row))
+        await connection.execute(sa.insert(transcripts).values(job_number=1, content=content))
+        await connection.execute(index, {"words": f"talk flac {summary.words}"})
+    await database.close()
+    async with opened(empty_url) as migrated:
+        store = Store(migrated)
+        (job,), _ = await store.page(None, 10, None, "talk grüße")
+        assert (job.id, job.submission.title, job.submission.tags) == ("a" * 32, None, ())
+        assert await store.matches([job], "grüße") == {}
+        await store.add_passages(10)
+        found = await store.matches([job], "grüße")
+        assert [sentence.text for sentence in found[1]] == ["Grüße an 世界."] * 2
+        await store.describe(job, lambda _: None, title="Begrüßung", tags=["Team"])
+        assert (await store.page(None, 10, None, "begrußung welt", tags=["team"]))[0] == []
+        assert [j.id for j in (await store.page(None, 10, None, "begrußung 世界", tags=["team"]))[0]] == [
+            job.id
+        ]
 
 
 async def test_sqlite_without_full_text_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

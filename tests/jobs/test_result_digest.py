@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.jobs.running.result_digest import _files, result_digest
-from app.options import CUE_OPTIONS, SPEAKER_OPTIONS, Options
+from app.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
 from workers.messages import LoadOptions
 
 
@@ -44,7 +44,7 @@ OTHER_VALUES = {
     "max_cps": 15, "min_cue_s": 1, "max_cue_s": 5, "min_gap_s": 0.5, "fps": 25, "start_offset_s": 0.5,
     "diarize": True, "num_speakers": 2, "min_speakers": 2, "max_speakers": 3, "speaker_names": "Ann, Bob",
     "channels": "separate",
-    "audio_track": "es", "start": 1.5, "end": 60,
+    "audio_track": "es", "start": 1.5, "end": 60, "times": True, "speakers": False,
     "word_level": True, "srt_bom": True, "srt_crlf": True, "chinese": "simplified", "allow_partial": True,
 }  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_the_digest_does_not_depend_on_options_of_subtitles_and_speakers(option:
     options = Options.model_validate({option: value})
     assert options != Options()
     same = result_digest(options, load_options("")) == result_digest(Options(), load_options(""))
-    assert same == (option in CUE_OPTIONS | SPEAKER_OPTIONS)
+    assert same == (option in FILE_OPTIONS | SPEAKER_OPTIONS)
 
 
 def test_the_digest_of_a_model_without_files_does_not_depend_on_the_working_directory(

@@ -33,7 +33,7 @@ from tests.jobs.sites import started_jobs
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 WEEK_S = 7 * 86400.0
-CONTENT, WORDS = pack_with_summary(TRANSCRIPT, "talk.flac")
+CONTENT, WORDS = pack_with_summary(TRANSCRIPT)
 RECORDING = "a" * 32
 
 
@@ -188,7 +188,7 @@ def test_whoever_says_who_speaks_has_corrected(
 
     monkeypatch.setattr(labelling, "relabelled", changed)
     monkeypatch.setattr(labelling, "renamed", changed)
-    correction, _ = relabel(PackedTranscript(0, CONTENT), [b""], wanted, "talk.flac")
+    correction, _ = relabel(PackedTranscript(0, CONTENT), [b""], wanted)
     assert correction is not None
     assert correction.by_people is by_people
 
@@ -210,10 +210,18 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
             for statement in (
                 "ALTER TABLE jobs DROP COLUMN corrected_at",
                 "DROP INDEX jobs_by_owner",
+                "DROP INDEX jobs_by_parent",
+                *(
+                    f"ALTER TABLE jobs DROP COLUMN {name}"
+                    for name in ("parent", "parent_revision", "keep_corrections")
+                ),
                 "ALTER TABLE jobs DROP COLUMN excerpt",
                 "ALTER TABLE jobs DROP COLUMN speakers",
                 "ALTER TABLE revisions DROP COLUMN by_link",
                 "DROP TABLE shared_links",
+                *(f"ALTER TABLE jobs DROP COLUMN {name}" for name in ("title", "notes", "tags")),
+                "ALTER TABLE jobs DROP COLUMN title_from_text",
+                "DROP TABLE passages",
                 "ALTER TABLE deliveries DROP COLUMN owner",
                 "ALTER TABLE deliveries DROP COLUMN host",
                 "UPDATE alembic_version SET version_num = '0006'",

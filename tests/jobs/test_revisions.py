@@ -43,7 +43,7 @@ def corrected(text: str) -> Transcript:
 
 
 def correction(revision: int, text: str = " Hallo.") -> PackedCorrection:
-    content, words = pack_with_summary(corrected(text), "talk.flac")
+    content, words = pack_with_summary(corrected(text))
     return PackedCorrection(PackedTranscript(revision, content), words, 1)
 
 

@@ -127,11 +127,11 @@ async def test_a_job_whose_end_cannot_be_stored_does_not_stay_running(
     pack = store_module.pack_with_summary
     attempts = 0
 
-    def fail_to_pack(transcript: Transcript, filename: str) -> tuple[bytes, Summary]:
+    def fail_to_pack(transcript: Transcript) -> tuple[bytes, Summary]:
         nonlocal attempts
         attempts += 1
         if passes and attempts > 1:
-            return pack(transcript, filename)
+            return pack(transcript)
         raise MemoryError
 
     monkeypatch.setattr(store_module, "pack_with_summary", fail_to_pack)

@@ -58,8 +58,7 @@ def test_transcripts_of_a_version_without_these_fields_are_read() -> None:
 
 def test_a_job_is_found_by_the_same_words_with_and_without_speakers() -> None:
     spoken, plain = (
-        summary(replace(TRANSCRIPT, segments=segments), "talk.flac")
-        for segments in (SEGMENTS, TRANSCRIPT.segments)
+        summary(replace(TRANSCRIPT, segments=segments)) for segments in (SEGMENTS, TRANSCRIPT.segments)
     )
     assert (plain.speakers, spoken.speakers) == ([], ["S1", "S2"])
     assert spoken._replace(speakers=[]) == plain
@@ -70,7 +69,7 @@ def test_a_speaker_set_by_hand_is_stored_as_such() -> None:
         SegmentEdit(milliseconds(part.start), milliseconds(part.end), part.text, part.id, "Ann")
         for part in SEGMENTS
     ]
-    correction, _ = apply_edits(BASE, edits, "talk.flac")
+    correction, _ = apply_edits(BASE, edits)
     assert correction is not None
     stored = unpack_transcript(correction.transcript.content)
     assert [(part.speaker, part.speaker_by_hand, part.turns) for part in identified(stored)] == [

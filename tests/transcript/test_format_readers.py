@@ -26,7 +26,7 @@ from ttconv.imsc.designators import IMSC_11_TEXT_PROFILE_DESIGNATOR
 
 from app.transcript.cues.timed_text import TimedText
 from app.transcript.cues.timing import Cue
-from app.transcript.formats import FORMATS
+from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.formats.common import FileStyle
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE
@@ -193,7 +193,12 @@ def test_ttml_names_its_language_and_is_valid(
 
 
 def test_every_format_has_a_reader() -> None:
-    assert FORMATS.keys() == READERS.keys() | {"txt", "json", "scc", "stl"}  # the last two: test_broadcast
+    assert FORMATS.keys() == READERS.keys() | {
+        "json",
+        "scc",
+        "stl",
+        *DOCUMENT_FORMATS,
+    }  # test_broadcast, test_documents
 
 
 @given(cue_lists())

@@ -15,6 +15,7 @@ OF_PROGRAMS = {
     *("idempotency_key_reused", "if_match_required", "unsupported_content_type", "unsupported_tus_version"),
     *("upload_conflict", "upload_expired", "upload_not_found", "upload_offset_mismatch", "upload_taken_over"),
     *("upload_too_long", "upload_used", "webhooks_not_configured", "no_keys"),
+    "details_changed",
 }
 # Words of programs and protocols, which mean nothing to someone who only wants a text.
 JARGON = re.compile(

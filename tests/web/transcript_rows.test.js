@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { directionOf, estimatedHeight, rowsOf } from "../../app/web/job/transcript_rows.js";
+import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "../../app/web/job/transcript_rows.js";
 import { caretAfterChange } from "../../app/web/job/words.js";
 
 /** @param {string} id @param {number} start @param {string} [text] @param {string | null} [speaker] */
@@ -108,3 +109,22 @@ test("after an undo the caret is behind the change", () => {
   assert.equal(caretAfterChange("", "one"), 3);
   assert.equal(caretAfterChange("same", "same"), 0);
 });
+
+for (const { about, segments, failed, paragraphs } of JSON.parse(
+  readFileSync(new URL("../data/paragraphs.json", import.meta.url), "utf8"),
+)) {
+  test(`paragraphs as those of documents: ${about}`, () => {
+    const spoken = segments.map(
+      (/** @type {any} */ { repeat = 1, text, ...rest }, /** @type {number} */ index) => ({
+        ...rest,
+        id: String(index),
+        text: text.repeat(repeat),
+        words: [],
+      }),
+    );
+    const counts = paragraphsOf(spoken, failed).flatMap(({ segments }) =>
+      segments ? [segments.length] : [],
+    );
+    assert.deepEqual(counts, paragraphs);
+  });
+}

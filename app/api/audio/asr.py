@@ -3,14 +3,15 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
-from app.api.audio.openai_responses import segment_entry
+from app.api.audio.openai_responses import TEXT, segment_entry
 from app.api.audio.speaker_labels import speaker_00, with_labels
 from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
@@ -25,9 +26,11 @@ from app.media.uploads import Upload
 from app.options import Options, Text
 from app.telemetry import traces
 from app.transcript.edited import add_speakers
+from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
+from app.transcription.helper import rendering_s
 from workers.messages import Segment, seconds
 
 if TYPE_CHECKING:
@@ -58,6 +61,12 @@ BODY = {
 }
 
 
+if TYPE_CHECKING:
+    Output = str
+else:
+    Output = Literal["txt", "vtt", "srt", "tsv", "json", *DOCUMENT_FORMATS]
+
+
 class AsrQuery(QueryFields):
     """The query of `/asr`. Blank values count as absent; unknown parameters are ignored."""
 
@@ -69,7 +78,7 @@ class AsrQuery(QueryFields):
     )
     encode: Encode = True
     vad_filter: bool = Field(True, description="Ignored: speech detection is always on.")
-    output: Literal["txt", "vtt", "srt", "tsv", "json"] = Field("txt", description="Format of the response.")
+    output: Output = Field("txt", description="Format of the response.")
     model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
 
     @property
@@ -109,8 +118,10 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
         with traces.span("render", {"whisperfleet.format": query.output}):
-            body = await service.helper.run(transcript.seconds, _body, transcript, query)
-        return await sendable(PlainTextResponse(body, headers=_headers(upload, query.output)))
+            length_s = rendering_s(query.output, transcript.seconds)
+            title = PurePath(upload.filename).stem
+            body = await service.helper.run(length_s, _body, transcript, query, title)
+        return await sendable(Response(body, headers=_headers(upload, query.output)))
 
     @router.post(
         "/detect-language",
@@ -176,16 +187,20 @@ async def _received(
 
 def _headers(upload: Upload, output: str) -> dict[str, str]:
     name = quote(upload.filename or FILE_FIELD)
-    return {"Asr-Engine": ENGINE, "Content-Disposition": f'attachment; filename="{name}.{output}"'}
+    return {
+        "Asr-Engine": ENGINE,
+        "Content-Disposition": f'attachment; filename="{name}.{output}"',
+        "Content-Type": FORMATS[output].content_type if output in DOCUMENT_FORMATS else TEXT,
+    }
 
 
-def _body(transcript: Transcript, query: AsrQuery) -> bytes:
+def _body(transcript: Transcript, query: AsrQuery, title: str) -> bytes:
     """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
     if query.diarize or query.channels == "separate":
         transcript = with_labels(transcript, speaker_00)
     if query.output == "json":
         return _json(transcript, words=query.word_timestamps)
-    return render_transcript(transcript, query.options, query.output, _PREFIX)
+    return render_transcript(transcript, query.options, query.output, _PREFIX, title)
 
 
 def _json(transcript: Transcript, *, words: bool) -> bytes:

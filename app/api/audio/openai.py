@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from fastapi import APIRouter, Request
 from pydantic import Field, TypeAdapter, model_validator
@@ -14,6 +15,7 @@ from app.api.audio.openai_responses import (
     DIARIZED,
     Granularity,
     ResponseFormat,
+    TranslationFormat,
     diarized_done,
     transcript_response,
 )
@@ -41,6 +43,7 @@ from app.speakers.labelling import KnownSpeaker
 from app.telemetry import traces
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
+from app.transcription.helper import rendering_s
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -111,9 +114,7 @@ class TranslationForm(AudioForm):
 
     fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
 
-    response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = Field(
-        "json", description="Format of the response."
-    )
+    response_format: TranslationFormat = Field("json", description="Format of the response.")
 
 
 def openai_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
@@ -185,10 +186,9 @@ async def _respond(
             if not streaming:
                 await asyncio.to_thread(upload.remove)
         with traces.span("render", {"whisperfleet.format": form.response_format}):
-            wanted = (form.response_format, options, granularities)
-            return await service.helper.run(
-                transcript.seconds, compressed, transcript_response, transcript, *wanted
-            )
+            wanted = (form.response_format, options, granularities, PurePath(form.file.filename).stem)
+            length_s = rendering_s(form.response_format, transcript.seconds)
+            return await service.helper.run(length_s, compressed, transcript_response, transcript, *wanted)
 
 
 async def _last_event(service: "TranscriptionService", transcript: Transcript, text: str) -> str:

@@ -1,7 +1,7 @@
 """Responses with transcripts, in the formats of OpenAI's API."""
 
 from collections.abc import Collection, Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.responses import Response
 
@@ -19,12 +19,18 @@ from app.jobs.document import FailedSpan
 from app.languages import language_name
 from app.options import Options
 from app.transcript.edited import add_speakers, speaker_of
+from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, seconds
 
 Granularity = Literal["segment", "word"]
-ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt", "diarized_json"]
+if TYPE_CHECKING:
+    TranslationFormat = str
+    ResponseFormat = str
+else:
+    TranslationFormat = Literal["json", "text", "srt", "verbose_json", "vtt", *DOCUMENT_FORMATS]
+    ResponseFormat = Literal[TranslationFormat, "diarized_json"]
 
 DIARIZED: ResponseFormat = "diarized_json"
 JSON = "application/json"
@@ -38,13 +44,17 @@ def transcript_response(
     response_format: ResponseFormat,
     options: Options,
     granularities: Collection[Granularity],
+    title: str = "",
 ) -> Response:
     """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it.
 
-    `granularities`: what has times in verbose_json; empty: segments.
+    `title`: of the recording. `granularities`: what has times in verbose_json; empty: segments.
     """
     if response_format in CUE_FORMATS:
         return Response(render_transcript(transcript, options, response_format), media_type=TEXT)
+    if response_format in DOCUMENT_FORMATS:
+        file = render_transcript(transcript, options, response_format, title=title)
+        return Response(file, headers={"content-type": FORMATS[response_format].content_type})
     if response_format == "text":
         return Response(f"{transcript.text}\n", media_type=TEXT)
     if response_format == "verbose_json":

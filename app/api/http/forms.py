@@ -15,6 +15,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from app.api.http.errors import invalid_input
+from app.api.jobs.details import Notes, Tags, Title
 from app.errors import InvalidInput
 from app.media.uploads import Fields, Upload
 from app.options import MAX_SPEAKER_CHARS, Options, Text
@@ -32,7 +33,7 @@ LARGE_FIELDS = frozenset({KNOWN_REFERENCES, "known_speaker_references"})
 
 MAX_KNOWN_SPEAKERS = 10
 MAX_REFERENCE_CHARS = 4 << 20  # ten seconds of stereo at 48 kHz, as a data URL, take 2.6 million
-LISTS = (GRANULARITIES, KNOWN_NAMES, KNOWN_REFERENCES)  # fields that may be repeated
+LISTS = (GRANULARITIES, KNOWN_NAMES, KNOWN_REFERENCES, "tags")  # fields that may be repeated
 
 
 class FormFields(BaseModel):
@@ -138,6 +139,12 @@ class JobFields(QueryFields):
     filename: Text = Field(
         None, max_length=255, description="Name of the recording, if the request has no other."
     )
+    title: Title = None
+    notes: Notes = None
+    tags: Tags = []
+    title_from_text: bool = Field(
+        False, description="Without a title, the first words of the transcript become it."
+    )
 
 
 class JobForm(JobFields, KnownSpeakerFields):
@@ -242,7 +249,7 @@ def _values(form: type[FormFields], fields: Fields) -> dict[str, object]:
     lists = {name: filled.pop(name, []) + filled.pop(name.removesuffix("[]"), []) for name in LISTS}
     last: dict[str, object] = {name: values[-1] for name, values in filled.items() if values}
     last.pop("file", None)
-    return last | lists | dict(form.fixed)
+    return last | {name: values for name, values in lists.items() if values} | dict(form.fixed)
 
 
 def request_body(form: type[FormFields]) -> dict[str, Any]:

@@ -120,9 +120,12 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def check_json(request: Request) -> None:
-    """Raise UnsupportedContentType if a body is not JSON. To be called before the body is read."""
-    if media_type(request) != "application/json":
+def check_json(request: Request, *others: str) -> None:
+    """Raise UnsupportedContentType if a body is not JSON. To be called before the body is read.
+
+    `others`: further types that the path takes.
+    """
+    if media_type(request) not in ("application/json", *others):
         raise UnsupportedContentType(
             "This path takes application/json. Send a JSON document, and this type as the `Content-Type`."
         )

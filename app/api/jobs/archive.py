@@ -1,18 +1,17 @@
 """`GET /v1/jobs/archive`: the results of many jobs as one ZIP, made while it is sent."""
 
 import asyncio
-import re
 import time
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from io import RawIOBase
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import structlog
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -21,7 +20,7 @@ from app.api.http.errors import documented_errors
 from app.api.http.keys import client_of
 from app.api.http.sending import AdmittedResponse, plain_body
 from app.api.jobs.lookup import distinct_ids
-from app.api.jobs.results import ResultFormat, result_response
+from app.api.jobs.results import FileQuery, result_response
 from app.api.jobs.submissions import BINARY
 from app.concurrency import run_shielded
 from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
@@ -38,23 +37,13 @@ ERRORS = "errors.txt"  # lists the results that are not in the archive
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 _FILE_MODE = 0o644 << 16  # Unix permissions, where ZIP has them
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that ZIP can express
-MAX_STEM_BYTES = 200  # in UTF-8; most file systems allow 255 for a name
-
-# What Windows or Linux forbids in names, control characters, and those that change the order of letters.
-_UNSAFE = re.compile(
-    '[<>:"/\\\\|?*\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]'
-)
-# Of Windows, with any extension: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
-_DEVICE = re.compile(
-    r"(con|prn|aux|nul|conin\$|conout\$|clock\$|(com|lpt)[0-9\u00b9\u00b2\u00b3]) *(\..*)?", re.IGNORECASE
-)
-
 log = structlog.get_logger("whisperfleet.api")
 
-JobIds = Annotated[
-    list[Annotated[str, Query(pattern=r"[^,\s]")]],
-    Query(min_length=1, description=f"Ids of jobs, separated by commas: {MAX_JOBS} at most."),
-]
+
+class ArchiveQuery(FileQuery):
+    ids: list[Annotated[str, Field(pattern=r"[^,\s]")]] = Field(
+        min_length=1, description=f"Ids of jobs, separated by commas: {MAX_JOBS} at most."
+    )
 
 
 class ArchiveNames:
@@ -64,9 +53,8 @@ class ArchiveNames:
         self._taken = {_key(name) for name in reserved}
         self._numbers: Counter[str] = Counter()  # the last number of each name
 
-    def unique(self, filename: str, fallback: str, extension: str) -> str:
-        """A name for the result of a recording that is called `filename`; `fallback`: if that is empty."""
-        stem = safe_stem(filename, fallback)
+    def unique(self, stem: str, extension: str) -> str:
+        """A name for a file, from `safe_name` or `safe_stem`, and its extension."""
         name = f"{stem}.{extension}"
         first = _key(name)
         while _key(name) in self._taken:
@@ -74,14 +62,6 @@ class ArchiveNames:
             name = f"{stem} ({self._numbers[first] + 1}).{extension}"
         self._taken.add(_key(name))
         return name
-
-
-def safe_stem(filename: str, fallback: str) -> str:
-    """The name of a file without folders and extension, and with `_` in place of what is unsafe."""
-    stem = _UNSAFE.sub("_", PurePath(filename).stem)
-    stem = stem.encode()[:MAX_STEM_BYTES].decode(errors="ignore").strip(" .")
-    stem = stem or fallback
-    return f"_{stem}" if _DEVICE.fullmatch(stem) else stem
 
 
 def _key(name: str) -> str:
@@ -100,18 +80,19 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         },
         response_class=StreamingResponse,
     )
-    async def retrieve_archive(request: Request, ids: JobIds, format: ResultFormat = "srt") -> Response:
-        """All jobs must have succeeded. Files have the names of the recordings, and the times of results.
+    async def retrieve_archive(request: Request, query: Annotated[ArchiveQuery, Query()]) -> Response:
+        """All jobs must have succeeded. Files have the titles of jobs, or else the names of recordings, and
+        the times of results.
 
         If a result cannot be made, because its job is deleted meanwhile or the format lacks a character, the
         archive says so in `errors.txt`.
         """
-        wanted = distinct_ids(ids, MAX_JOBS)
+        wanted = distinct_ids(query.ids, MAX_JOBS)
         owner = client_of(request).visible_owner
         await _check_done(jobs, wanted, owner)
         response = ArchiveResponse(
-            archive(service, jobs, wanted, format, owner),
-            headers={"content-disposition": f'attachment; filename="transcripts-{format}.zip"'},
+            archive(service, jobs, wanted, query, owner),
+            headers={"content-disposition": f'attachment; filename="transcripts-{query.format}.zip"'},
         )
         response.admitted = admission.sending.hold(request)
         return response
@@ -139,17 +120,17 @@ async def archive(
     service: "TranscriptionService",
     jobs: "JobService",
     ids: Sequence[str],
-    form: ResultFormat,
+    file: FileQuery,
     owner: str | None = None,
 ) -> AsyncGenerator[bytes]:
     """A ZIP with the results of an owner's jobs in a format, in parts of about one result each."""
     written = _Written()
     names = ArchiveNames(ERRORS)
     errors: list[str] = []
-    with ZipFile(written, "w", ZIP_DEFLATED) as file:
+    with ZipFile(written, "w", ZIP_DEFLATED) as archived:
         for job_id in ids:
             try:
-                entry, result = await _entry(service, jobs, names, await jobs.store.get(job_id, owner), form)
+                entry, result = await _entry(service, jobs, names, await jobs.store.get(job_id, owner), file)
             except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
                 errors.append(f"{job_id}: {error.message}\n")
             except WhisperfleetError:
@@ -159,10 +140,10 @@ async def archive(
                 errors.append(f"{job_id}: {_UNEXPECTED}\n")
             else:
                 # To the end: a thread cannot be cancelled.
-                await run_shielded(asyncio.to_thread(_add, file, entry, result))
+                await run_shielded(asyncio.to_thread(_add, archived, entry, result))
                 yield written.take()
         if errors:
-            file.writestr(_info(ERRORS, time.time()), "".join(errors))
+            archived.writestr(_info(ERRORS, time.time()), "".join(errors))
     yield written.take()
 
 
@@ -171,12 +152,12 @@ def _add(file: ZipFile, entry: ZipInfo, result: Response) -> None:
 
 
 async def _entry(
-    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job: Job, form: ResultFormat
+    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job: Job, file: FileQuery
 ) -> tuple[ZipInfo, Response]:
     """The result of one job, with its name and time. Raises as `result_response` does."""
-    response = await result_response(service, jobs, job, form)
-    extension = "json" if form == "verbose_json" else form
-    name = names.unique(job.submission.filename, job.id, extension)
+    response = await result_response(service, jobs, job, file)
+    extension = "json" if file.format == "verbose_json" else file.format
+    name = names.unique(job.file_stem, extension)
     return _info(name, job.finished_at or job.created_at), response
 
 

@@ -23,6 +23,7 @@ from app.api.transcripts.correction_bodies import RevisionNumber
 from app.errors import InvalidInput, NotAllowed
 from app.jobs.document import timestamp
 from app.jobs.shared_links import SharedLink
+from app.options import FileChanges
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -42,7 +43,7 @@ class AudioLink(BaseModel):
     end: SpanTime | None = None
 
 
-class ResultLink(BaseModel):
+class ResultLink(FileChanges):
     """A link to the transcript: with the parameters of `…/result`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -129,4 +130,8 @@ def _query(link: AudioLink | ResultLink, shared: SharedLink | None) -> str:
     fields = link.model_dump(exclude={"path"}, exclude_none=True)
     if shared is not None:
         fields[SHARED] = shared.id
-    return urlencode({name: str(value).removesuffix(".0") for name, value in fields.items()})
+    return urlencode({name: _text(value) for name, value in fields.items()})
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")

@@ -32,9 +32,10 @@ async def find_job(jobs: "JobService", request: Request, job_id: str, param: str
 
 
 def seen_by(client: Client, document: JobDocument, job: Job) -> JobDocument:
-    """What a client may see of a job: links no addresses, operators alone whose it is."""
+    """What a client may see of a job: links no addresses, notes and tags; operators alone whose it is."""
     if client.owner == LINK_OWNER:
-        return document.model_copy(update={"url": None, "webhook_url": None})
+        hidden: dict[str, object] = {"url": None, "webhook_url": None, "notes": None, "tags": []}
+        return document.model_copy(update=hidden)
     if client.is_operator and job.submission.owner:
         return document.model_copy(update={"owner": job.submission.owner})
     return document
@@ -55,6 +56,12 @@ def distinct_ids(ids: Sequence[str], most: int) -> list[str]:
 
 def check_done(job: Job) -> None:
     """Raise JobNotDone if a job has no transcript."""
+    if job.submission.again is not None:
+        raise JobNotDone(
+            f"The job has no transcript of its own: it transcribes the job {job.submission.again.parent} "
+            "again. Ask for that one's.",
+            code="no_transcript",
+        )
     match job.status:
         case Status.SUCCEEDED:
             return

@@ -1,14 +1,18 @@
 """The responses about one job: its result and its recording."""
 
 import asyncio
+import hashlib
+import json
 import mimetypes
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from pydantic import Field
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -17,17 +21,18 @@ from app.api.http.errors import error_response, json_error
 from app.api.http.sending import AdmittedResponse, compressed
 from app.api.jobs.lookup import check_done
 from app.api.operation.system import VERSION
-from app.api.transcripts.versions import is_known, not_modified
+from app.api.transcripts.correction_bodies import RevisionNumber
+from app.api.transcripts.versions import WHICH_REVISION, is_known, not_modified
 from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, unpack_transcript
 from app.listening import PATIENT
-from app.options import Options
+from app.options import FILE_OPTIONS, FileChanges, Options
 from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
-from app.transcription.helper import LONG_S, work_s
+from app.transcription.helper import LONG_S, rendering_s, work_s
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -43,45 +48,73 @@ else:
 _RANGES = re.compile(rb"(\s*bytes\s*=[0-9\s,-]*)?", re.IGNORECASE)
 
 
+class FileQuery(FileChanges):
+    """The parameters that say which file is made of a transcript."""
+
+    format: ResultFormat = "srt"
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """The options of the file that are not those of the job."""
+        return self.model_dump(include=self.model_fields_set & FILE_OPTIONS)
+
+
+class ResultQuery(FileQuery):
+    revision: RevisionNumber | None = Field(None, description=WHICH_REVISION)
+
+
 async def result_response(
     service: "TranscriptionService",
     jobs: "JobService",
     job: Job,
-    form: ResultFormat,
+    wanted: FileQuery,
     revision: int | None = None,
     if_none_match: str = "",
 ) -> Response:
-    """A revision of the transcript in a format, by default the newest; a 304 if the client has it.
+    """A revision of the transcript as a file, by default the newest; a 304 if the client has it.
 
     Raises JobNotDone if there is no transcript, UnknownRevision, and UnsuitableFormat.
     """
     check_done(job)
     async with service.helper.turn(job.duration):
         packed = await jobs.store.transcript(job, revision)
-        etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
+        etag = _etag(packed.revision, job, wanted)
         if is_known(if_none_match, etag):
             return not_modified({"etag": etag})
-        response = await render_result(service, job, packed, form)
+        response = await render_result(service, job, packed, wanted)
     response.headers["etag"] = etag
-    if form not in ("json", "verbose_json"):
-        name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
+    if wanted.format not in ("json", "verbose_json"):
+        name = quote(f"{job.file_stem}.{wanted.format}")
         response.headers["content-disposition"] = f"inline; filename*=utf-8''{name}"
     return response
 
 
+def _title(job: Job) -> str:
+    return job.submission.title or PurePath(job.submission.filename).stem
+
+
+def _etag(revision: int, job: Job, wanted: FileQuery) -> str:
+    """Another version may make other files."""
+    shown = [_title(job), dict(sorted(wanted.changes.items()))]
+    digest = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:8]
+    return f'"{revision}-{wanted.format}-{digest}-{VERSION}"'
+
+
 async def render_result(
-    service: "TranscriptionService", job: Job, packed: PackedTranscript, form: ResultFormat
+    service: "TranscriptionService", job: Job, packed: PackedTranscript, wanted: FileQuery
 ) -> Response:
-    """A revision of a job's transcript in a format: the bytes and their type. Raises UnsuitableFormat."""
+    """A revision of a job's transcript as a file: the bytes and their type. Raises UnsuitableFormat."""
+    form = wanted.format
     # In the child process, loading a tokenizer does not hold the GIL.
     needs_tokens = form == "verbose_json" and packed.revision > 0
-    length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
+    length_s = LONG_S if needs_tokens else rendering_s(form, work_s(job.duration, packed.content))
     with traces.span("render", {"whisperfleet.format": form}):
-        options = job.submission.options
-        return await service.helper.run(length_s, compressed, _render, packed.content, options, form)
+        options = job.submission.options.model_copy(update=wanted.changes)
+        described = (packed.content, options, form, _title(job))
+        return await service.helper.run(length_s, compressed, _render, *described)
 
 
-def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
+def _render(packed: bytes, options: Options, form: ResultFormat, title: str) -> Response:
     """The response in a format. Uses CPU time on long recordings: let `Helper` call it."""
     transcript = unpack_transcript(packed)
     if form == "json":
@@ -90,7 +123,7 @@ def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
         segments = tuple(with_tokens(transcript.segments, transcript.model))
         complete = replace(transcript, segments=segments)
         return verbose_response(complete, segments=True, words=options.word_timestamps)
-    file = render_transcript(transcript, options, form)
+    file = render_transcript(transcript, options, form, title=title)
     return Response(file, headers={"content-type": FORMATS[form].content_type})
 
 
@@ -111,7 +144,7 @@ async def audio_response(
     response = AudioFileResponse(
         path,
         media_type=media_type,
-        filename=submission.filename or job.id,
+        filename=f"{job.file_stem}{PurePath(submission.filename).suffix}",
         content_disposition_type="inline",
         headers={"X-Content-Type-Options": "nosniff"},
     )

@@ -1,7 +1,9 @@
 """The endpoints of jobs: clients submit a recording, and get the result later."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.convertors import StringConvertor, register_url_convertor
@@ -11,29 +13,41 @@ from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.forms import JobFields
 from app.api.http.keys import client_of
+from app.api.http.receiving import check_json, receive_document
 from app.api.http.sending import sendable
+from app.api.jobs.details import (
+    MAX_TAGS,
+    MERGE_PATCH,
+    check_details,
+    detail_changes,
+    details_etag,
+    patch_body,
+    split_tags,
+)
 from app.api.jobs.events import events_response
 from app.api.jobs.lookup import distinct_ids, find_job, seen_by
-from app.api.jobs.results import ResultFormat, audio_response, result_response
+from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
-from app.api.jobs.submissions import BINARY, submission_body, submit_job
-from app.api.schemas import JobList, NewSegments
-from app.api.transcripts.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
+from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
+from app.api.schemas import JobList, ListedJob, Match, NewSegments
+from app.api.transcripts.versions import ETAG, IfNoneMatch, wanted_number
 from app.errors import NotAllowed
 from app.ids import ID
 from app.jobs.document import Job, document
 from app.jobs.events import SEGMENTS
+from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
+from app.jobs.passages import Sentence
 from app.numbers import WHOLE
 from app.owners import Client
 from app.transcript.formats import FORMATS
+from workers.messages import seconds
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
 MAX_EVENT_NUMBER = 2**31 - 1
-MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 200
 MAX_LISTED = 100  # jobs in one answer
 
@@ -63,14 +77,6 @@ _EVENT = {
     "required": ["id", "event", "data"],
 }
 
-IdempotencyKey = Annotated[
-    str,
-    Header(
-        max_length=MAX_KEY_CHARS,
-        description="Requests with the same key and content give the same job.",
-    ),
-]
-
 
 class _IdConvertor(StringConvertor):
     """The id of a job in a path. A fixed path beside the jobs is none, whatever the method."""
@@ -86,6 +92,16 @@ def _check_owner(client: Client, owner: str) -> str:
     if client.visible_owner not in (None, owner):
         raise NotAllowed(f"Only operators see the jobs of others; leave `owner` out, or give {client.owner}.")
     return owner
+
+
+def _listed(job: Job, found: Sequence[Sentence]) -> ListedJob:
+    matches = [Match(text=text, start=seconds(start), segment=segment) for segment, start, text in found]
+    return ListedJob(**dict(job), matches=matches)
+
+
+def _job_response(client: Client, job: StoredJob) -> Response:
+    seen = seen_by(client, document(job, time.time()), job)
+    return JSONResponse(seen.model_dump(mode="json"), headers={"ETag": details_etag(job)})
 
 
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
@@ -125,10 +141,14 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             str,
             Query(
                 max_length=MAX_QUERY_CHARS,
-                description="Words. Each of them must be in the job's file name or transcript, or begin a "
-                "word there. Case, accents and punctuation do not matter. Blank: no search.",
+                description="Words. Each of them must be in the job's transcript, title, notes, tags or file "
+                "name, or begin a word there. Case, accents and punctuation do not matter. Blank: no search.",
             ),
         ] = "",
+        tag: Annotated[
+            list[Annotated[str, Query(max_length=MAX_QUERY_CHARS)]] | None,
+            Query(max_length=MAX_TAGS, description="Only jobs with all of these tags; commas separate them."),
+        ] = None,
         ids: Annotated[
             list[Annotated[str, Query(pattern=r"[^,\s]")]] | None,
             Query(
@@ -143,30 +163,66 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 max_length=64, description="Only the jobs of this owner: of others, operators alone see any."
             ),
         ] = None,
+        parent: Annotated[
+            str,
+            Query(
+                description="The id of a job: those that transcribe it again, which are left out otherwise."
+            ),
+        ] = "",
     ) -> Response:
         now, client = time.time(), client_of(request)
         whose = client.visible_owner if owner is None else _check_owner(client, owner)
+        matches: Mapping[int, Sequence[Sentence]] = {}
         if ids is not None:
             named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]
             page, has_more = await jobs.store.named(named, whose), False
         else:
             last = await find_job(jobs, request, after, param="after") if after else None
             text = q if q.strip() else None
-            page, has_more = await jobs.store.page(status, limit, last, text, whose)
-        listed = JobList(data=[seen_by(client, document(job, now), job) for job in page], has_more=has_more)
-        response = JSONResponse(listed.model_dump(mode="json"))
+            tags = cast("list[str]", split_tags(tag))
+            of = await find_job(jobs, request, parent, param="parent") if parent else None
+            page, has_more = await jobs.store.page(status, limit, last, text, whose, tags, of)
+            if text is not None:
+                matches = await jobs.store.matches(page, text)
+        data = [
+            _listed(seen_by(client, document(job, now), job), matches.get(job.number, ())) for job in page
+        ]
+        response = JSONResponse(JobList(data=data, has_more=has_more).model_dump(mode="json"))
         return await sendable(response, admission.sending.hold(request))
 
     @router.get(
         "/{job_id:job_id}",
         summary="Get a job",
         response_model=Job,
-        responses=documented_errors(401, 404, 503),
+        responses={200: {"headers": ETAG}, **documented_errors(401, 404, 503)},
     )
     async def retrieve_job(request: Request, job_id: str) -> Response:
+        """The ETag is that of its title, notes and tags, for a change of those."""
+        return _job_response(client_of(request), await find_job(jobs, request, job_id))
+
+    @router.patch(
+        "/{job_id:job_id}",
+        summary="Change the title, the notes or the tags of a job",
+        response_model=Job,
+        responses={200: {"headers": ETAG}, **documented_errors(400, 401, 404, 412, 413, 415, 503, 507)},
+        openapi_extra=patch_body(),
+    )
+    async def describe_job(
+        request: Request,
+        job_id: str,
+        if_match: Annotated[
+            str | None,
+            Header(description="The ETag of the job: of its title, notes and tags. If they differ: 412."),
+        ] = None,
+    ) -> Response:
+        """A JSON merge patch: what it does not name stays, and null removes."""
         job = await find_job(jobs, request, job_id)
-        seen = seen_by(client_of(request), document(job, time.time()), job)
-        return JSONResponse(seen.model_dump(mode="json"))
+        check_json(request, MERGE_PATCH)
+        changes = detail_changes(await receive_document(service, request))
+        # A list may come in several lines.
+        wanted = "*" if if_match is None else ", ".join(request.headers.getlist("if-match"))
+        job = await jobs.store.describe(job, partial(check_details, if_match=wanted), **changes)
+        return _job_response(client_of(request), job)
 
     @router.delete(
         "/{job_id:job_id}",
@@ -224,14 +280,13 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     async def retrieve_result(
         request: Request,
         job_id: str,
-        format: ResultFormat = "srt",
-        revision: WantedRevision = None,
+        query: Annotated[ResultQuery, Query()],
         if_none_match: IfNoneMatch = "",
     ) -> Response:
-        """With all corrections, unless a `revision` is named."""
+        """With all corrections, unless a `revision` is named. Absent options are those of the job."""
         job = await find_job(jobs, request, job_id)
-        number = wanted_number(revision)
-        response = await result_response(service, jobs, job, format, number, if_none_match)
+        number = wanted_number(query.revision)
+        response = await result_response(service, jobs, job, query, number, if_none_match)
         return await sendable(response, admission.sending.hold(request))
 
     @router.get(

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from contextlib import AsyncExitStack, nullcontext
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -78,7 +78,7 @@ class SoundFileResponse(AudioFileResponse):
         super().__init__(
             path,
             media_type=f"audio/{form}",
-            filename=f"{PurePath(job.submission.filename).stem or job.id}.{form}",
+            filename=f"{job.file_stem}.{form}",
             content_disposition_type="inline",
             headers={"X-Content-Type-Options": "nosniff"},
         )

@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
-from fastapi import Request
+from fastapi import Header, Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
@@ -50,6 +50,15 @@ if TYPE_CHECKING:
 log = structlog.get_logger("whisperfleet.api")
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
+MAX_KEY_CHARS = 255
+
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        max_length=MAX_KEY_CHARS,
+        description="Requests with the same key and content give the same job.",
+    ),
+]
 
 
 async def submit_job(
@@ -71,7 +80,7 @@ async def submit_job(
     service.fleet.catalogue.resolve(query.model.strip())
     if query.options.diarize:
         service.media.speaker_models.check()
-    await _check_webhook(service, query.webhook_url)
+    await check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
 
     async def submit() -> Job:
@@ -150,7 +159,8 @@ async def _read_body(
     )
 
 
-async def _check_webhook(service: "TranscriptionService", url: str | None) -> None:
+async def check_webhook(service: "TranscriptionService", url: str | None) -> None:
+    """Raise InvalidInput if the service cannot call a URL; None: it need not."""
     if url is None:
         return
     if service.settings.webhook_secret is None:
@@ -178,7 +188,7 @@ async def _known_speakers(service: "TranscriptionService", fields: JobFields) ->
 async def _submission(
     service: "TranscriptionService", fields: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
-    await _check_webhook(service, fields.webhook_url)
+    await check_webhook(service, fields.webhook_url)
     options = fields.options
     if options.diarize:
         service.media.speaker_models.check()
@@ -193,6 +203,8 @@ async def _submission(
         "options": options.model_dump(mode="json", exclude_defaults=True),
         "webhook_url": fields.webhook_url,
     }
+    details: dict[str, Any] = {"title": fields.title, "notes": fields.notes, "tags": tuple(fields.tags)}
+    fingerprint |= {name: value for name, value in details.items() if value}
     if isinstance(fields, KnownSpeakerFields) and fields.known_speaker_names:
         fingerprint["known_speakers"] = [fields.known_speaker_names, fields.known_speaker_references]
     return Submission(
@@ -208,6 +220,10 @@ async def _submission(
         idempotency_key=key,
         request_id=current_work().request_id,
         traceparent=traces.traceparent(),
+        title=fields.title,
+        notes=fields.notes,
+        tags=tuple(fields.tags),
+        title_from_text=fields.title_from_text,
         fingerprint=hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest(),
     )
 

@@ -27,25 +27,23 @@ def document(base: PackedTranscript) -> bytes | Compressed:
     return compress(transcript_document(base))
 
 
-def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | int:
+def corrected(base: PackedTranscript, body: bytes) -> Outcome | int:
     """What the body of a request makes of a revision; the number of a revision if it restores that.
 
-    `filename`: of the recording. Raises InvalidInput and TooLarge.
+    Raises InvalidInput and TooLarge.
     """
     edits = parse_correction(body)
-    return edits if isinstance(edits, int) else _outcome(base, *apply_edits(base, edits, filename))
+    return edits if isinstance(edits, int) else _outcome(base, *apply_edits(base, edits))
 
 
-def restored(base: PackedTranscript, earlier: PackedTranscript, filename: str) -> Outcome:
+def restored(base: PackedTranscript, earlier: PackedTranscript) -> Outcome:
     """The same for an earlier revision."""
-    return _outcome(base, *restore(base, earlier, filename))
+    return _outcome(base, *restore(base, earlier))
 
 
-def relabelled(
-    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection", filename: str
-) -> Outcome:
+def relabelled(base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection") -> Outcome:
     """The same for other speakers. Raises as `relabel` does."""
-    return _outcome(base, *relabel(base, voices, wanted, filename))
+    return _outcome(base, *relabel(base, voices, wanted))
 
 
 def _outcome(base: PackedTranscript, correction: PackedCorrection | None, segments: Segments) -> Outcome:

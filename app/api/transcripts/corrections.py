@@ -87,14 +87,13 @@ async def _correct(
     service: "TranscriptionService", jobs: "JobService", job: Job, body: bytes, base: PackedTranscript
 ) -> Outcome:
     """What the body of a request makes of a revision. Raises InvalidInput, TooLarge and UnknownRevision."""
-    filename = job.submission.filename
     is_long = len(body) > _LARGE_BYTES or len(body.translate(None, _IN_WORDS)) > _MANY_WORDS
     run = partial(service.helper.run, work_s(LONG_S if is_long else job.duration, base.content))
-    outcome = await run(corrected, base, body, filename)
+    outcome = await run(corrected, base, body)
     if isinstance(outcome, int):
         earlier = await jobs.store.transcript(job, outcome)
         run = partial(service.helper.run, work_s(job.duration, base.content, earlier.content))
-        outcome = await run(restored, base, earlier, filename)
+        outcome = await run(restored, base, earlier)
     return outcome
 
 

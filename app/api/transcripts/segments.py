@@ -76,6 +76,7 @@ async def _segments_response(
             plain = await service.helper.run(length_s, published_document, clips, options)
             return json_response(plain, headers)
         job = await jobs.store.get(job.id)  # it has succeeded meanwhile
+    check_done(job)
     headers = {"ETag": revision_etag(job.revision)}
     if revision is None and is_known(if_none_match, headers["ETag"]):
         return not_modified(headers)

@@ -61,8 +61,7 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
 
             async def make(base: PackedTranscript) -> Outcome:
                 length_s = work_s(job.duration, base.content)
-                filename = job.submission.filename
-                return await service.helper.run(length_s, relabelled, base, voices, wanted, filename)
+                return await service.helper.run(length_s, relabelled, base, voices, wanted)
 
             return await revise(jobs, job, condition, make, request)
 

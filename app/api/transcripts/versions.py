@@ -22,9 +22,8 @@ IfMatch = Annotated[
         "transcript has changed since, the answer is 412."
     ),
 ]
-WantedRevision = Annotated[
-    RevisionNumber | None, Query(description="Number of a revision, or `original`. Default: the newest.")
-]
+WHICH_REVISION = "Number of a revision, or `original`. Default: the newest."
+WantedRevision = Annotated[RevisionNumber | None, Query(description=WHICH_REVISION)]
 
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 _ANY = "*"

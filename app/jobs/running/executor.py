@@ -18,10 +18,12 @@ from app.errors import (
     InvalidInput,
     ModelUnavailable,
     NotReady,
+    PreconditionFailed,
     UnknownJob,
     WhisperfleetError,
 )
-from app.jobs.job import Failure, Job, JobProgress, Stage
+from app.jobs.job import Failure, Job, JobProgress, Stage, Submission
+from app.jobs.running.again import parent_of, revise_parent
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.running.result_digest import result_digest
@@ -109,9 +111,11 @@ class JobExecutor:
         """
         failed_spans: Sequence[Span] = ()
         try:
-            if await self._download_if_missing(job):
+            again = job.submission.again
+            recorded = job if again is None else await parent_of(self._store, again)
+            if await self._download_if_missing(job, recorded.submission):
                 return False
-            job, pipeline = await self._prepare(job)
+            job, pipeline = await self._prepare(job, recorded.submission)
             failed_spans = pipeline.failed_spans  # grows while the pipeline runs
             with traces.span("transcribe") as span:
                 transcript = await pipeline.run()
@@ -153,8 +157,11 @@ class JobExecutor:
                 return
         await self._service.remove_decoded(job_id)
 
-    async def _prepare(self, job: Job) -> tuple[Job, Pipeline | ChannelPipelines]:
-        """Returns the job with the digest of its results, and its pipeline."""
+    async def _prepare(self, job: Job, recorded: Submission) -> tuple[Job, Pipeline | ChannelPipelines]:
+        """Returns the job with the digest of its results, and its pipeline.
+
+        `recorded`: the submission of the job that has the recording.
+        """
         dispatcher, model = await self._service.fleet.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
@@ -163,10 +170,8 @@ class JobExecutor:
         digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
         await self._clips.flush()  # results that an earlier run of this process left may be of another digest
         job = await self._store.set_result_digest(job, digest)
-        submission = job.submission
-        upload = Upload(
-            self._upload_path(job), submission.filename, submission.size or 0, submission.sha256 or ""
-        )
+        path = self._upload_path(recorded)
+        upload = Upload(path, recorded.filename, recorded.size or 0, recorded.sha256 or "")
         results = await self._clips.load(job)
         await self._service.keep_decoded(job.id)
         decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
@@ -182,15 +187,23 @@ class JobExecutor:
 
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
         await self._progress.store()  # before the success, which is the last event
-        with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
+        again = job.submission.again
+        try:
             with traces.span("store result"):
-                await self._store.succeed(job, transcript, self._settings.keep_audio)
+                if again is None:
+                    await self._store.succeed(job, transcript, self._settings.keep_audio)
+                else:
+                    await revise_parent(self._store, self._service.helper, job, again, transcript)
             log.info("job succeeded", samples=transcript.samples)
+        except (IllegalTransition, UnknownJob):
+            pass  # deleted meanwhile
+        except PreconditionFailed as error:
+            await self.fail(job, error)
         await self._remove_files(job)
 
-    async def _download_if_missing(self, job: Job) -> bool:
+    async def _download_if_missing(self, job: Job, recorded: Submission) -> bool:
         """Download the recording of a job if it is not there. Returns whether that was so."""
-        if await asyncio.to_thread(self._upload_path(job).is_file):
+        if await asyncio.to_thread(self._upload_path(recorded).is_file):
             return False
         if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
@@ -220,11 +233,11 @@ class JobExecutor:
         """Remove the files that a finished job does not need."""
         await self._service.remove_decoded(job.id)
         if not self._settings.keep_audio and job.submission.file:
-            await asyncio.to_thread(self._upload_path(job).unlink, missing_ok=True)
+            await asyncio.to_thread(self._upload_path(job.submission).unlink, missing_ok=True)
             await self._service.media.copies.remove(job.submission.file)
 
-    def _upload_path(self, job: Job) -> Path:
-        return self._service.media.folder.uploads / (job.submission.file or "")
+    def _upload_path(self, submission: Submission) -> Path:
+        return self._service.media.folder.uploads / (submission.file or "")
 
     def _pcm_path(self, job: Job) -> Path:
         return self._service.media.folder.pcm / job.id

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from app.options import CUE_OPTIONS, SPEAKER_OPTIONS, Options
+from app.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
 from workers.messages import LoadOptions
 
 # Their new versions may change decoding, speech detection, the clip plan or the decoder's loop.
@@ -21,7 +21,7 @@ def result_digest(options: Options, model: LoadOptions, speaker_model: str | Non
     """
     parts = {
         "versions": {package: version(package) for package in _PACKAGES},
-        "options": options.model_dump(mode="json", exclude={*CUE_OPTIONS, *SPEAKER_OPTIONS}),
+        "options": options.model_dump(mode="json", exclude={*FILE_OPTIONS, *SPEAKER_OPTIONS}),
         "model": [model.model, model.device, model.compute_type, model.safe, model.min_context_s],
         "files": _files(Path(model.path)) if model.path else [],
     }

@@ -175,7 +175,7 @@ class JobRunner:
         except (IllegalTransition, UnknownJob):
             return  # deleted meanwhile
         task = asyncio.create_task(self._run(job), name=f"job {job.id}")
-        downloads = job.submission.file is None
+        downloads = job.submission.is_download
         self._running[job.id] = RunningJob(job, task, time.monotonic(), downloads)
 
     async def _give_way(self, job_id: str) -> None:

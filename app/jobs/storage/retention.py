@@ -39,7 +39,7 @@ class Retention:
     def expired(self, now: float) -> sa.ColumnElement[bool]:
         """The condition of jobs whose time is over at the Unix time `now` (s)."""
         since = sa.func.coalesce(jobs.c.corrected_at, jobs.c.finished_at)
-        condition = sa.and_(jobs.c.status.in_(_ENDED), since < now - self.ttl_s)
+        condition = sa.and_(jobs.c.status.in_(_ENDED), since < now - self.ttl_s, _is_not_in_use())
         return sa.and_(condition, jobs.c.corrected_at.is_(None)) if self.keep_corrected else condition
 
     def recording_expired(self, now: float) -> sa.ColumnElement[bool]:
@@ -48,4 +48,10 @@ class Retention:
             return sa.false()
         has_voices = sa.exists().where(voices.c.job_number == jobs.c.number)
         is_over = jobs.c.corrected_at < now - self.ttl_s
-        return sa.and_(is_over, sa.or_(jobs.c.file.is_not(None), has_voices))
+        return sa.and_(is_over, sa.or_(jobs.c.file.is_not(None), has_voices), _is_not_in_use())
+
+
+def _is_not_in_use() -> sa.ColumnElement[bool]:
+    """Whether no other job needs the recording: one that transcribes it again."""
+    other = jobs.alias()
+    return ~sa.exists().where(other.c.parent == jobs.c.id, other.c.status.not_in(_ENDED))

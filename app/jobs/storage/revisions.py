@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.database.tables import jobs, revisions, transcripts
 from app.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.jobs.job import Job
-from app.jobs.serialization import PackedTranscript
-from app.jobs.storage.search import index_text
+from app.jobs.serialization import PackedTranscript, Summary
+from app.jobs.storage.search import index_text, put_passages
 
 ORIGINAL = 0
 KEPT = 20  # corrections of a job
@@ -29,7 +29,7 @@ async def add_revision(
     connection: AsyncConnection,
     job: Job,
     packed: PackedTranscript,
-    words: str,
+    summary: Summary,
     changed: int,
     now: float,
     *,
@@ -38,11 +38,11 @@ async def add_revision(
     """Store a revision of a job's transcript; the original is number 0. Of more corrections than `KEPT`,
     the one that lasted the shortest is removed.
 
-    All changes of a job's text go through this function. `words`: by which the job is found, see
-    `index_text`; `now`: Unix time in s.
+    All changes of a job's text go through this function. `now`: Unix time in s.
     """
     revision, content = packed
-    await index_text(connection, job.number, words)
+    await index_text(connection, job, summary.words)
+    await put_passages(connection, job.number, summary.passages)
     row = {"job_number": job.number, "content": content}
     if revision == ORIGINAL:
         await connection.execute(sa.insert(transcripts).values(row))

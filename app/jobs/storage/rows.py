@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from app.database.tables import jobs
-from app.jobs.job import Failure, Job, JobProgress, Stage, Status, Submission
+from app.jobs.job import Again, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.storage.retention import Retention
 from app.options import Options
 from workers.messages import SoundTrack
@@ -19,6 +19,13 @@ _OF_JOB = [field.name for field in fields(Job) if field.name in jobs.c]
 def submission_row(submission: Submission) -> dict[str, Any]:
     """The columns of a submission: those with the names of its fields."""
     row = {name: getattr(submission, name) for name in _OF_SUBMISSION}
+    again = submission.again
+    if again is not None:
+        row |= {
+            "parent": again.parent,
+            "parent_revision": again.revision,
+            "keep_corrections": again.keep_corrections,
+        }
     return row | {"options": submission.options.model_dump(mode="json")}
 
 
@@ -38,10 +45,12 @@ def job_from_row(row: sa.Row[Any], retention: Retention) -> Job:
     # Stored options were validated on submission; a later version may have other limits.
     options = Options.model_construct(**{**_DEFAULT_OPTIONS, **row.options})
     tracks = row.audio_tracks
+    again = None if row.parent is None else Again(row.parent, row.parent_revision, row.keep_corrections)
     converted = {
         "status": Status(row.status),
         "submission": Submission(
-            **{name: getattr(row, name) for name in _OF_SUBMISSION} | {"options": options}
+            **{name: getattr(row, name) for name in _OF_SUBMISSION}
+            | {"options": options, "tags": tuple(row.tags or ()), "again": again}
         ),
         "progress": JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
         "error": Failure(**row.error) if row.error else None,

@@ -1,4 +1,7 @@
-"""The search of jobs: a table with the words of each job's name and text, in the syntax of each database."""
+"""The search of jobs: a table with the words of each job's text and details, in the syntax of each database.
+
+The details are what people call it: its title, its tags, its notes, and the name of its file.
+"""
 
 import tomllib
 from collections.abc import Sequence
@@ -8,7 +11,9 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs.job import Status
+from app.database.tables import passages
+from app.jobs.job import Job, Status
+from app.jobs.search_terms import detail_words
 
 SHORT = 3  # characters of words for whose beginnings there is an index of its own; see `app.database.tables`
 _HIGHEST = 2**63 - 1  # number of a job
@@ -16,15 +21,21 @@ _HIGHEST = 2**63 - 1  # number of a job
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """The statements of one database. `:number`: of a job; `:words`: separated by spaces."""
+    """The statements of one database. `:number`: of a job."""
 
     delete: str
-    insert: str
+    insert: str  # `{words}` and `{details}`: `indexed`
+    change_details: str
+    indexed: str  # words as the table has them; `:%s`: separated by spaces
     find: str  # numbers of jobs, newest first; `:query`: terms with operators between them
     term: str  # a word that begins with `{}`
     short_term: str  # the same, for `SHORT` characters at most
     operator: str  # between terms: all of them
     prepare: str | None = None  # before `find`, in its transaction
+
+    def writing(self, statement: str) -> sa.TextClause:
+        """`insert` or `change_details`, complete."""
+        return sa.text(statement.format(words=self.indexed % "words", details=self.indexed % "details"))
 
 
 # Words consist of letters, digits and marks. In quotes, neither database takes them for syntax.
@@ -34,14 +45,40 @@ _DIALECTS = {
 }
 
 
-async def index_text(connection: AsyncConnection, job_number: int, words: str) -> None:
-    """Make a job found by these words, from `text_words`, and by no others.
+async def index_text(connection: AsyncConnection, job: Job, words: str) -> None:
+    """Make a job found by these words of its text, from `text_words`, and by what people call it.
 
-    Call it in the transaction that changes the name or the text, with the words of both.
+    Call it in the transaction that changes the text.
     """
     dialect = _DIALECTS[connection.dialect.name]
-    await connection.execute(sa.text(dialect.delete), {"number": job_number})
-    await connection.execute(sa.text(dialect.insert), {"number": job_number, "words": words})
+    await connection.execute(sa.text(dialect.delete), {"number": job.number})
+    values = {"number": job.number, "words": words, "details": _details(job)}
+    await connection.execute(dialect.writing(dialect.insert), values)
+
+
+async def index_details(connection: AsyncConnection, job: Job) -> None:
+    """Make a job found by what people call it now. Call it in the transaction that changes that."""
+    dialect = _DIALECTS[connection.dialect.name]
+    values = {"number": job.number, "details": _details(job)}
+    await connection.execute(dialect.writing(dialect.change_details), values)
+
+
+async def put_passages(connection: AsyncConnection, job_number: int, content: bytes) -> None:
+    """Store the passages of a job's newest transcript, from `pack_passages`."""
+    await connection.execute(sa.delete(passages).where(passages.c.job_number == job_number))
+    await connection.execute(sa.insert(passages).values(job_number=job_number, content=content))
+
+
+async def read_passages(connection: AsyncConnection, numbers: Sequence[int]) -> dict[int, bytes]:
+    """The passages of jobs by their numbers; those that have none are left out."""
+    query = sa.select(passages).where(passages.c.job_number.in_(numbers))
+    return {row.job_number: bytes(row.content) for row in await connection.execute(query)}
+
+
+def _details(job: Job) -> str:
+    submission = job.submission
+    texts = (submission.title or "", submission.filename, submission.notes or "")
+    return detail_words(submission.tags, *texts)
 
 
 async def find_jobs(

@@ -1,5 +1,6 @@
 """The jobs in the database. Each change of status is one transaction, with the event that announces it."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.connection import Database, Then
-from app.database.tables import clips, deliveries, jobs, peaks, uploads
+from app.database.tables import clips, deliveries, jobs, passages, peaks, uploads
 from app.errors import (
     IllegalTransition,
     JobNotDone,
@@ -31,9 +32,16 @@ from app.jobs.events import (
     read_events,
     read_segments_events,
 )
-from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
-from app.jobs.search_terms import query_words, text_words
-from app.jobs.serialization import PackedTranscript, Summary, pack_with_summary
+from app.jobs.job import TRANSITIONS, Again, Failure, Job, JobProgress, Stage, Status, Submission
+from app.jobs.passages import Sentence, find_sentences
+from app.jobs.search_terms import query_terms, query_words, tag_word
+from app.jobs.serialization import (
+    PackedTranscript,
+    Summary,
+    first_words,
+    pack_with_summary,
+    packed_passages,
+)
 from app.jobs.storage.cache import JobCache, JobCounts
 from app.jobs.storage.published_clips import (
     PackedClip,
@@ -52,23 +60,26 @@ from app.jobs.storage.revisions import (
     transcript_changed,
 )
 from app.jobs.storage.rows import job_from_row, progress_row, submission_row
-from app.jobs.storage.search import find_jobs, index_text
+from app.jobs.storage.search import find_jobs, index_details, index_text, put_passages, read_passages
 from app.jobs.storage.voices import (
     add_known_speakers,
     add_voices,
     drop_known_speakers,
     drop_voices,
+    move_voices,
     read_known_speakers,
     read_voices,
 )
 from app.jobs.webhooks.outbox import add_webhook
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
-from app.transcription.helper import Helper
+from app.transcription.helper import Helper, work_s
 from app.uploads.rows import mark_used
 from workers.messages import Span, seconds
 
 T = TypeVar("T")
+
+_UNFINISHED = [status.value for status, following in TRANSITIONS.items() if following]
 
 
 class QueuedRow(NamedTuple):
@@ -112,7 +123,9 @@ class Store:
 
         `known`: the voices that its client knows.
 
-        Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`.
+        Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`. If it
+        transcribes another job again, also UnknownJob, JobNotDone while a third one does so, and
+        PreconditionFailed if the transcript has changed.
         Raises OutcomeUnknown if the job may be in the database, now or a little later.
         """
         values = submission_row(submission) | {
@@ -124,11 +137,14 @@ class Store:
         }
 
         async def insert(connection: AsyncConnection, then: Then) -> Job:
+            if submission.again is not None:
+                await self._check_parent(connection, submission.again)
             await connection.execute(sa.insert(jobs).values(values))
             if submission.from_upload and submission.file is not None:
                 await mark_used(connection, submission.file, values["id"], values["created_at"])
             job = await self._get(connection, values["id"])
-            await index_text(connection, job.number, text_words(job.submission.filename))
+            if submission.again is None:  # lists and searches leave out the others
+                await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
             event = await add_event(connection, job, f"job.{job.status}", self._clock())
             then(self.counts.change, None, job.status)
@@ -142,6 +158,24 @@ class Store:
                 return await self.get(values["id"])  # nobody subscribes to a job that is new
             except WhisperfleetError:
                 raise unknown from None
+
+    async def _check_parent(self, connection: AsyncConnection, again: Again) -> None:
+        """Raise the error of a job that cannot transcribe its parent again now."""
+        parent = await self._get(connection, again.parent)
+        if parent.status is not Status.SUCCEEDED or parent.revision != again.revision:
+            raise _not_correctable(parent)
+        of_parent = sa.and_(jobs.c.parent == parent.id, jobs.c.status.in_(_UNFINISHED))
+        other = await connection.scalar(sa.select(jobs.c.id).where(of_parent))
+        if other is not None:
+            raise JobNotDone(
+                f"The job is being transcribed again already, by the job {other}. Wait until that has ended, "
+                "or delete it.",
+                code="transcribed_again",
+            )
+
+    async def children(self, job: Job) -> list[Job]:
+        """The jobs that transcribe or transcribed a job again, oldest first."""
+        return await self._oldest(jobs.c.parent == job.id)
 
     async def get(self, job_id: str, owner: str | None = None) -> Job:
         """A job; `owner`: whose it must be, None: anybody's. Raises UnknownJob."""
@@ -184,32 +218,62 @@ class Store:
         after: Job | None,
         text: str | None = None,
         owner: str | None = None,
+        tags: Sequence[str] = (),
+        parent: Job | None = None,
     ) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
 
-        `owner`: whose; None: of all owners. `text`: for each word of it, the job's name or text must have a
-        word that begins with it. If it has none, no job matches.
+        `owner`: whose; None: of all owners. `text`: for each word of it, the job's text or what people call
+        it must have a word that begins with it. If it has none, no job matches. `tags`: all of them.
+        `parent`: the jobs that transcribe it again, which are left out otherwise.
         """
         below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
-        if text is not None:
-            words = query_words(text)
+        if text is not None or tags:
+            words = [] if text is None else query_words(text)
+            terms = [*words, *map(tag_word, tags)] if words or text is None else []
             find = partial(find_jobs, status=status, below=below, limit=limit + 1, owner=owner)
-            found = await self._database.query(find, words) if words else []
+            found = await self._database.query(find, terms) if terms else []
             query = query.where(jobs.c.number.in_(found))
         else:
             if status is not None:
                 query = query.where(jobs.c.status == status.value)
             if below is not None:
                 query = query.where(jobs.c.number < below)
-            query = query.where(_of(owner))
+            of_parent = jobs.c.parent.is_(None) if parent is None else jobs.c.parent == parent.id
+            query = query.where(_of(owner), of_parent)
         rows = await self._database.rows(query)
         return [self._job(row) for row in rows[:limit]], len(rows) > limit
+
+    async def matches(self, found: Sequence[Job], text: str) -> dict[int, list[Sentence]]:
+        """The sentences of some jobs that have most words of a text, by the numbers of the jobs.
+
+        None: their titles, notes or tags match.
+        """
+        terms = query_terms(text)
+        content = await self._database.query(read_passages, [job.number for job in found])
+
+        def find() -> dict[int, list[Sentence]]:
+            return {number: find_sentences(content[number], terms) for number in content}
+
+        return await asyncio.to_thread(find)
+
+    async def add_passages(self, limit: int) -> None:
+        """Let the search find sentences of jobs that an earlier version has transcribed, newest first."""
+        has_some = sa.exists().where(passages.c.job_number == jobs.c.number)
+        query = sa.select(jobs).where(jobs.c.status == Status.SUCCEEDED.value, ~has_some)
+        for row in await self._database.rows(query.order_by(jobs.c.number.desc()).limit(limit)):
+            job = self._job(row)
+            with suppress(UnknownJob):  # it is deleted meanwhile
+                packed = await self.transcript(job)
+                length_s = work_s(job.duration, packed.content)
+                content = await self._helper.run(length_s, packed_passages, packed.content)
+                await self._write(partial(_add_passages, job.id, packed.revision, content))
 
     async def queued(self) -> list[QueuedRow]:
         """What the order of jobs depends on, of each queued job, oldest first."""
         columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
-        has_file = jobs.c.file.is_not(None).label("has_file")
+        has_file = sa.or_(jobs.c.file.is_not(None), jobs.c.parent.is_not(None)).label("has_file")
         query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
         return [QueuedRow(*row) for row in await self._database.rows(query.order_by(jobs.c.number))]
 
@@ -270,7 +334,7 @@ class Store:
 
     async def begin(self, job: Job) -> Job:
         """Mark a queued job as running. Raises IllegalTransition."""
-        stage = Stage.DECODING if job.submission.file else Stage.DOWNLOADING
+        stage = Stage.DOWNLOADING if job.submission.is_download else Stage.DECODING
         changes: dict[str, Any] = progress_row(replace(job.progress, stage=stage))
         if job.started_at is None:
             changes["started_at"] = self._clock()
@@ -304,21 +368,48 @@ class Store:
 
         Speakers are known only now, so with them an event says that all segments have changed.
         """
-        filename = job.submission.filename
-        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript, filename)
+        content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
         total_s = seconds(transcript.samples - transcript.start)
         changes = {
             "duration": seconds(transcript.samples),
             "done_s": total_s,  # everything outside the clips is silence
             "total_s": total_s,
-            "language": transcript.language,
-            "failed_spans": list(transcript.failed_spans),
             **({} if keep_file else {"file": None}),
         }
         options = job.submission.options
         has_speakers = options.diarize or options.channels == "separate"
         changed = (0, transcript.samples) if has_speakers else None
         return await self._transition(job.id, Status.SUCCEEDED, changes, content, changed)
+
+    async def succeed_again(
+        self, job: Job, transcript: Transcript, correction: PackedCorrection | None, *, replaces_voices: bool
+    ) -> Job:
+        """Mark a running job as succeeded, and store what it makes of its parent's transcript.
+
+        `transcript`: its own. `correction`: of the parent's; None: nothing differs. `replaces_voices`: those
+        of the job become the parent's, if it has some. Raises IllegalTransition, UnknownJob, and
+        PreconditionFailed if the parent's transcript is another by now.
+        """
+        again = job.submission.again
+        assert again is not None
+        total_s = seconds(transcript.samples - transcript.start)
+        changes = {
+            "duration": seconds(transcript.samples),
+            "done_s": total_s,
+            "total_s": total_s,
+            "language": transcript.language,
+            "failed_spans": list(transcript.failed_spans),
+        }
+
+        async def revise(connection: AsyncConnection, then: Then) -> None:
+            parent = await self._get(connection, again.parent)
+            if parent.revision != again.revision:
+                raise transcript_changed(parent.revision)
+            if correction is not None:
+                await self._correct(connection, then, parent.id, correction)
+            await move_voices(connection, job, parent if replaces_voices else None)
+
+        return await self._transition(job.id, Status.SUCCEEDED, changes, also=revise)
 
     async def fail(self, job: Job, failure: Failure, failed_spans: Sequence[Span], keep_file: bool) -> Job:
         """Mark an unfinished job as failed. Raises IllegalTransition."""
@@ -334,18 +425,23 @@ class Store:
         return await self._transition(job.id, Status.CANCELLED, {})
 
     async def delete(self, job: Job, *, only_expired: bool = False) -> bool:
-        """Delete a job with its clips, voices, events and transcript. Its unsent webhooks stay.
+        """Delete a job with its clips, voices, events and transcript, and the jobs that transcribed it again.
 
-        `only_expired`: unless somebody has corrected it meanwhile. Returns whether there was such a job.
+        Their unsent webhooks stay. `only_expired`: unless somebody has corrected it meanwhile, or has it
+        transcribed again. Returns whether there was such a job.
         """
         condition = self._retention.expired(self._clock()) if only_expired else sa.true()
 
         async def delete(connection: AsyncConnection, then: Then) -> bool:
-            before = await _status(connection, job.id)
+            with_children = sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id)
+            query = sa.select(jobs.c.id, jobs.c.status).where(with_children)
+            before = (await connection.execute(query)).all()
             rows = await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number, condition))
             if rows.rowcount:
-                then(self.counts.change, before, None)
-                then(self._cache.discard, job.id)
+                await connection.execute(sa.delete(jobs).where(jobs.c.parent == job.id))
+                for job_id, status in before:
+                    then(self.counts.change, Status(status), None)
+                    then(self._cache.discard, job_id)
             return bool(rows.rowcount)
 
         return await self._write(delete)
@@ -374,12 +470,27 @@ class Store:
 
         async def change(connection: AsyncConnection, then: Then) -> None:
             job = await self._change(connection, job_id, **changes)
-            if "filename" in changes:  # jobs without a text only
-                await index_text(connection, job.number, text_words(job.submission.filename))
+            if "filename" in changes:
+                await index_details(connection, job)
             then(self._cache.put, job)  # many clients poll it: they must not all ask the database
 
         with suppress(UnknownJob):
             await self._write(change)
+
+    async def describe(self, job: Job, check: Callable[[Job], None], **changes: Any) -> Job:
+        """Change the `title`, the `notes` or the `tags` of a job, without an event.
+
+        `check` gets the job as it is before, and may raise to leave it so. Raises UnknownJob.
+        """
+
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            check(await self._get(connection, job.id))
+            described = await self._change(connection, job.id, **changes)
+            await index_details(connection, described)
+            then(self._cache.put, described)
+            return described
+
+        return await self._write(change)
 
     async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
         """Store the packed peaks of a job, and make changes as `update` does."""
@@ -468,29 +579,39 @@ class Store:
 
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
+
+        async def correct(connection: AsyncConnection, then: Then) -> Job:
+            return await self._correct(connection, then, job.id, correction, by_link=by_link)
+
+        return await self._write(correct)
+
+    async def _correct(
+        self,
+        connection: AsyncConnection,
+        then: Then,
+        job_id: str,
+        correction: PackedCorrection,
+        *,
+        by_link: bool = False,
+    ) -> Job:
+        """See `correct`."""
         now = self._clock()
         transcript, summary, changed, by_people = correction
         is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == transcript.revision - 1)
         values = {"revision": transcript.revision, **_listed(summary)}
         if by_people:
             values["corrected_at"] = now
-        change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(values)
-
-        async def correct(connection: AsyncConnection, then: Then) -> Job:
-            rows = (await connection.execute(change)).rowcount
-            corrected = await self._get(connection, job.id)
-            if not rows:
-                raise _not_correctable(corrected)
-            await add_revision(
-                connection, corrected, transcript, summary.words, changed, now, by_link=by_link
-            )
-            then(self._cache.put, corrected)
-            if corrected.submission.webhook_url is not None:
-                await add_webhook(connection, corrected, "job.corrected", now)
-                then(self.on_delivery)
-            return corrected
-
-        return await self._write(correct)
+        change = sa.update(jobs).where(jobs.c.id == job_id, is_next).values(values)
+        rows = (await connection.execute(change)).rowcount
+        corrected = await self._get(connection, job_id)
+        if not rows:
+            raise _not_correctable(corrected)
+        await add_revision(connection, corrected, transcript, summary, changed, now, by_link=by_link)
+        then(self._cache.put, corrected)
+        if corrected.submission.webhook_url is not None:
+            await add_webhook(connection, corrected, "job.corrected", now)
+            then(self.on_delivery)
+        return corrected
 
     async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
         """The published clips of a job, in order. `span`: only those that may have segments there.
@@ -526,11 +647,12 @@ class Store:
         changes: Mapping[str, Any],
         transcript: tuple[bytes, Summary] | None = None,
         changed_segments: Span | None = None,
+        also: Callable[[AsyncConnection, Then], Awaitable[None]] | None = None,
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
 
         `transcript`: to store, from `pack_with_summary`. `changed_segments`: where its segments differ from
-        those that are published, for an event before that.
+        those that are published, for an event before that. `also`: what else is part of the transaction.
 
         A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
         job stay, and the voices of one that succeeds. Raises IllegalTransition and UnknownJob.
@@ -557,10 +679,14 @@ class Store:
                 await drop_known_speakers(connection, job)
                 if status is not Status.SUCCEEDED:
                     await drop_voices(connection, job)
+            if also is not None:
+                await also(connection, then)
             if transcript is not None:
                 content, summary = transcript
+                if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
+                    job = await self._change(connection, job_id, title=first_words(summary.excerpt))
                 original = PackedTranscript(ORIGINAL, content)
-                await add_revision(connection, job, original, summary.words, 0, now)
+                await add_revision(connection, job, original, summary, 0, now)
             then(self.counts.change, before, status)
             if changed_segments is not None:
                 then(self._publish, job, await add_segments_event(connection, job, changed_segments))
@@ -603,9 +729,23 @@ def _of(owner: str | None) -> sa.ColumnElement[bool]:
     return sa.true() if owner is None else jobs.c.owner == owner
 
 
+async def _add_passages(
+    job_id: str, revision: int, content: bytes, connection: AsyncConnection, then: Then
+) -> None:
+    """Store the passages of a revision, unless a correction has stored those of another one."""
+    query = sa.select(jobs.c.number).where(jobs.c.id == job_id, jobs.c.revision == revision)
+    if (number := await connection.scalar(query)) is not None:
+        await put_passages(connection, number, content)
+
+
 def _listed(summary: Summary) -> dict[str, Any]:
     """The columns of a job that say what its transcript is about."""
-    return {"excerpt": summary.excerpt, "speakers": summary.speakers}
+    return {
+        "excerpt": summary.excerpt,
+        "speakers": summary.speakers,
+        "language": summary.language,
+        "failed_spans": list(summary.failed_spans),
+    }
 
 
 async def _status(connection: AsyncConnection, job_id: str) -> Status | None:

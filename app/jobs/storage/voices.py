@@ -40,6 +40,17 @@ async def drop_voices(connection: AsyncConnection, job: Job) -> None:
     await connection.execute(sa.delete(voices).where(voices.c.job_number == job.number))
 
 
+async def move_voices(connection: AsyncConnection, job: Job, to: Job | None) -> None:
+    """Give the voices in a job's clips to another job instead of its own ones; to none: delete them."""
+    if to is None:
+        await drop_voices(connection, job)
+        return
+    of_job = voices.c.job_number == job.number
+    if await connection.scalar(sa.select(sa.exists().where(of_job))):
+        await drop_voices(connection, to)
+        await connection.execute(sa.update(voices).where(of_job).values(job_number=to.number))
+
+
 async def add_known_speakers(connection: AsyncConnection, job: Job, known: Sequence[KnownSpeaker]) -> None:
     """Store the voices that the client knows."""
     rows = [

@@ -18,6 +18,8 @@ class Format:
     has_cues: bool = True  # the others consist of segments
     max_line_chars: int | None = None  # what the format can hold
     names_speakers_in_text: bool = False  # the others have other means, or none
+    is_document: bool = False  # for readers: has the options `times` and `speakers`
+    loads_library: bool = False  # which the server keeps out of its process
 
     @property
     def media_type(self) -> str:
@@ -27,5 +29,6 @@ class Format:
 
 _ROWS = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
 FORMATS: dict[str, Format] = {name: Format(**row) for name, row in _ROWS.items()}
+DOCUMENT_FORMATS = tuple(name for name, form in FORMATS.items() if form.is_document)
 SCC_COLUMNS: int = _ROWS["scc"]["max_line_chars"]
 STL_COLUMNS: int = _ROWS["stl"]["max_line_chars"]

@@ -25,6 +25,12 @@ class FileStyle:
     max_lines: int = 2  # of a cue
     fps: float | None = None  # frames per second of the picture
     prefix: SpeakerPrefix | None = None  # of the text; without one, the format says who speaks
+    times: bool = False  # when each line or paragraph begins
+    title: str = ""  # of the document, on one line
+
+    def name_of(self, speaker: str | None) -> str:
+        """The text before a paragraph that says who speaks; empty if it is not said."""
+        return plain_line(self.prefix.of(speaker)) if self.prefix else ""
 
 
 class FileCue(NamedTuple):
@@ -94,6 +100,11 @@ def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = 
         hours, minutes = divmod(minutes, 60)
         beginning = f"{hours:0{hour_digits}}:"
     return f"{beginning}{minutes:02}:{seconds:02}{decimal_sign}{fraction:0{digits}}"
+
+
+def time_stamp(samples: int) -> str:
+    """When text for readers begins, such as `[01:02:03]`."""
+    return f"[{clock(milliseconds(samples)).partition('.')[0]}]"
 
 
 class Run(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.transcript.cues.timing import Cue
 from app.transcript.edited import add_speakers, speaker_of, split_turns
-from app.transcript.formats.common import FileStyle, milliseconds, plain_line
+from app.transcript.formats.common import FileStyle, milliseconds, plain_line, time_stamp
 from app.transcript.timeline import Transcript
 from workers.messages import Segment
 
@@ -18,7 +18,8 @@ def write_txt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
         if text := plain_line(segment.text):
             speaker = speaker_of(segment)
             is_named = speaker == named and not (style.prefix and style.prefix.is_repeated)
-            yield f"{'' if is_named or not style.prefix else style.prefix.of(speaker)}{text}\n"
+            name = "" if is_named or not style.prefix else style.prefix.of(speaker)
+            yield f"{f'{time_stamp(segment.start)} ' if style.times else ''}{name}{text}\n"
             named = speaker
 
 

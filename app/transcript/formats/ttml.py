@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
+from app.languages import language_tag
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, clock, timed_cues
 from app.transcript.text.direction import is_ambiguous
@@ -11,10 +12,6 @@ from app.transcript.timeline import Transcript
 
 # Without a region, players would show the text at the top left.
 _BEGINNING, _END = Path(__file__).with_suffix(".xml").read_text("utf-8").split("{paragraphs}\n")
-
-# `xml:lang` follows BCP 47, which has withdrawn Whisper's code for Javanese.
-_LANGUAGE_TAGS = {"jw": "jv"}
-
 
 _NAMESPACE = '\n    xmlns:ttm="http://www.w3.org/ns/ttml#metadata"'
 _AGENT = """\
@@ -42,7 +39,7 @@ def write_ttml(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
         _AGENT.format(agent=agent, name=escape(name, quote=False)) for name, agent in agents.items()
     )
     yield _BEGINNING.format(
-        language=escape(_LANGUAGE_TAGS.get(language, language)),
+        language=escape(language_tag(language)),
         namespace=_NAMESPACE if agents else "",
         agents=f"\n    <metadata>\n{listed}    </metadata>" if agents else "",
     )

@@ -17,12 +17,17 @@ _SAFE_LAST = _SAFE_FIRST | {"EN"}
 _RLE, _PDF = "\u202b", "\u202c"
 
 
+def is_right_to_left(language: str) -> bool:
+    """Whether a language of Whisper's (ISO 639-1 code) is written right to left."""
+    return language in _LANGUAGES
+
+
 def is_mixed(line: str, language: str) -> bool:
     """Whether the line is right-to-left, and has left-to-right letters in it.
 
     `language`: ISO 639-1 code of the text.
     """
-    return _is_right_to_left(line, language) and any(unicodedata.bidirectional(char) == "L" for char in line)
+    return _has_right_to_left(line, language) and any(unicodedata.bidirectional(char) == "L" for char in line)
 
 
 def is_ambiguous(line: str, language: str) -> bool:
@@ -31,7 +36,7 @@ def is_ambiguous(line: str, language: str) -> bool:
     Players that lay it out left to right move these to the wrong end.
     """
     return is_mixed(line, language) or (
-        _is_right_to_left(line, language)
+        _has_right_to_left(line, language)
         and (
             unicodedata.bidirectional(line[0]) not in _SAFE_FIRST
             or unicodedata.bidirectional(line[-1]) not in _SAFE_LAST
@@ -39,7 +44,7 @@ def is_ambiguous(line: str, language: str) -> bool:
     )
 
 
-def _is_right_to_left(line: str, language: str) -> bool:
+def _has_right_to_left(line: str, language: str) -> bool:
     """Whether the line has right-to-left letters, and its language or its first letter decides for them."""
     if line.isascii() or _FORMATTED.search(line):
         return False
@@ -57,7 +62,7 @@ def embed_ambiguous(plain_lines: Iterable[str], lines: Iterable[str], language: 
 
 def embed_name(name: str, language: str) -> str:
     """A name that begins a line, embedded so that it does not decide on the direction of text after it."""
-    is_foreign = language not in _LANGUAGES and _is_right_to_left(name, language)
+    is_foreign = language not in _LANGUAGES and _has_right_to_left(name, language)
     return embed(name) if is_foreign else name
 
 

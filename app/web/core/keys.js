@@ -180,7 +180,7 @@ export function showModal(element) {
   if (element && !element.open) element.showModal();
 }
 
-/** The title of a dialog and the button that closes it. @param {{name: "help" | "revisions" | "settings" | "share"}} props */
+/** The title of a dialog and the button that closes it. @param {{name: "help" | "preview" | "revisions" | "settings" | "share"}} props */
 export function DialogHead({ name }) {
   return html`<div class="toolbar">
     <h2 id=${`${name}-title`}>${t(`${name}.title`)}</h2>

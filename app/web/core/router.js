@@ -1,9 +1,9 @@
-/** The screen that the address names: `#/`, `#/?q=WORDS&status=STATUS`, `#/jobs/ID` or `#/fleet`. */
+/** The screen that the address names: `#/`, `#/?q=WORDS&status=STATUS&tag=TAG`, `#/jobs/ID?at=SEGMENT` or `#/fleet`. */
 
 import { effect, signal } from "../vendor/ui.js";
 import { sharedLink, takeLink } from "./shared_link.js";
 
-/** @typedef {{screen: "list", query?: string} | {screen: "job", id: string} | {screen: "fleet"}} Route */
+/** @typedef {{screen: "list", query?: string} | {screen: "job", id: string, at?: string} | {screen: "fleet"}} Route */
 
 /** @type {import("../vendor/ui.js").Signal<Route>} */
 export const route = signal(parseRoute(location.hash));
@@ -27,8 +27,8 @@ addEventListener("hashchange", () => {
  * @returns {Route}
  */
 export function parseRoute(hash) {
-  const job = /^#\/jobs\/([0-9a-f]+)$/.exec(hash);
-  if (job) return { screen: "job", id: job[1] };
+  const job = /^#\/jobs\/([0-9a-f]+)(?:\?at=([\w-]+))?$/.exec(hash);
+  if (job) return { screen: "job", id: job[1], ...(job[2] && { at: job[2] }) };
   if (hash === "#/fleet") return { screen: "fleet" };
   const query = /^#\/\?(.+)$/.exec(hash)?.[1];
   return query ? { screen: "list", query } : { screen: "list" };

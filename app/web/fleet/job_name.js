@@ -8,7 +8,7 @@ import { hasScreen, nameOf } from "./job_names.js";
 export function JobName({ id, isLink = true }) {
   const name = html`<span class="job-name" dir="auto">${nameOf(id)}</span>`;
   const label = isLink && hasScreen(id) ? html`<a href=${`#/jobs/${id}`}>${name}</a>` : name;
-  return html`<span class="job"><${Swatch} id=${id} />${label}</span>`;
+  return html`<span class="job-tag"><${Swatch} id=${id} />${label}</span>`;
 }
 
 /** @param {{id: string}} props */

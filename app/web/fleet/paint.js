@@ -1,5 +1,6 @@
 /** Draws one timeline on a canvas. */
 
+import { inkFor } from "../core/ink.js";
 import { PATTERNS } from "./colours.js";
 import { boxes, outages, toX } from "./layout.js";
 
@@ -14,13 +15,11 @@ const TILE_PX = 6;
  */
 
 /**
- * @param {Element} element
+ * @param {HTMLElement} canvas
  * @returns {Ink}
  */
-export function inkOf(element) {
-  const style = getComputedStyle(element);
-  /** @param {string} name */
-  const value = (name) => style.getPropertyValue(name).trim();
+export function inkOf(canvas) {
+  const value = inkFor(canvas);
   const hues = Array.from({ length: 8 }, (_, index) => value(`--job-${index}`));
   const named = {
     grey: value("--job-grey"),

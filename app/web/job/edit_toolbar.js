@@ -5,6 +5,7 @@ import { Icon } from "../core/icons.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect } from "../vendor/ui.js";
+import { partOfSelection } from "./again.js";
 import { SaveStatus } from "./saving_status.js";
 import { assignSpeaker, editUnsure, joinSegments, removeSegments, travel } from "./segment_actions.js";
 
@@ -122,6 +123,7 @@ function useEditingKeys(screen, search) {
 
 /** @param {{screen: Screen}} props */
 export function SelectionTools({ screen }) {
+  const { again, session } = screen;
   const { selection, current } = screen.view;
   const ids = selection.ids.value;
   const count = ids.size;
@@ -145,6 +147,10 @@ export function SelectionTools({ screen }) {
     const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
     assignSpeaker(screen, place(), String(data.get("speaker")));
   };
+  const part = again?.offered.value ? partOfSelection(session.segments.value, ids) : null;
+  const transcribe = () => {
+    if (again) again.asked.value = part;
+  };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
     if (event.key !== "Escape") return;
@@ -157,6 +163,7 @@ export function SelectionTools({ screen }) {
       aria-label=${t("edit.speaker")} placeholder=${t("edit.speaker")} />
     <button class="button primary">${t("edit.setSpeaker")}</button>
     ${!isPart && count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
+    ${part && html`<${Tool} icon="retry" text="again.openPart" run=${transcribe} />`}
     ${!isPart && html`<${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />`}
     <button type="button" class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
       onClick=${leave}><${Icon} name="close" /></button>

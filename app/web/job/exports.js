@@ -19,6 +19,8 @@ const HINTS = {
   srt: "format.srt",
   vtt: "format.vtt",
   txt: "format.txt",
+  docx: "format.docx",
+  md: "format.md",
   ass: "format.ass",
   ttml: "format.ttml",
   scc: "format.scc",
@@ -29,6 +31,14 @@ const HINTS = {
   verbose_json: "format.verbose_json",
 };
 
+const NAMES = { docx: "Word", md: "Markdown" };
+
+/** @param {string} format */
+export function formatName(format) {
+  if (format === "verbose_json") return t("format.detailedJson");
+  return NAMES[/** @type {keyof typeof NAMES} */ (format)] ?? format.toUpperCase();
+}
+
 /**
  * One item for each format of the service.
  * @param {(format: string) => void} run
@@ -38,7 +48,7 @@ export function formatItems(run) {
   const { first, rest } = groupsOf(service.formats ?? []);
   /** @param {string} format */
   const item = (format) => ({
-    label: format === "verbose_json" ? t("format.detailedJson") : format.toUpperCase(),
+    label: formatName(format),
     hint: format in HINTS ? t(HINTS[format]) : "",
     run: () => run(format),
   });
@@ -49,16 +59,18 @@ export function formatItems(run) {
  * @param {object} props
  * @param {Job} props.job
  * @param {Unsaved} [props.unsaved]
+ * @param {() => void} [props.openPreview]
  * @param {boolean} [props.iconOnly]
  */
-export function DownloadMenu({ job, unsaved, iconOnly = false }) {
+export function DownloadMenu({ job, unsaved, openPreview, iconOnly = false }) {
   return html`<${Menu} label=${t("export.download")} icon="download" iconOnly=${iconOnly}
-    className=${iconOnly ? undefined : "button primary"} items=${downloadItems(job, unsaved)} />`;
+    className=${iconOnly ? undefined : "button primary"} items=${downloadItems(job, unsaved, openPreview)} />`;
 }
 
-/** @param {Job} job @param {Unsaved} [unsaved] @returns {MenuItem[]} */
-export function downloadItems(job, unsaved) {
+/** @param {Job} job @param {Unsaved} [unsaved] @param {() => void} [openPreview] @returns {MenuItem[]} */
+export function downloadItems(job, unsaved, openPreview) {
   const items = formatItems((format) => downloadResult(job, format, { unsaved }));
+  if (openPreview) items.unshift({ label: t("preview.open"), icon: "search", run: openPreview }, "separator");
   if (!hasSound.value) return items;
   const run = () => downloadRecording(job);
   return [...items, "separator", { label: t("export.recording"), icon: "file", run }];
@@ -87,12 +99,12 @@ export function copyItems(job, unsaved) {
  * Download a result. A message says why, if the format cannot hold it: a link could not.
  * @param {Job} job
  * @param {string} format
- * @param {{revision?: number | null, unsaved?: Unsaved}} [options]
+ * @param {{revision?: number | null, unsaved?: Unsaved, options?: Record<string, string>}} [details] `options`: of the file.
  */
-export async function downloadResult(job, format, { revision = null, unsaved } = {}) {
+export async function downloadResult(job, format, { revision = null, unsaved, options } = {}) {
   try {
     await saveEdits(unsaved);
-    const response = await request(resultPath(job, format, revision), { cache: "no-store" });
+    const response = await request(resultPath(job, format, revision, options), { cache: "no-store" });
     saveBlob(await response.blob(), fileNameOf(job, format, revision));
   } catch (error) {
     toastError(error);
@@ -140,9 +152,12 @@ async function saveEdits(unsaved) {
  * @param {Job} job
  * @param {string} format
  * @param {number | null} revision
+ * @param {Record<string, string>} [options] Of the file.
  */
-function resultPath(job, format, revision) {
-  return `/v1/jobs/${job.id}/result?format=${format}${revision === null ? "" : `&revision=${revision}`}`;
+export function resultPath(job, format, revision, options = {}) {
+  const query = new URLSearchParams({ format, ...options });
+  if (revision !== null) query.set("revision", String(revision));
+  return `/v1/jobs/${job.id}/result?${query}`;
 }
 
 /** @param {Promise<string>} text */

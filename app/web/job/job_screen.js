@@ -9,7 +9,10 @@ import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
-import { html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
+import { computed, html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
+import { createAgain } from "./again.js";
+import { AgainDialog, AgainNotice } from "./again_dialog.js";
+import { Details } from "./details.js";
 import { EditToolbar } from "./edit_toolbar.js";
 import { CopyMenu, copyItems, DownloadMenu, downloadItems } from "./exports.js";
 import { createSearch } from "./find.js";
@@ -17,10 +20,12 @@ import { FindBar } from "./find_bar.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
 import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
+import { PreviewDialog } from "./preview_dialog.js";
 import { RevisionsDialog } from "./revisions.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
 import { AddressDialog, ShareDialog } from "./share_dialog.js";
+import { usePrinting } from "./sheet.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
@@ -32,15 +37,22 @@ import { isActive, nameOf } from "./types.js";
 
 const COVERED_PX = 106; // by what stays at the top of the window
 
-/** @param {{id: string}} props */
-export function JobScreen({ id }) {
+/** @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
+export function JobScreen({ id, at }) {
   const session = useMemo(() => openSession(id), [id]);
   const playback = useMemo(createPlayback, [id]);
   const view = useMemo(() => createView(session), [session]);
   const search = useMemo(() => createSearch(session, view), [session, view]);
-  const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
+  const again = useMemo(() => createAgain(session), [session]);
+  const screen = useMemo(() => ({ session, playback, view, again }), [session, playback, view, again]);
   useEffect(() => session.close, [session]);
+  useOpening(at, screen);
+  useTabTitle(session);
+  useEffect(() => again.close, [again]);
+  const parent = session.job.value?.parent;
+  useEffect(() => void (parent && go(`#/jobs/${parent}`)), [parent]);
   useScrollPadding(view);
+  usePrinting(session);
   if (session.error.value) {
     return html`<div class="card empty">
       <h1>${t("job.unavailable")}</h1>
@@ -50,10 +62,12 @@ export function JobScreen({ id }) {
   }
   if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
   return html`<div class="job" data-layout=${view.layout.value}>
-    <${JobHeader} session=${session} playback=${playback} />
+    <${JobHeader} session=${session} playback=${playback} again=${again} />
+    <${AgainNotice} again=${again} />
+    ${again.asked.value && html`<${AgainDialog} job=${session.job.value} again=${again} part=${again.asked.value} />`}
     <div class="job-top">
       <${EditToolbar} screen=${screen} search=${search}>
-        <${ActionsInSight} job=${session.job.value} session=${session} />
+        <${ActionsInSight} job=${session.job.value} session=${session} again=${again} />
       <//>
       <${FindBar} screen=${screen} search=${search} />
     </div>
@@ -62,6 +76,37 @@ export function JobScreen({ id }) {
     <${SpeakersPanel} screen=${screen} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
   </div>`;
+}
+
+/**
+ * Show a segment once it is here, and play from there when the reader plays.
+ * @param {string | null} at
+ * @param {import("./segment_actions.js").Screen} screen
+ */
+function useOpening(at, { session, playback, view }) {
+  const segment = useMemo(
+    () => computed(() => session.segments.value.find(({ id }) => id === at)),
+    [at, session],
+  );
+  const isHere = segment.value !== undefined;
+  useEffect(() => {
+    const start = segment.peek()?.start;
+    if (at === null || start === undefined) return;
+    playback.seek(start);
+    view.go(at);
+  }, [isHere, segment]);
+}
+
+/** @param {Session} session */
+function useTabTitle(session) {
+  const name = session.job.value && nameOf(session.job.value);
+  useEffect(() => {
+    const before = document.title;
+    if (name) document.title = `${name} – ${before}`;
+    return () => {
+      document.title = before;
+    };
+  }, [name]);
 }
 
 /** The places of what comes. @param {{isConnected: boolean}} props */
@@ -91,15 +136,15 @@ function useScrollPadding(view) {
   }, [view]);
 }
 
-/** @param {{session: Session, playback: Playback}} props */
-export function JobHeader({ session, playback }) {
+/** @param {{session: Session, playback: Playback, again: import("./again.js").Again}} props */
+export function JobHeader({ session, playback, again }) {
   const job = session.job.value;
   if (!job) return null;
   return html`<header class="job-header">
     ${!sharedLink && html`<a class="job-back small" href=${listHash.value}><${Icon} name="back" />${t("job.all")}</a>`}
     <div class="toolbar job-title">
       <h1 dir="auto">${nameOf(job)}</h1>
-      <${Actions} job=${job} session=${session} />
+      <${Actions} job=${job} session=${session} again=${again} />
     </div>
     <p class="job-facts small muted numbers">
       <${StatusBadge} job=${job} />
@@ -110,12 +155,13 @@ export function JobHeader({ session, playback }) {
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
+    <${Details} job=${job} session=${session} />
     <${Notices} job=${job} playback=${playback} />
   </header>`;
 }
 
-/** What can be done with a transcript, as one menu once its header is out of sight. @param {{job: Job, session: Session}} props */
-function ActionsInSight({ job, session }) {
+/** What can be done with a transcript, as one menu once its header is out of sight. @param {{job: Job, session: Session, again: import("./again.js").Again}} props */
+function ActionsInSight({ job, session, again }) {
   const isPast = useSignal(false);
   useEffect(() => {
     const title = document.querySelector(".job-title");
@@ -126,12 +172,12 @@ function ActionsInSight({ job, session }) {
     if (title) observer.observe(title);
     return () => observer.disconnect();
   }, []);
-  return isPast.value && !isActive(job) && html`<${Actions} job=${job} session=${session} isCompact />`;
+  return isPast.value && !isActive(job) && html`<${Actions} job=${job} session=${session} again=${again} isCompact />`;
 }
 
-/** @param {{job: Job, session: Session, isCompact?: boolean}} props */
-function Actions({ job, session, isCompact = false }) {
-  const [open, setOpen] = useState(/** @type {"revisions" | "share" | null} */ (null));
+/** @param {{job: Job, session: Session, again: import("./again.js").Again, isCompact?: boolean}} props */
+function Actions({ job, session, again, isCompact = false }) {
+  const [open, setOpen] = useState(/** @type {"preview" | "revisions" | "share" | null} */ (null));
   const close = () => setOpen(null);
   const remove = () => {
     removeJobs([job]);
@@ -145,11 +191,17 @@ function Actions({ job, session, isCompact = false }) {
   const isDone = job.status === "succeeded";
   /** @type {import("../core/menu.js").MenuItem[]} */
   const more = sharedLink ? [] : [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
+  if (again.offered.value) {
+    const ask = () => {
+      again.asked.value = {};
+    };
+    more.unshift({ label: t("again.open"), icon: "retry", run: ask });
+  }
   if (isDone && !sharedLink)
     more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
   if (isDone && isCompact)
     more.unshift(
-      { label: t("export.download"), icon: "download", items: downloadItems(job, session) },
+      { label: t("export.download"), icon: "download", items: downloadItems(job, session, () => setOpen("preview")) },
       { label: t("export.copy"), icon: "copy", items: copyItems(job, session) },
       { label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") },
     );
@@ -162,9 +214,10 @@ function Actions({ job, session, isCompact = false }) {
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
       </button>
       <${CopyMenu} job=${job} unsaved=${session} />
-      <${DownloadMenu} job=${job} unsaved=${session} />`
+      <${DownloadMenu} job=${job} unsaved=${session} openPreview=${() => setOpen("preview")} />`
     }
     ${more.length > 0 && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
+    ${open === "preview" && html`<${PreviewDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "share" && html`<${service.keys ? ShareDialog : AddressDialog} job=${job} onClose=${close} />`}
   </div>`;

@@ -12,6 +12,7 @@ import { nextUnsure, splitPoint } from "./words.js";
  * @property {import("./types.js").Session} session
  * @property {import("./playback.js").Playback} playback
  * @property {import("./transcript_view.js").View} view
+ * @property {import("./again.js").Again} [again] Absent where nothing can be transcribed again.
  */
 
 const SPARE_PX = 100; // below what is edited: what comes next is read, too

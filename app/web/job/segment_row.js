@@ -106,7 +106,7 @@ export function SegmentMenu({ screen, segment, isLast, tabindex }) {
   /** @type {MenuItem[]} */
   const items = entries
     .filter(([icon]) => !isLast || icon !== "join")
-    .map(([icon, key, run]) => ({ icon, label: t(key), run }));
+    .map(([icon, key, run]) => ({ icon, label: t(key), run, danger: icon === "trash" }));
   const speakers = view.speakers.value.slice(0, MOST_SPEAKERS).map(({ name }) => ({
     label: name,
     checked: segment.speaker === name,

@@ -36,6 +36,8 @@
 
 /** @typedef {"queued" | "running" | "succeeded" | "failed" | "cancelled"} Status */
 
+/** @typedef {{text: string, start: number, segment: string}} Match `start`: seconds; `segment`: its id. */
+
 /**
  * @typedef {object} Job
  * @property {string} id
@@ -45,6 +47,10 @@
  * @property {string | null} started_at
  * @property {string | null} finished_at
  * @property {string | null} filename
+ * @property {string | null} title What people call it.
+ * @property {string | null} notes
+ * @property {string[]} tags
+ * @property {Match[]} [matches] In the list: the sentences that the search has found.
  * @property {string | null} url
  * @property {number | null} duration seconds
  * @property {unknown[] | null} audio_tracks null until the recording is decoded
@@ -54,6 +60,7 @@
  * @property {Progress} progress
  * @property {{message: string, code: string | null} | null} error
  * @property {{start: number, end: number}[]} failed_spans
+ * @property {string | null} parent The id of the one whose recording it transcribes again.
  * @property {number} revision 0: the transcript is the original.
  * @property {string | null} excerpt The beginning of the text.
  * @property {string[] | null} speakers
@@ -140,10 +147,17 @@ export function isUndecodable(job) {
 
 /** @param {Job} job */
 export function nameOf(job) {
-  return job.filename ?? job.url ?? job.id;
+  return job.title ?? job.filename ?? job.url ?? job.id;
 }
 
-const FIRST = ["srt", "vtt", "txt"];
+const SUFFIX = /\.[^.\s]{1,8}$/;
+
+/** The title of a document. @param {Job} job */
+export function titleOf(job) {
+  return job.title ?? job.filename?.replace(SUFFIX, "") ?? nameOf(job);
+}
+
+const FIRST = ["srt", "vtt", "txt", "docx"];
 const LONGEST_STEM = 120; // characters
 
 /**
@@ -165,8 +179,8 @@ export function groupsOf(formats) {
  * @param {number | null} [revision] null: the newest
  */
 export function fileNameOf(job, format, revision = null) {
-  const name = job.filename ?? job.id;
-  const stem = [...name.replace(/\.[^.\s]{1,8}$/, "")].slice(0, LONGEST_STEM).join("") || job.id;
+  const name = job.title ?? job.filename?.replace(SUFFIX, "") ?? job.id;
+  const stem = [...name].slice(0, LONGEST_STEM).join("") || job.id;
   const version = revision === null ? "" : revision ? `.revision-${revision}` : ".original";
   return `${stem}${version}.${format === "verbose_json" ? "json" : format}`;
 }

@@ -1,5 +1,6 @@
 /** Draws the part of a waveform that is in sight. */
 
+import { inkFor } from "../core/ink.js";
 import { heightBetween, speakersOf } from "./waveform_levels.js";
 
 const STEP = 3; // pixels from one column to the next
@@ -51,8 +52,7 @@ export function drawWaveform(canvas, { heights, duration, view, time, segments, 
  * @param {readonly import("./speakers.js").Speaker[]} speakers
  */
 function coloursOf(canvas, speakers) {
-  const style = getComputedStyle(canvas);
-  const get = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  const get = inkFor(canvas);
   const of = new Map(
     speakers.map(({ name, colour }) => [name, get(`--job-${/\d+/.exec(colour)?.[0] ?? "grey"}`)]),
   );

@@ -74,7 +74,7 @@ function Empty() {
   if (!isFiltered.value) return html`<p class="muted">${t("history.empty")}</p>`;
   return html`<div class="empty">
     <p>${t("history.notFound")}</p>
-    <p><button class="button" onClick=${() => setFilter({ q: "", status: "" })}>${t("history.showAll")}</button></p>
+    <p><button class="button" onClick=${() => setFilter({ q: "", status: "", tag: "" })}>${t("history.showAll")}</button></p>
   </div>`;
 }
 
@@ -89,7 +89,7 @@ function LoadError({ error }) {
 
 /** How many a search has found, once: what the list does later is not spoken. */
 function useResultsSpoken() {
-  const { q, status } = filter.value;
+  const { q, status, tag } = filter.value;
   const isLoaded = jobs.value !== null;
   const isFirst = useRef(true);
   useEffect(() => {
@@ -98,5 +98,5 @@ function useResultsSpoken() {
       announce(t("history.found", { count: jobs.value?.length ?? 0 }));
     }
     isFirst.current = false;
-  }, [q, status, isLoaded]);
+  }, [q, status, tag, isLoaded]);
 }

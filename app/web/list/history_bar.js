@@ -26,7 +26,7 @@ export function SearchBar() {
   };
   /** @param {Event} event */
   const onStatus = (event) => setFilter({ status: /** @type {HTMLSelectElement} */ (event.target).value });
-  const { status } = filter.value;
+  const { status, tag } = filter.value;
   return html`<div class="toolbar history-search" role="search">
     <span class="search-field">
       <${Icon} name="search" />
@@ -38,6 +38,12 @@ export function SearchBar() {
       <option value="" selected=${!status}>${t("history.any")}</option>
       ${STATUSES.map((name) => html`<option value=${name} selected=${name === status}>${t(`status.${name}`)}</option>`)}
     </select>
+    ${
+      tag &&
+      html`<button class="button" title=${t("history.anyTag")} onClick=${() => setFilter({ tag: "" })}>
+        <span dir="auto">${tag}</span><${Icon} name="close" /><span class="visually-hidden">${t("history.anyTag")}</span>
+      </button>`
+    }
   </div>`;
 }
 

@@ -1,12 +1,17 @@
 /** One job in the list. */
 
+import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { errorText, t } from "../core/text.js";
+import { Tags } from "../job/details.js";
 import { DownloadMenu } from "../job/exports.js";
+import { findMatches } from "../job/find.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
+import { isUnspaced } from "../job/words.js";
 import { html } from "../vendor/ui.js";
 import { removeJobs } from "./deletions.js";
+import { filter } from "./job_store.js";
 import { select } from "./selection.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
@@ -26,6 +31,7 @@ export function JobRow({ job, isSelected }) {
     <div class="job-row-text">
       <a class="job-row-name" href=${`#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
       <${Situation} job=${job} />
+      <${Tags} tags=${job.tags} />
     </div>
     <p class="job-row-facts small muted numbers">
       <span dir="auto">${contentFacts(job).join(" · ")}</span><span>${timeFacts(job).join(" · ")}</span>
@@ -41,12 +47,45 @@ export function JobRow({ job, isSelected }) {
 function Situation({ job }) {
   if (job.error)
     return html`<p class="job-row-error small" data-status="failed" dir="auto">${errorText(job.error)}</p>`;
+  if (job.matches?.length) return html`<${Matches} job=${job} matches=${job.matches} />`;
   if (job.status === "succeeded" && job.excerpt) {
     return html`<p class="job-row-excerpt small muted" data-status="succeeded" dir="auto">${job.excerpt}</p>`;
   }
   return html`<p class="job-row-state small muted">
     <${StatusBadge} job=${job} />${job.status === "running" && html`<${JobProgress} job=${job} />`}
   </p>`;
+}
+
+/** The sentences that the search has found: each opens the transcript there. @param {{job: Job, matches: import("../job/types.js").Match[]}} props */
+function Matches({ job, matches }) {
+  const words = filter.value.q.split(/\s+/);
+  return html`<ul class="job-row-matches small" aria-label=${t("history.matches")}>
+    ${matches.map(
+      ({ text, start, segment }) => html`<li key=${segment}><a href=${`#/jobs/${job.id}?at=${segment}`}>
+        <span class="muted numbers">${clock(start)}</span> <span dir="auto">${marked(text, words)}</span>
+      </a></li>`,
+    )}
+  </ul>`;
+}
+
+/** A text with marks where words begin that are searched. @param {string} text @param {string[]} words */
+function marked(text, words) {
+  const places = words.flatMap((word) =>
+    findMatches([{ id: "", start: 0, end: 0, text, speaker: null, words: [] }], word),
+  );
+  const inOrder = places
+    .filter(
+      ({ start }) => start === 0 || isUnspaced(text[start]) || !/[\p{L}\p{N}\p{M}]/u.test(text[start - 1]),
+    )
+    .sort((one, other) => one.start - other.start);
+  const parts = [];
+  let at = 0;
+  for (const { start, end } of inOrder) {
+    if (start < at) continue;
+    parts.push(text.slice(at, start), html`<mark>${text.slice(start, end)}</mark>`);
+    at = end;
+  }
+  return [...parts, text.slice(at)];
 }
 
 /** @param {{job: Job}} props */

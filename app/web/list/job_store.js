@@ -33,12 +33,13 @@ export const isLoadingMore = signal(false);
 export const filter = computed(() => {
   const query = new URLSearchParams(listHash.value.split("?")[1]);
   const status = query.get("status") ?? "";
-  return { q: query.get("q") ?? "", status: STATUSES.some((known) => known === status) ? status : "" };
+  const isKnown = STATUSES.some((known) => known === status);
+  return { q: query.get("q") ?? "", status: isKnown ? status : "", tag: query.get("tag") ?? "" };
 });
 
-export const isFiltered = computed(() => filter.value.q.trim() !== "" || filter.value.status !== "");
+export const isFiltered = computed(() => Object.values(filter.value).some((value) => value.trim() !== ""));
 
-/** @param {{q?: string, status?: string}} change */
+/** @param {{q?: string, status?: string, tag?: string}} change */
 export function setFilter(change) {
   const wanted = { ...filter.value, ...change };
   const query = new URLSearchParams();

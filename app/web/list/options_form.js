@@ -95,8 +95,7 @@ export function SpeakerOptions() {
   };
   const field = (/** @type {string} */ name) =>
     html`<${OptionInput} key=${name} field=${fieldOf(name, defaults()[name])} />`;
-  return html`<div class="options-grid">
-    <div class="field">
+  return html`<div class="field">
       <label for="option-who">${t("option.who")}</label>
       <select id="option-who" value=${who} onChange=${choose}>
         <option value="" selected=${who === ""}>${t("option.who.none")}</option>
@@ -105,8 +104,7 @@ export function SpeakerOptions() {
       </select>
     </div>
     ${who === "voices" && field("num_speakers")}
-    ${who && field("speaker_names")}
-  </div>`;
+    ${who && field("speaker_names")}`;
 }
 
 /** @typedef {{id: string, onChange: (event: Event) => void, "aria-describedby": string | undefined}} About */

@@ -56,7 +56,8 @@ export const transport = {
     return requestJson("/v1/jobs", {
       method: "POST",
       headers,
-      json: { ...source, ...stored.options },
+      // A recording of the microphone has no name of its own.
+      json: { ...source, ...(stored.isRecorded && { title_from_text: true }), ...stored.options },
       signal,
     });
   },

@@ -77,7 +77,8 @@ function Screen() {
   const shown = route.value;
   const isWaiting = !isAsked.value && (sharedLink || shown.screen === "fleet");
   if (isWaiting) return html`<p class="muted" aria-busy="true">${t("loading")}</p>`;
-  if (shown.screen === "job") return html`<${JobScreen} key=${shown.id} id=${shown.id} />`;
+  if (shown.screen === "job")
+    return html`<${JobScreen} key=${shown.id} id=${shown.id} at=${shown.at ?? null} />`;
   if (shown.screen === "fleet" && isOperator.value) return html`<${FleetScreen} />`;
   return html`<${ListScreen} />`;
 }

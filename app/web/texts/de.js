@@ -48,6 +48,7 @@ const texts = {
     no_audio_track: "Die Datei hat keinen Ton. Eine Aufnahme mit Ton wählen.",
     no_such_track:
       "Diese Tonspur gibt es in der Aufnahme nicht. In den Optionen eine andere wählen oder keine.",
+    no_transcript: "Das hat keinen eigenen Text. Sehen Sie das Transkript an, das neu transkribiert wurde.",
     no_voices: "Stimmen lassen sich nur vergleichen, solange der Dienst die Aufnahme behält.",
     not_allowed: "Das ist hier nicht erlaubt. Bitte den Betreiber fragen.",
     not_audio:
@@ -78,6 +79,8 @@ const texts = {
       "Die Aufnahme lässt sich von dieser Adresse nicht herunterladen. Prüfen, ob sie sich im Browser öffnet, und sie erneut hinzufügen.",
     urls_not_allowed:
       "Dieser Dienst nimmt keine Links an. Die Aufnahme herunterladen und die Datei hier ablegen.",
+    transcribed_again:
+      "Es wird bereits neu transkribiert. Warten Sie, bis das endet, oder brechen Sie es ab.",
   },
 
   // Frame
@@ -229,7 +232,7 @@ const texts = {
   "option.min_silence_ms": "Kürzeste Pause (ms)",
   "option.speech_pad_ms": "Ton vor und nach Sprache behalten (ms)",
   "option.max_lines": "Zeilen pro Untertitel",
-  "option.max_cps": "Lesetempo (Zeichen pro Sekunde)",
+  "option.max_cps": "Lesetempo (Zeichen/s)",
   "option.min_cue_s": "Kürzester Untertitel (s)",
   "option.max_cue_s": "Längster Untertitel (s)",
   "option.min_gap_s": "Abstand zwischen Untertiteln (s)",
@@ -238,6 +241,8 @@ const texts = {
   "option.word_level": "Wortzeiten in Untertiteln",
   "option.srt_bom": "SRT für alte Player (mit Byte-Order-Mark)",
   "option.srt_crlf": "SRT mit Zeilenenden von Windows",
+  "option.times": "Wann jede Zeile oder jeder Absatz beginnt",
+  "option.speakers": "Wer spricht, in Texten",
   "option.chinese": "Chinesische Schrift",
   "option.chinese.keep": "Unverändert",
   "option.chinese.traditional": "Traditionell",
@@ -245,12 +250,20 @@ const texts = {
   "option.allow_partial": "Transkript behalten, wenn Teile misslingen",
 
   // All transcripts
+  "details.title": "Titel, Schlagwörter und Notizen",
+  "details.name": "Titel",
+  "details.tags": "Schlagwörter",
+  "details.commas": "Mehrere durch Kommas trennen.",
+  "details.notes": "Notizen",
+  "details.save": "Speichern",
   "history.title": "Alle Transkripte",
-  "history.search": "Namen und Texte durchsuchen",
+  "history.search": "Namen, Notizen und Texte durchsuchen",
   "history.searchKey": "Suchen",
   "history.filter": "Stand",
   "history.any": "Jeder Stand",
   "history.list": "Transkripte",
+  "history.matches": "Gefundene Sätze",
+  "history.anyTag": "Transkripte mit jedem Schlagwort zeigen",
   "history.more": "Weitere zeigen",
   "history.empty": "Noch keine Transkripte.",
   "history.notFound": "Kein Transkript passt zur Suche.",
@@ -468,6 +481,8 @@ const texts = {
   "format.srt": "Untertitel für Player und Videoportale",
   "format.vtt": "Untertitel für Webseiten",
   "format.txt": "Nur der Text",
+  "format.docx": "Zum Lesen und Weiterschreiben, in Absätzen",
+  "format.md": "Dieselben Absätze, für Notizen und Websites",
   "format.ass": "Untertitel mit Gestaltung",
   "format.ttml": "Untertitel für Streamingdienste",
   "format.scc": "Untertitel für US-Sender",
@@ -509,6 +524,14 @@ const texts = {
   "share.withoutAudio": "ohne Aufnahme",
   "share.until": "bis {time}",
   "share.revoke": "Widerrufen",
+  "preview.open": "Vorschau und Druck",
+  "preview.title": "Vorschau und Druck",
+  "preview.format": "Format",
+  "preview.times": "Mit Zeiten",
+  "preview.speakers": "Mit Sprechern",
+  "preview.print": "Drucken",
+  "preview.none": "Dieses Format hat keinen lesbaren Text.",
+  "preview.beginning": "So beginnt die Datei",
   "revisions.title": "Versionen",
   "revisions.open": "Versionen",
   "revisions.list": "Versionen des Textes",
@@ -599,6 +622,22 @@ const texts = {
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",
+
+  // Neu transkribieren
+  "again.title": "Neu transkribieren",
+  "again.open": "Neu transkribieren …",
+  "again.openPart": "Diese neu transkribieren …",
+  "again.why": "Der neue Text wird die neueste Version. Die früheren bleiben.",
+  "again.whyPart": "Von {start} bis {end}. Alles andere bleibt, wie es ist.",
+  "again.asBefore": "Wie zuvor",
+  "again.keep": "Korrigiertes behalten",
+  "again.keepNot": "In einer anderen Sprache bleiben Korrekturen nur in früheren Versionen",
+  "again.start": "Transkribieren",
+  "again.running":
+    "Es wird neu transkribiert. Wenn Sie den Text währenddessen korrigieren, gelten Ihre Korrekturen und nicht der neue Text.",
+  "again.done": "Neu transkribiert.",
+  "again.conflict": "Der Text wurde inzwischen korrigiert und bleibt, wie er ist.",
+  "again.onTop": "Auf Grundlage der Korrekturen neu transkribieren",
 };
 
 export default texts;

@@ -1,0 +1,101 @@
+/** Asks how a recording, or a part of it, is to be transcribed again; shows how far that is, and why it failed. */
+
+import { clock } from "../core/format.js";
+import { Icon } from "../core/icons.js";
+import { DialogHead, showModal } from "../core/keys.js";
+import { service } from "../core/service.js";
+import { language, t } from "../core/text.js";
+import { toastError } from "../core/toasts.js";
+import { languagesByName, loadModels, models, whoOf } from "../list/options.js";
+import { html, useEffect, useState } from "../vendor/ui.js";
+import { bodyOf } from "./again.js";
+import { JobProgress } from "./job_facts.js";
+
+/** @typedef {import("./again.js").Again} Again */
+
+/** @param {{job: import("./types.js").Job, again: Again, part: import("./again.js").Part}} props */
+export function AgainDialog({ job, again, part }) {
+  const [spoken, setSpoken] = useState("");
+  const [who, setWho] = useState(/** @type {string} */ (whoOf(job.options)));
+  const [failure, setFailure] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => void loadModels(), []);
+  const isOther = spoken !== "" && spoken !== job.language;
+  /** @param {SubmitEvent} event */
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const text = (/** @type {string} */ name) => String(data.get(name) ?? "").trim();
+    const chosen = { language: spoken, model: text("model"), prompt: text("prompt"), who };
+    setBusy(true);
+    setFailure("");
+    try {
+      await again.start(
+        bodyOf(job, part, { ...chosen, count: Number(text("count")), keep: data.has("keep") }),
+      );
+    } catch (error) {
+      setFailure(/** @type {Error} */ (error).message);
+    }
+    setBusy(false);
+  };
+  const close = () => {
+    again.asked.value = null;
+  };
+  const choose =
+    (/** @type {(value: string) => void} */ set) =>
+    (/** @type {Event} */ { currentTarget }) =>
+      set(/** @type {HTMLSelectElement} */ (currentTarget).value);
+  return html`<dialog class="dialog again" ref=${showModal} onClose=${close} aria-labelledby="again-title">
+    <${DialogHead} name="again" />
+    <p class="muted">${part.start === undefined ? t("again.why") : t("again.whyPart", { start: clock(part.start), end: clock(part.end ?? 0) })}</p>
+    ${failure && html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`}
+    <form onSubmit=${submit} aria-busy=${isBusy}>
+      <label class="field"><span>${t("option.language")}</span>
+        <select onChange=${choose(setSpoken)}><option value="">${t("again.asBefore")}</option>
+          ${languagesByName(service.languages ?? {}, language.value).map(
+            ({ code, name }) => html`<option value=${code} selected=${code === spoken}>${name}</option>`,
+          )}</select></label>
+      ${
+        models.value.length > 1 &&
+        html`<label class="field"><span>${t("option.model")}</span><select name="model">
+          ${models.value.map((name) => html`<option selected=${name === job.model}>${name}</option>`)}</select></label>`
+      }
+      <label class="field"><span>${t("option.prompt")}</span>
+        <textarea name="prompt" rows="2" maxlength="4000" dir="auto" defaultValue=${String(job.options.prompt ?? "")}></textarea></label>
+      <label class="field"><span>${t("option.who")}</span><select onChange=${choose(setWho)}>
+        <option value="" selected=${who === ""}>–</option>
+        <option value="voices" selected=${who === "voices"}>${t("option.who.voices")}</option>
+        <option value="channels" selected=${who === "channels"}>${t("option.who.channels")}</option></select></label>
+      ${
+        who === "voices" &&
+        html`<label class="field"><span>${t("option.num_speakers")}</span>
+          <input class="numbers" name="count" type="number" min="1" max="100" step="1" placeholder=${t("options.automatic")} /></label>`
+      }
+      <label class="check"><input type="checkbox" name="keep" defaultChecked disabled=${isOther} />
+        <span>${t(isOther ? "again.keepNot" : "again.keep")}</span></label>
+      <div class="dialog-actions"><button class="button primary"><${Icon} name="retry" />${t("again.start")}</button></div>
+    </form>
+  </dialog>`;
+}
+
+/** What runs, or why it failed. @param {{again: Again}} props */
+export function AgainNotice({ again }) {
+  const [child, failure] = [again.child.value, again.failure.value];
+  if (child) {
+    return html`<div class="notice again-notice">
+      <p role="status">${t("again.running")}</p>
+      <div class="toolbar small"><${JobProgress} job=${child} /><span class="space"></span>
+        <button class="button quiet" onClick=${() => again.cancel().catch(toastError)}><${Icon} name="stop" />${t("history.cancelJob")}</button></div>
+    </div>`;
+  }
+  if (!failure) return null;
+  const { body } = failure;
+  return html`<div class="notice warning again-notice" role="alert">
+    <p dir="auto">${failure.message}</p>
+    <div class="toolbar">
+      ${body && html`<button class="button" onClick=${() => again.start(body).catch(toastError)}><${Icon} name="retry" />${t("again.onTop")}</button>`}
+      <button class="button quiet" onClick=${() => (again.failure.value = null)}>${t("close")}</button>
+    </div>
+  </div>`;
+}

@@ -1,0 +1,113 @@
+/** The dialog that shows the beginning of a file in a format and its options, before it is downloaded or printed. */
+
+import { request } from "../core/api.js";
+import { Icon } from "../core/icons.js";
+import { DialogHead, showModal } from "../core/keys.js";
+import { service } from "../core/service.js";
+import { remembered } from "../core/storage.js";
+import { t } from "../core/text.js";
+import { CHOICES } from "../list/options.js";
+import { html, useEffect, useState } from "../vendor/ui.js";
+import { downloadResult, formatName, resultPath } from "./exports.js";
+import { Sheet, shown } from "./sheet.js";
+
+const DOCUMENTS = ["docx", "md", "txt"];
+const WITHOUT_OPTIONS = ["tsv", "json", "verbose_json"];
+const LINES = 14;
+const PAUSE_MS = 300; // while somebody types
+
+const chosen = remembered("preview", { format: "docx", profile: "", width: "" });
+
+/** @param {{job: import("./types.js").Job, session: import("./types.js").Session, onClose: () => void}} props */
+export function PreviewDialog({ job, session, onClose }) {
+  const formats = service.formats ?? [];
+  const format = formats.includes(chosen.value.format) ? chosen.value.format : formats[0];
+  const options = optionsOf(format);
+  const isDocument = DOCUMENTS.includes(format);
+  const download = () => downloadResult(job, format, { unsaved: session, options });
+  /** @param {Partial<typeof chosen.value>} change */
+  const choose = (change) => {
+    chosen.value = { ...chosen.value, ...change };
+  };
+  return html`<dialog class="dialog preview" ref=${showModal} onClose=${onClose} aria-labelledby="preview-title">
+    <${DialogHead} name="preview" />
+    <div class="options-grid">
+      <label class="field"><span>${t("preview.format")}</span>
+        <select onChange=${(/** @type {Event} */ event) => choose({ format: chosenIn(event) })}>
+          ${formats.map((name) => html`<option value=${name} selected=${name === format}>${formatName(name)}</option>`)}
+        </select></label>
+      ${
+        !isDocument &&
+        !WITHOUT_OPTIONS.includes(format) &&
+        html`<label class="field"><span>${t("option.profile")}</span>
+          <select onChange=${(/** @type {Event} */ event) => choose({ profile: chosenIn(event) })}>
+            <option value="">${t("option.profile.default")}</option>
+            ${CHOICES.profile.map((name) => html`<option value=${name} selected=${name === chosen.value.profile}>${t(/** @type {import("../core/text.js").TextKey} */ (`option.profile.${name}`))}</option>`)}
+          </select></label>
+        <label class="field"><span>${t("option.max_line_chars")}</span>
+          <input type="number" min="10" max="200" value=${chosen.value.width} placeholder=${t("options.automatic")}
+            onInput=${(/** @type {Event} */ event) => choose({ width: chosenIn(event) })} /></label>`
+      }
+    </div>
+    ${isDocument && html`<div class="toolbar"><${ShownCheck} name="speakers" /><${ShownCheck} name="times" /></div>`}
+    ${
+      format === "docx"
+        ? html`<div class="preview-text"><${Sheet} job=${job} segments=${session.segments.value} most=${4} /></div>`
+        : html`<${Beginning} path=${format === "stl" ? "" : resultPath(job, format, null, options)} />`
+    }
+    <div class="dialog-actions">
+      ${isDocument && html`<button class="button" onClick=${() => print()}><${Icon} name="file" />${t("preview.print")}</button>`}
+      <button class="button primary" onClick=${download}><${Icon} name="download" />${t("export.download")}</button>
+    </div>
+  </dialog>`;
+}
+
+/** @param {Event} event */
+function chosenIn({ currentTarget }) {
+  return /** @type {HTMLInputElement | HTMLSelectElement} */ (currentTarget).value;
+}
+
+/** The parameters of a result. @param {string} format @returns {Record<string, string>} */
+function optionsOf(format) {
+  const { times, speakers } = shown.value;
+  if (DOCUMENTS.includes(format)) return { times: String(times), speakers: String(speakers) };
+  if (WITHOUT_OPTIONS.includes(format)) return {};
+  const { profile, width } = chosen.value;
+  const isWidth = /^\d+$/.test(width) && Number(width) >= 10 && Number(width) <= 200;
+  return { ...(profile && { profile }), ...(isWidth && { max_line_chars: width }) };
+}
+
+/** @param {{name: "times" | "speakers"}} props */
+function ShownCheck({ name }) {
+  const change = (/** @type {Event} */ { currentTarget }) => {
+    shown.value = { ...shown.value, [name]: /** @type {HTMLInputElement} */ (currentTarget).checked };
+  };
+  return html`<label class="check"><input type="checkbox" checked=${shown.value[name]} onChange=${change} />${t(`preview.${name}`)}</label>`;
+}
+
+/** The first lines of a file. @param {{path: string}} props Empty: people cannot read it. */
+function Beginning({ path }) {
+  const [text, setText] = useState(/** @type {string | null} */ (null));
+  const [failure, setFailure] = useState("");
+  useEffect(() => {
+    if (!path) return;
+    const asking = new AbortController();
+    const load = async () => {
+      try {
+        const file = await (await request(path, { cache: "no-store", signal: asking.signal })).text();
+        setText(file.slice(0, 4000).split("\n").slice(0, LINES).join("\n"));
+        setFailure("");
+      } catch (error) {
+        if (!asking.signal.aborted) setFailure(/** @type {Error} */ (error).message);
+      }
+    };
+    const timer = setTimeout(load, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      asking.abort();
+    };
+  }, [path]);
+  if (failure) return html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`;
+  if (!path) return html`<p class="muted">${t("preview.none")}</p>`;
+  return html`<pre class="preview-text" dir="auto" tabindex="0" aria-label=${t("preview.beginning")} aria-busy=${text === null}>${text ?? t("loading")}</pre>`;
+}

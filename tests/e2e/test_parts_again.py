@@ -1,0 +1,100 @@
+"""Jobs and parts of them transcribed again, by the demo model and by simulated workers."""
+
+import json
+
+import pytest
+
+from tests.e2e.running import ONE_SIMULATED, wait_for
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def segments(server, job):
+    return server.client.get(f"/v1/jobs/{job}/segments").raise_for_status().json()["segments"]
+
+
+def correct(server, job, changed):
+    answer = server.client.put(
+        f"/v1/jobs/{job}/segments", json={"segments": changed}, headers={"If-Match": "*"}
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def child_of(server, job, **fields):
+    answer = server.client.post(f"/v1/jobs/{job}/again", json=fields)
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+def again(server, job, **fields):
+    ended = server.finished(child_of(server, job, **fields))
+    assert ended["status"] == "succeeded", ended["error"]
+    return segments(server, job)
+
+
+def test_a_part_is_heard_again_between_what_was_corrected(server, talk):
+    job = server.finished(server.submit(talk.path)["id"])["id"]
+    original = segments(server, job)
+    assert again(server, job) == original, "the same options give the same text"
+    assert server.job(job)["revision"] == 0
+    second, third, fourth = original[1:4]
+    mangled = [{**segment} for segment in original]
+    mangled[2] |= {"text": "Unheard of."}
+    del mangled[3]
+    correct(server, job, mangled)
+    before = segments(server, job)
+    part = {"start": second["start"], "end": fourth["end"]}
+    kept = again(server, job, **part)
+    assert kept[2] == before[2]
+    assert [each for each in kept if each["start"] >= fourth["end"]] == before[3:]
+    assert kept[0] == original[0]
+    assert not any(third["end"] <= each["start"] < fourth["end"] for each in kept), (
+        "what was removed stays away"
+    )
+    heard = again(server, job, **part, keep_corrections=False)
+    assert "Unheard" not in json.dumps(heard)
+    in_part = [each for each in heard if part["start"] <= each["start"] and each["end"] <= part["end"]]
+    words = " ".join(each["text"] for each in (second, third, fourth)).split()
+    assert " ".join(each["text"] for each in in_part).split() == words
+    assert [each for each in heard if each["start"] >= fourth["end"]] == original[4:]
+    first = server.client.get(f"/v1/jobs/{job}/segments?revision=original").json()["segments"]
+    assert first == original
+
+
+def test_another_language_replaces_everything_if_that_is_said(server, talk):
+    job = server.finished(server.submit(talk.path)["id"])["id"]
+    refused = server.client.post(f"/v1/jobs/{job}/again", json={"language": "de"})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "keep_corrections")
+    again(server, job, language="de", prompt="Ein Satz.", keep_corrections=False)
+    assert server.job(job)["language"] == "de"
+    document = server.client.get(f"/v1/jobs/{job}/result?format=verbose_json").json()
+    assert document["language"] == "german"
+
+
+def test_a_kill_in_the_middle_costs_no_clip_and_no_text(commands, two_minutes):
+    slow = ONE_SIMULATED | {"WHISPER_SIMULATED": "batch=1,fixed_ms=500,clip_ms=1"}
+    server = commands.ready(**slow)
+    job = server.finished(server.submit(two_minutes)["id"])["id"]
+    before = segments(server, job)
+    child = child_of(server, job, prompt="Again.")
+    wait_for(lambda: server.job(child)["progress"]["clips_done"])
+    server.die()
+    server = commands.restart(server, **slow)
+    assert segments(server, job) == before
+    ended = server.finished(child)
+    assert (ended["status"], ended["parent"]) == ("succeeded", job)
+    assert len(list((server.data / "uploads").iterdir())) == 1
+    server.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert server.client.get(f"/v1/jobs/{child}").status_code == 404
+    wait_for(lambda: not server.left_files())
+
+
+def test_a_part_passes_a_long_job_of_the_same_owner(commands, talk, half_an_hour):
+    server = commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")
+    job = server.finished(server.submit(talk.path)["id"])["id"]
+    long = server.submit(half_an_hour)["id"]
+    wait_for(lambda: server.job(long)["progress"]["clips_done"] >= 2)
+    child = child_of(server, job, start=5, end=15)
+    ended = server.finished(child)
+    assert ended["status"] == "succeeded"
+    assert server.job(long)["status"] == "running"
