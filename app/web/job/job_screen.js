@@ -172,7 +172,11 @@ function ActionsInSight({ job, session, again }) {
     if (title) observer.observe(title);
     return () => observer.disconnect();
   }, []);
-  return isPast.value && !isActive(job) && html`<${Actions} job=${job} session=${session} again=${again} isCompact />`;
+  return (
+    isPast.value &&
+    !isActive(job) &&
+    html`<${Actions} job=${job} session=${session} again=${again} isCompact />`
+  );
 }
 
 /** @param {{job: Job, session: Session, again: import("./again.js").Again, isCompact?: boolean}} props */
@@ -201,7 +205,11 @@ function Actions({ job, session, again, isCompact = false }) {
     more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
   if (isDone && isCompact)
     more.unshift(
-      { label: t("export.download"), icon: "download", items: downloadItems(job, session, () => setOpen("preview")) },
+      {
+        label: t("export.download"),
+        icon: "download",
+        items: downloadItems(job, session, () => setOpen("preview")),
+      },
       { label: t("export.copy"), icon: "copy", items: copyItems(job, session) },
       { label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") },
     );
