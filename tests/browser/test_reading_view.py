@@ -131,6 +131,8 @@ def test_a_finger_corrects_where_it_stays_or_by_the_pencil(
     phone = {"viewport": {"width": 375, "height": 667}, "has_touch": True, "is_mobile": True}
     page = new_page(site, layout="text", **phone)
     open_job(page, interview)
+    page.locator(".banner").wait_for()  # nothing moves below the finger
+    page.locator(".waveform[data-state=ready]").wait_for()
     before = stored(site, interview)
     words = before[1]["text"].split()
     sentence = page.locator(".segment").nth(1)

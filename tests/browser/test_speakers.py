@@ -351,7 +351,7 @@ def test_the_panel_is_accessible_on_a_phone(new_page, site, found, axe, scheme):
 def test_a_recording_is_submitted_with_who_speaks(page, site, shorts):
     page.goto("/")
     page.get_by_text("Options").click()
-    who = page.get_by_label("Who speaks")
+    who = page.get_by_label("Who speaks", exact=True)
     who.select_option("Each channel is a speaker")
     page.get_by_label("Names of the speakers").fill("Anna, Bert")
     expect(page.get_by_label("Number of speakers")).to_have_count(0)
