@@ -132,7 +132,7 @@ def test_a_finger_corrects_where_it_stays_or_by_the_pencil(
     page = new_page(site, layout="text", **phone)
     open_job(page, interview)
     page.locator(".banner").wait_for()  # nothing moves below the finger
-    page.locator(".waveform[data-state=ready]").wait_for()
+    page.locator(".paragraph").first.evaluate("row => scrollBy(0, row.getBoundingClientRect().top - 200)")
     before = stored(site, interview)
     words = before[1]["text"].split()
     sentence = page.locator(".segment").nth(1)
