@@ -133,7 +133,7 @@ def test_no_result_of_a_failed_job(site):
 
 
 def test_a_cancelled_job_has_no_result():
-    job = SimpleNamespace(status=Status.CANCELLED, error=None)
+    job = SimpleNamespace(status=Status.CANCELLED, error=None, submission=SimpleNamespace(again=None))
     with pytest.raises(JobNotDone, match=r"^The job is cancelled and has no result\.$"):
         check_done(job)
 

@@ -90,7 +90,7 @@ def test_unknown_paths(site, path):
         ("POST", "/v1/models", "GET"),
         ("DELETE", "/health", "GET"),
         ("PUT", "/v1/jobs", "GET, POST"),
-        ("OPTIONS", f"/v1/jobs/{'0' * 32}", "GET, DELETE"),
+        ("OPTIONS", f"/v1/jobs/{'0' * 32}", "GET, PATCH, DELETE"),
         ("POST", f"/v1/jobs/{'0' * 32}/audio", "GET"),
     ],
 )

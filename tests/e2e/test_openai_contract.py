@@ -78,7 +78,7 @@ def test_a_stream(ask):
     ("fields", "error", "param"),
     [
         ({"model": "gpt-4"}, openai.NotFoundError, "model"),
-        ({"response_format": "docx"}, openai.BadRequestError, "response_format"),
+        ({"response_format": "pdf"}, openai.BadRequestError, "response_format"),
         ({"temperature": "hot"}, openai.BadRequestError, "temperature"),
         ({"timestamp_granularities": ["word"]}, openai.BadRequestError, "timestamp_granularities[]"),
         ({"file": ("notes.txt", b"no recording at all " * 50)}, openai.BadRequestError, "file"),

@@ -28,6 +28,7 @@ from app.transcript.formats import FORMATS
 from tests.e2e.reading import read_srt, read_vtt
 from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.e2e.test_jobs import SECRET, Receiver
+from tests.transcript.document_readers import read_docx, read_md
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -84,6 +85,8 @@ READERS: dict[str, Callable[[bytes], str]] = {
     "tsv": lambda file: joined(
         row["text"] for row in csv.DictReader(io.StringIO(file.decode(), newline=""), delimiter="\t")
     ),
+    "docx": lambda file: joined(read_docx(file)[1:]),  # without the title
+    "md": lambda file: joined(read_md(file)[1:]),
     "lrc": lambda file: joined(line.text for line in pylrc.parse(file.decode())),
     "json": lambda file: str(json.loads(file)["text"]),
     "verbose_json": lambda file: TranscriptionVerbose.model_validate_json(file).text,

@@ -44,7 +44,7 @@ def again(
     keep: bool = True,
 ) -> PackedTranscript:
     """The revision after a part, or all, was transcribed again; the base if nothing differs."""
-    correction = apply_again(base, original, new, part, "talk.flac", keep_corrections=keep, keep_names=True)
+    correction = apply_again(base, original, new, part, keep_corrections=keep, keep_names=True)
     return base if correction is None else correction.transcript
 
 
@@ -107,14 +107,14 @@ def test_what_people_changed_is_never_lost_unless_that_was_asked_for(data: st.Da
         base = state.revision
         if step == "correct":
             try:
-                correction, _ = apply_edits(base, data.draw(edited(segments_of(base), NEW_TEXTS)), "")
+                correction, _ = apply_edits(base, data.draw(edited(segments_of(base), NEW_TEXTS)))
             except InvalidInput:
                 continue
             if correction is not None:
                 states.append(state.corrected(correction.transcript))
         elif step == "restore":
             earlier = data.draw(st.sampled_from(states))
-            correction, _ = restore(base, earlier.revision, "")
+            correction, _ = restore(base, earlier.revision)
             if correction is not None:
                 states.append(replace(earlier, revision=correction.transcript))
         else:
@@ -177,7 +177,7 @@ def retexted(base: PackedTranscript, *texts: str | None) -> PackedTranscript:
         for segment, text in zip(segments_of(base), texts, strict=True)
         if text is not None
     ]
-    correction, _ = apply_edits(base, edits, "")
+    correction, _ = apply_edits(base, edits)
     assert correction is not None
     return correction.transcript
 
