@@ -53,6 +53,8 @@ SELECTED = (
     "() => { const f = document.activeElement; return f.value.slice(f.selectionStart, f.selectionEnd) }"
 )
 
+BEFORE_CARET = "() => { const f = document.activeElement; return f.value.slice(0, f.selectionEnd) }"
+
 
 def shown(page):
     return page.locator("p.segment-text").all_inner_texts()
@@ -78,6 +80,10 @@ def test_text_is_corrected_in_place_and_saved(page, site, job):
     assert texts(site, job) == ["One two", "Two swans fly high.", *LINES[2:]]
     page.reload()
     expect(rows.nth(1)).to_contain_text("Two swans fly high.")
+    rows.nth(2).hover()
+    rows.nth(2).get_by_role("button", name="Edit text").click()
+    expect(field).to_have_value(LINES[2])
+    expect(field).to_be_focused()
 
 
 def test_nothing_moves_below_a_pointer_that_is_down(page, site, shared_job):
@@ -336,6 +342,10 @@ def test_a_key_goes_to_the_next_uncertain_word(page, site, talk):
     expect(page.locator(".unsure").first).to_have_text(unsure[0])
     page.keyboard.press("n")
     expect(page.locator("textarea.segment-text")).to_be_focused()
+    assert (
+        page.evaluate(SELECTED) == ""
+    )  # behind the word: a letter is pressed by mistake more easily than F8
+    page.keyboard.press("Shift+F8")
     seen = [page.evaluate(SELECTED)]
     for _ in unsure[1:]:
         page.keyboard.press("F8")  # also while typing
@@ -350,7 +360,46 @@ def test_a_key_goes_to_the_next_uncertain_word(page, site, talk):
     save(page)
     assert "sure" in " ".join(texts(site, job_id))
     page.keyboard.press("Shift+N")
-    assert page.evaluate(SELECTED) == unsure[-2]
+    expect(page.locator("textarea.segment-text")).to_be_focused()
+    assert page.evaluate(BEFORE_CARET).endswith(unsure[-2])
+
+
+TYPE_AT_ONCE = """(text) => {
+  const options = { bubbles: true, cancelable: true };
+  for (const key of text) {
+    const press = new KeyboardEvent("keydown", { key, ...options });
+    document.activeElement.dispatchEvent(press);
+  }
+}"""
+
+
+@pytest.mark.parametrize("layout", ["text", "subtitles"])
+def test_what_is_typed_where_nothing_is_open_changes_nothing(new_page, site, job, layout):
+    page = new_page(site, layout=layout)
+    page.clock.install()
+    open_job(page, job)
+    page.locator(".segment").first.focus()
+    for text in ("second line, 1 or 2 times", "nothing is small", "tell them"):
+        page.evaluate(TYPE_AT_ONCE, text)  # a busy machine would type letter by letter
+        page.clock.run_for(1000)
+    page.keyboard.press("Escape")
+    expect(page.locator("textarea, .segment [contenteditable], .segment-fields")).to_have_count(0)
+    assert page.url.endswith(f"#/jobs/{job}")
+    page.keyboard.press("s")
+    page.clock.run_for(1000)
+    page.keyboard.type("econd")
+    page.locator(".job-facts").click()
+    page.keyboard.press("s")
+    page.clock.run_for(1000)
+    field = page.get_by_label("Speaker", exact=True)
+    expect(field).to_have_value("")
+    page.keyboard.type("Anna")
+    page.get_by_role("button", name="Done").click()
+    expect(page.locator(".segment-speaker")).to_have_text("Anna")
+    save(page)
+    assert [(one["text"], one["speaker"]) for one in stored(site, job)] == [
+        (line, "Anna" if line == LINES[0] else None) for line in LINES
+    ]
 
 
 def test_the_keyboard_alone_reaches_everything(page, site, job):

@@ -59,6 +59,19 @@ def set_text(index, text):
     return change
 
 
+def test_without_keys_the_address_is_what_is_shared(new_page, site, finished):
+    page = new_page(site, permissions=["clipboard-read", "clipboard-write"])
+    open_job(page, finished)
+    choose(page, "More", "Share")
+    dialog = page.get_by_role("dialog", name="Share this transcript")
+    expect(dialog).to_contain_text("This service has no keys")
+    address = dialog.get_by_label("Address of this transcript").input_value()
+    assert address == f"{site.url}/#/jobs/{finished['id']}"
+    dialog.get_by_role("button", name="Copy link").click()
+    expect(page.locator(".toast")).to_contain_text("Copied")
+    assert page.evaluate("() => navigator.clipboard.readText()") == address
+
+
 def check(form, content):
     """That a file is one of its format. Raises or fails if it is not."""
     if form in ("srt", "vtt", "ass"):

@@ -491,10 +491,10 @@ def test_options_are_remembered_and_sent_if_changed(page, site, shorts):
     page.get_by_label("Language spoken").select_option(label="German")
     page.get_by_label("Names and terms").fill("Maier")
     page.get_by_text("More", exact=True).click()
-    page.get_by_label("Thoroughness").fill("3")
-    page.get_by_label("Thoroughness").press("Tab")
-    page.get_by_label("Thoroughness").fill("5")  # the default
-    page.get_by_label("Thoroughness").press("Tab")
+    page.get_by_label("Wordings compared at once").fill("3")
+    page.get_by_label("Wordings compared at once").press("Tab")
+    page.get_by_label("Wordings compared at once").fill("5")  # the default
+    page.get_by_label("Wordings compared at once").press("Tab")
     expect(page.get_by_text("2 changed")).to_be_visible()
     page.reload()
     expect(page.get_by_label("Language spoken")).to_have_value("de")

@@ -203,6 +203,8 @@ def test_a_segment_is_repeated(player: Player, site: Server, job_id: str) -> Non
     first = site.client.get(f"/v1/jobs/{job_id}/segments").json()["segments"][0]
     player.place.fill(str(int(first["start"]) + 1))
     player.page.keyboard.press("l")
+    repeat = player.page.get_by_role("button", name="Repeat this segment")
+    expect(repeat).to_have_attribute("aria-pressed", "true")
     player.page.evaluate(
         "(end) => { const media = document.querySelector('video'); media.currentTime = end - 0.2; }",
         first["end"],

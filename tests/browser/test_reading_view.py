@@ -125,14 +125,36 @@ def test_a_paragraph_is_corrected_in_place(new_page: NewPage, site: Server, talk
     save(page)
 
 
-def test_a_finger_corrects_the_word_that_it_touched(new_page: NewPage, site: Server, interview: str) -> None:
-    page = new_page(site, layout="text", viewport={"width": 375, "height": 667}, has_touch=True)
+def test_a_finger_corrects_where_it_stays_or_by_the_pencil(
+    new_page: NewPage, site: Server, interview: str
+) -> None:
+    phone = {"viewport": {"width": 375, "height": 667}, "has_touch": True, "is_mobile": True}
+    page = new_page(site, layout="text", **phone)
     open_job(page, interview)
-    words = stored(site, interview)[1]["text"].split()
-    page.locator(".segment").nth(1).locator(".segment-text > span").nth(1).tap()
+    page.locator(".banner").wait_for()  # nothing moves below the finger
+    page.locator(".paragraph").first.evaluate("row => scrollBy(0, row.getBoundingClientRect().top - 200)")
+    before = stored(site, interview)
+    words = before[1]["text"].split()
+    sentence = page.locator(".segment").nth(1)
+    box = sentence.locator(".segment-text > span").nth(2).bounding_box()
+    assert box is not None
+    finger = [{"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}]
+    touch = page.context.new_cdp_session(page)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": finger})
+    expect(in_place(page)).to_be_focused()
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert page.evaluate("() => getSelection().toString()") == words[2]
+    page.keyboard.type("wrong")
+    page.get_by_role("button", name="Cancel").tap()
+    expect(in_place(page)).to_have_count(0)
+    expect(sentence).to_have_text(before[1]["text"])
+    assert page.evaluate(PLACE) == 0  # nothing was played
+    sentence.locator(".segment-text > span").nth(1).tap()
     page.locator(".paragraph").first.get_by_role("button", name="Edit text").tap()
     expect(in_place(page)).to_be_focused()
     assert page.evaluate("() => getSelection().toString()") == words[1]
+    page.get_by_role("button", name="Done").tap()
+    expect(in_place(page)).to_have_count(0)
 
 
 def test_paragraphs_by_keys(new_page: NewPage, site: Server, talk: Talk) -> None:
@@ -153,6 +175,7 @@ def test_paragraphs_by_keys(new_page: NewPage, site: Server, talk: Talk) -> None
     page.keyboard.press("Enter")
     expect(last).to_be_focused()
     page.keyboard.press("s")
+    expect(page.get_by_label("Speaker", exact=True)).to_be_focused()
     page.keyboard.type("Anna")
     page.keyboard.press("Enter")
     expect(page.locator(".paragraph", has=last).locator(".segment-speaker")).to_have_text("Anna")

@@ -166,7 +166,7 @@ def test_a_correction_is_in_the_page_and_in_the_files(
 
 def test_the_words_of_a_saved_text_get_times(session: Session) -> None:
     session.set_text(0, "Entirely other words.")
-    session.save()
+    session.wait("session.saveState.value === 'saved'")  # by itself, some seconds later
     words = session.run("session.segments.value[0].words.map(({ word, start, end }) => [word, start <= end])")
     assert words == [["Entirely", True], ["other", True], ["words.", True]]
 
@@ -209,15 +209,20 @@ def test_edits_while_a_save_is_under_way_stay(session: Session, site: Server, jo
 def test_tabs_that_change_different_segments_are_merged(session: Session, site: Server, job: str) -> None:
     other = Session(session.page.context.new_page(), job)
     other.wait_until_complete()
+    before = session.texts()
     session.page.faults.expect("412")  # type: ignore[attr-defined]
     session.set_text(0, "of the first tab")
-    other.set_text(1, "of the second tab")
     assert session.save()
+    other.set_text(1, "of the second tab")
     assert other.save()
     assert other.texts()[:2] == ["of the first tab", "of the second tab"]
     assert texts(site, job) == other.texts()
+    expect(other.page.locator(".toast")).to_contain_text("Others have corrected this text")
     session.run("session.reload()")
     assert session.texts() == other.texts()
+    assert other.run("session.undo().name") == "text"
+    assert other.texts() == ["of the first tab", *before[1:]]
+    assert other.run("session.undo()") is None
 
 
 @pytest.fixture
@@ -228,9 +233,10 @@ def conflict(session: Session, job: str) -> Session:
     session.page.faults.expect("412")  # type: ignore[attr-defined]
     for index in (0, 2):
         session.set_text(index, f"theirs {index}")
+    assert session.save()
+    for index in (0, 2):
         other.set_text(index, f"mine {index}")
     other.set_text(1, "only mine")
-    assert session.save()
     assert not other.save()
     return other
 

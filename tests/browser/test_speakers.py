@@ -43,6 +43,10 @@ def found(site, dialogue):
     return dialogue, labels
 
 
+def spoken(site, job_id):
+    return [(segment["text"], segment["speaker"]) for segment in stored(site, job_id)]
+
+
 @pytest.fixture(scope="module")
 def shared_lines(site, talk):
     return with_lines(site, talk.path, LINES)
@@ -227,12 +231,36 @@ def test_selected_segments_get_a_speaker_together(page, site, lines):
     page.mouse.down()
     page.mouse.move(ends[1]["x"] + 20, ends[1]["y"] + 8, steps=4)
     page.mouse.up()
-    expect(page.locator("[data-selected=true]")).to_have_count(2)
+    expect(page.locator(".selection-tools")).to_contain_text("Selected words")
     rows.nth(1).hover()
     rows.nth(1).get_by_role("button", name="More actions").click()
     page.get_by_role("menuitemcheckbox", name="Bert").click()
     save(page)
-    assert speakers(site, lines) == ["Bert", "Bert", "Bert", None]
+    assert spoken(site, lines)[:3] == [("One bird", "Anna"), ("sings.", "Bert"), (LINES[1], "Bert")]
+    page.keyboard.press("Control+z")
+    save(page)
+    assert speakers(site, lines) == ["Anna", "Anna", "Bert", None]
+
+
+def test_words_in_the_text_get_a_speaker(new_page, site, lines):
+    """A drag from the first letter of a sentence, which begins beside the one before it."""
+    page = new_page(site, layout="text", viewport={"width": 1440, "height": 900})
+    second = open_job(page, lines).nth(1)
+    boxes = [second.locator(".segment-text > span").nth(word).bounding_box() for word in (0, 2)]
+    page.mouse.move(boxes[0]["x"] + 2, boxes[0]["y"] + 12)
+    page.mouse.down()
+    page.mouse.move(boxes[1]["x"] + 9, boxes[1]["y"] + 12, steps=4)
+    page.mouse.up()
+    tools = page.locator(".selection-tools")
+    expect(tools).to_contain_text("Selected words")
+    tops = "all => all.map(one => Math.round(one.getBoundingClientRect().bottom))"
+    assert max(tools.locator("> *").evaluate_all(tops)) <= tools.bounding_box()["y"] + 40  # one line
+    page.keyboard.press("s")
+    expect(page.get_by_role("combobox", name="Speaker")).to_be_focused()
+    page.keyboard.type("Carla")
+    page.keyboard.press("Enter")
+    save(page)
+    assert spoken(site, lines)[:3] == [(LINES[0], "Anna"), ("Two birds fly", "Carla"), ("high.", "Anna")]
 
 
 def test_a_name_in_the_text_is_a_menu(page, site, lines):
@@ -323,7 +351,7 @@ def test_the_panel_is_accessible_on_a_phone(new_page, site, found, axe, scheme):
 def test_a_recording_is_submitted_with_who_speaks(page, site, shorts):
     page.goto("/")
     page.get_by_text("Options").click()
-    who = page.get_by_label("Who speaks")
+    who = page.get_by_label("Who speaks", exact=True)
     who.select_option("Each channel is a speaker")
     page.get_by_label("Names of the speakers").fill("Anna, Bert")
     expect(page.get_by_label("Number of speakers")).to_have_count(0)

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.database.connection import Database
 from app.database.tables import revisions, transcripts
@@ -21,6 +23,7 @@ from app.jobs.serialization import (
     pack_with_summary,
     unpack_transcript,
 )
+from app.jobs.storage.revisions import KEPT, briefest
 from app.jobs.storage.store import Store
 from app.jobs.webhooks.outbox import Outbox
 from app.transcript.timeline import Transcript
@@ -79,6 +82,24 @@ async def test_a_list_has_the_beginning_and_the_speakers_of_the_newest_text(stor
     assert listed.excerpt.startswith("Hallo. Und Und")
     assert len(listed.excerpt) == EXCERPT_CHARS
     assert listed.speakers == ("Anna",)
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=3 * KEPT).map(sorted))
+def test_of_many_corrections_those_that_lasted_are_kept(times: list[float]) -> None:
+    removed = briefest(list(enumerate(times, 1)))
+    kept = [(number, at) for number, at in enumerate(times, 1) if number not in removed]
+    assert len(kept) == min(KEPT, len(times))
+    assert not times or kept[-1] == (len(times), times[-1])
+
+
+def test_an_hour_of_many_saves_leaves_the_days_before() -> None:
+    days = [(number, number * 86_400.0) for number in range(1, KEPT)]
+    saves = [(KEPT + count, 2e6 + 5 * count) for count in range(700)]
+    stored: list[tuple[int, float]] = []
+    for correction in days + saves:
+        stored.append(correction)
+        stored = [one for one in stored if one[0] not in briefest(stored)]
+    assert stored == [*days, saves[-1]]
 
 
 async def test_a_deleted_job_loses_its_corrections(store: Store, database: Database) -> None:

@@ -210,3 +210,13 @@ test("replacing keeps the words around each match", () => {
   assert.equal(after[1], TALK[1]);
   assert.equal(edits.replaceAll(TALK, [], "x"), TALK);
 });
+
+test("what is cut out has segments of its own", () => {
+  const texts = (/** @type {ReturnType<typeof edits.cutOut>} */ { segments, ids }) =>
+    segments.map(({ id, text }) => (ids.has(id) ? `[${text}]` : text));
+  const cut = (/** @type {string[]} */ ids, /** @type {number} */ start, /** @type {number} */ end) =>
+    texts(edits.cutOut(TALK, new Set(ids), start, end));
+  assert.deepEqual(cut(["a"], 4, 9), ["The", "[quick]", "brown fox.", "It jumps.", "Over the dog."]);
+  assert.deepEqual(cut(["a", "b", "c"], 10, 4), ["The quick", "[brown fox.]", "[It jumps.]", "[Over]", "the dog."]); // biome-ignore format: a row
+  assert.deepEqual(cut(["b", "c"], 0, 13), ["The quick brown fox.", "[It jumps.]", "[Over the dog.]"]);
+});

@@ -92,14 +92,45 @@ test("an empty segment is nothing to save, and stays on the page", () => {
   assert.equal(document.segments.value.length, 2);
 });
 
-test("what someone else has saved can be undone", () => {
+test("another revision that the reader takes can be undone", () => {
   const document = documentOf([FIRST, SECOND]);
   const theirs = [FIRST, { ...SECOND, text: "dos" }];
-  document.merged(theirs, theirs);
+  document.merged(theirs, theirs, "theirs");
   assert.deepEqual([texts(document), document.changes.value], [["One", "dos"], []]);
   document.undo();
   assert.deepEqual(texts(document), ["One", "two"]);
   assert.equal(document.changes.value.length, 1);
+});
+
+test("undo takes back the own steps, and leaves what others have saved", () => {
+  const document = documentOf([FIRST, SECOND]);
+  const text = (/** @type {string} */ id, /** @type {string} */ next) =>
+    document.edit("text", (segments) => edits.setText(segments, id, next), id);
+  const shown = () => document.segments.value.map((segment) => `${segment.speaker}: ${segment.text}`);
+  text(FIRST.id, "mine");
+  text(SECOND.id, "mine, too");
+  const [first, second] = document.segments.value;
+  // A speaker where the text is mine, and another text where it was mine.
+  const theirs = [
+    { ...first, speaker: "Anna" },
+    { ...second, text: "theirs" },
+  ];
+  assert.ok(document.merged(theirs, theirs, null));
+  assert.deepEqual(shown(), ["Anna: mine", "null: theirs"]);
+  document.undo();
+  assert.deepEqual(shown(), ["Anna: One", "null: theirs"]);
+  assert.equal(document.canUndo.value, false);
+  document.redo();
+  assert.deepEqual(shown(), ["Anna: mine", "null: theirs"]);
+});
+
+test("a split is undone as a whole, or not at all", () => {
+  const document = documentOf([FIRST, { ...SECOND, text: "two words" }]);
+  document.edit("split", (segments) => edits.split(segments, SECOND.id, 4), SECOND.id);
+  const theirs = document.segments.value.with(2, { ...document.segments.value[2], text: "theirs" });
+  document.merged(theirs, theirs, null);
+  assert.equal(document.canUndo.value, false);
+  assert.deepEqual(texts(document), ["One", "two", "theirs"]);
 });
 
 test("a segment keeps the id of the page, whatever the service calls it", () => {

@@ -1,5 +1,6 @@
-"""The revisions of a transcript in the database: the original, number 0, and the newest corrections."""
+"""The revisions of a transcript in the database: the original, number 0, and corrections."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from app.jobs.serialization import PackedTranscript, Summary
 from app.jobs.storage.search import index_text, put_passages
 
 ORIGINAL = 0
-KEPT = 20  # corrections of a job; older ones are removed
+KEPT = 20  # corrections of a job
 
 
 class Revision(NamedTuple):
@@ -34,7 +35,8 @@ async def add_revision(
     *,
     by_link: bool = False,
 ) -> None:
-    """Store a revision of a job's transcript; the original is number 0. Removes corrections beyond `KEPT`.
+    """Store a revision of a job's transcript; the original is number 0. Of more corrections than `KEPT`,
+    the one that lasted the shortest is removed.
 
     All changes of a job's text go through this function. `now`: Unix time in s.
     """
@@ -47,8 +49,25 @@ async def add_revision(
         return
     row |= {"number": revision, "created_at": now, "changed": changed, "by_link": by_link}
     await connection.execute(sa.insert(revisions).values(row))
-    outdated = revisions.c.number <= revision - KEPT
-    await connection.execute(sa.delete(revisions).where(revisions.c.job_number == job.number, outdated))
+    of_job = revisions.c.job_number == job.number
+    columns = (revisions.c.number, revisions.c.created_at)
+    stored = await connection.execute(sa.select(*columns).where(of_job).order_by(revisions.c.number))
+    outdated = briefest([(number, at) for number, at in stored])
+    if outdated:
+        await connection.execute(sa.delete(revisions).where(of_job, revisions.c.number.in_(outdated)))
+
+
+def briefest(corrections: Sequence[tuple[int, float]]) -> list[int]:
+    """The numbers of the corrections beyond `KEPT` that were replaced the soonest: an editor saves often.
+
+    `corrections`: the number and the Unix time (s) of each, in order. The newest one stays.
+    """
+    left = list(corrections)
+    removed = []
+    while len(left) > KEPT:
+        place = min(range(len(left) - 1), key=lambda at: left[at + 1][1] - left[at][1])
+        removed.append(left.pop(place)[0])
+    return removed
 
 
 async def read_revision(connection: AsyncConnection, job: Job, revision: int | None) -> PackedTranscript:
@@ -72,7 +91,7 @@ async def read_revision(connection: AsyncConnection, job: Job, revision: int | N
     found, content = row
     if content is None:
         raise UnknownRevision(
-            f"Job {job.id!r} has no revision {found}: the original and the newest {KEPT} corrections are "
+            f"Job {job.id!r} has no revision {found}: the original and {KEPT} corrections are "
             f"kept. GET /v1/jobs/{job.id}/revisions lists them.",
             param="revision",
         )

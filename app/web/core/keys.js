@@ -26,8 +26,63 @@ addEventListener("keydown", (event) => {
     .findLast((candidate) => candidate.run && candidate.keys === pressed && (candidate.inFields || !isTaken));
   if (!shortcut) return;
   event.preventDefault();
-  shortcut.run?.(event);
+  runAlone(event, () => shortcut.run?.(event));
 });
+
+const ALONE_MS = 200; // without another letter, a letter is a command
+const TEXT_MS = 600; // between the letters of a text that has begun
+
+/** Someone types although nothing is open for it: these letters are no commands. */
+let isText = false;
+let typedAt = -Infinity; // ms
+/** The command of a letter that may be the first one of a text. @type {(() => void) | null} */
+let waiting = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+
+/**
+ * Run what a key does, unless it is a part of a text.
+ * @param {KeyboardEvent} event
+ * @param {() => void} run
+ */
+export function runAlone(event, run) {
+  if (!isLetter(event)) return isText && event.key === " " ? undefined : run();
+  if (isText || event.repeat) return;
+  waiting = run;
+  timer = setTimeout(runWaiting, ALONE_MS);
+}
+
+function runWaiting() {
+  const run = waiting;
+  dropWaiting();
+  typedAt = -Infinity;
+  run?.();
+}
+
+function dropWaiting() {
+  clearTimeout(timer);
+  waiting = null;
+}
+
+/** @param {KeyboardEvent} event */
+function isLetter({ key, ctrlKey, altKey, metaKey }) {
+  return /^[\p{L}\p{N}]$/u.test(key ?? "") && !ctrlKey && !altKey && !metaKey;
+}
+
+// Before anything else answers the key.
+addEventListener(
+  "keydown",
+  (event) => {
+    const isSpace = event.key === " ";
+    if (/^(Shift|Control|Alt|AltGraph|Meta|CapsLock)$/.test(event.key)) return;
+    isText = (isLetter(event) || isSpace) && event.timeStamp - typedAt < (isText ? TEXT_MS : ALONE_MS);
+    if (isText) dropWaiting();
+    else runWaiting();
+    typedAt = isText || isLetter(event) ? event.timeStamp : -Infinity;
+  },
+  true,
+);
+addEventListener("pointerdown", runWaiting, true);
 
 /** @param {KeyboardEvent} event */
 function keysOf(event) {

@@ -37,9 +37,9 @@ function Details({ worker }) {
     return html`<p class="details small danger" title=${text} dir="auto">${text}</p>`;
   }
   const { model, compute_type, restarts, state, error } = worker;
-  const facts = [deviceOf(worker), ...new Set([model, compute_type])].filter(Boolean).join(" · ");
+  const facts = [deviceOf(worker), model].filter(Boolean).join(" · ");
   const note = state === "failed" ? null : error;
-  return html`<p class="details small muted" title=${note ?? facts}>
+  return html`<p class="details small muted" title=${note ?? [facts, compute_type].filter(Boolean).join(" · ")}>
     <span dir="auto">${facts}</span>
     ${restarts > 0 && html`<span class="restarts"> · ${t("fleet.restarts", { count: restarts })}</span>`}
     ${note && html`<span class="limited"> · ${t("fleet.limited")}</span>`}

@@ -137,7 +137,7 @@ function isClash(group) {
  * @param {Sides} entry
  * @returns {Segment | null}
  */
-function joined({ base, mine, theirs }) {
+export function joined({ base, mine, theirs }) {
   if (isSame(mine, theirs) || isSame(base, mine)) return theirs;
   if (isSame(base, theirs)) return mine;
   if (!base || !mine || !theirs) return null;

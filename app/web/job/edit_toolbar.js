@@ -12,8 +12,8 @@ import { assignSpeaker, editUnsure, joinSegments, removeSegments, travel } from 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find.js").Search} Search */
 
-/** @param {{screen: Screen, search: Search}} props */
-export function EditToolbar({ screen, search }) {
+/** @param {{screen: Screen, search: Search, children?: unknown}} props `children`: what stands at its end. */
+export function EditToolbar({ screen, search, children }) {
   const { session } = screen;
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
@@ -30,6 +30,7 @@ export function EditToolbar({ screen, search }) {
     ${isEditable && html`<${SelectionTools} screen=${screen} />`}
     <${RefusedPlace} screen=${screen} />
     ${(isEditable || session.dirty.value) && html`<${SaveStatus} session=${session} />`}
+    ${children}
   </div>`;
 }
 
@@ -55,7 +56,7 @@ function LayoutSwitch({ view }) {
  */
 function Tool({ icon, text, keys, isOff = false, run }) {
   const title = keys ? `${t(text)} (${keys.replace("Control", t("edit.control"))})` : t(text);
-  return html`<button type="button" class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
+  return html`<button type="button" class="icon-button" data-tool=${text} aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
 }
 
 /** The segment that the service does not store. @param {{screen: Screen}} props */
@@ -99,8 +100,8 @@ function useEditingKeys(screen, search) {
     { keys: "s", text: "edit.setSpeaker", run: () => askForSpeaker(screen) },
     { keys: "1 – 9", text: "edit.setSpeaker" },
     { keys: "Shift+ArrowDown", text: "keys.select" },
-    { keys: "n", text: "edit.nextUnsure", run: () => editUnsure(screen, 1) },
-    { keys: "Shift+n", text: "edit.previousUnsure", run: () => editUnsure(screen, -1) },
+    { keys: "n", text: "edit.nextUnsure", run: () => editUnsure(screen, 1, false) },
+    { keys: "Shift+n", text: "edit.previousUnsure", run: () => editUnsure(screen, -1, false) },
     { keys: "F8", text: "edit.nextUnsure", run: () => editUnsure(screen, 1), inFields: true },
     { keys: "Shift+F8", text: "edit.previousUnsure", run: () => editUnsure(screen, -1), inFields: true },
     { keys: "Control+z", text: "edit.undo", run: () => travel(screen, "undo"), inFields: true },
@@ -126,9 +127,11 @@ export function SelectionTools({ screen }) {
   const { selection, current } = screen.view;
   const ids = selection.ids.value;
   const count = ids.size;
+  const isPart = selection.part.value !== null;
+  const text = isPart ? t("speakers.selectedPart") : t("speakers.selected", { count });
   useEffect(() => {
-    if (count) announce(t("speakers.selected", { count }));
-  }, [count]);
+    if (count) announce(text);
+  }, [count, text]);
   if (!count) return null;
   const place = () => {
     const id = current.peek();
@@ -155,13 +158,13 @@ export function SelectionTools({ screen }) {
     leave();
   };
   return html`<form class="selection-tools" onSubmit=${assign} onKeyDown=${press}>
-    <span class="small">${t("speakers.selected", { count })}</span>
+    <span class="small">${text}</span>
     <input class="input" name="speaker" required pattern=".*\\S.*" dir="auto" list="speaker-names" autocomplete="off"
       aria-label=${t("edit.speaker")} placeholder=${t("edit.speaker")} />
     <button class="button primary">${t("edit.setSpeaker")}</button>
-    ${count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
+    ${!isPart && count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
     ${part && html`<${Tool} icon="retry" text="again.openPart" run=${transcribe} />`}
-    <${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />
+    ${!isPart && html`<${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />`}
     <button type="button" class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
       onClick=${leave}><${Icon} name="close" /></button>
   </form>`;

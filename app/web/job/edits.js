@@ -206,6 +206,24 @@ export function split(segments, id, offset) {
   return second.speaker === segment.speaker ? parted : separated(parted);
 }
 
+/**
+ * Split the first and the last of some neighbours, so that segments begin and end there.
+ * @param {Segments} segments
+ * @param {ReadonlySet<string>} ids In order.
+ * @param {number} start Offset in the text of the first one.
+ * @param {number} end In that of the last one.
+ * @returns {{segments: Segments, ids: ReadonlySet<string>}} With the ids of what is between.
+ */
+export function cutOut(segments, ids, start, end) {
+  const [first, last] = [[...ids][0], [...ids].at(-1) ?? ""];
+  const ended = split(segments, last, end);
+  const begun = split(ended, first, start);
+  if (begun === ended) return { segments: ended, ids };
+  const known = new Set(ended.map(({ id }) => id));
+  const added = begun.filter(({ id }) => !known.has(id)).map(({ id }) => id);
+  return { segments: begun, ids: new Set([...added, ...[...ids].filter((id) => id !== first)]) };
+}
+
 /** @param {readonly import("./words.js").PlacedWord[]} words */
 function wordsOf(words) {
   return plainWords(words.map(({ word }) => word));

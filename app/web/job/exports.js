@@ -63,20 +63,30 @@ export function formatItems(run) {
  * @param {boolean} [props.iconOnly]
  */
 export function DownloadMenu({ job, unsaved, openPreview, iconOnly = false }) {
+  return html`<${Menu} label=${t("export.download")} icon="download" iconOnly=${iconOnly}
+    className=${iconOnly ? undefined : "button primary"} items=${downloadItems(job, unsaved, openPreview)} />`;
+}
+
+/** @param {Job} job @param {Unsaved} [unsaved] @param {() => void} [openPreview] @returns {MenuItem[]} */
+export function downloadItems(job, unsaved, openPreview) {
   const items = formatItems((format) => downloadResult(job, format, { unsaved }));
   if (openPreview) items.unshift({ label: t("preview.open"), icon: "search", run: openPreview }, "separator");
-  const recording = { label: t("export.recording"), icon: "file", run: () => downloadRecording(job) };
-  return html`<${Menu} label=${t("export.download")} icon="download" iconOnly=${iconOnly}
-    className=${iconOnly ? undefined : "button primary"} items=${hasSound.value ? [...items, "separator", recording] : items} />`;
+  if (!hasSound.value) return items;
+  const run = () => downloadRecording(job);
+  return [...items, "separator", { label: t("export.recording"), icon: "file", run }];
 }
 
 /** @param {{job: Job, unsaved?: Unsaved}} props */
 export function CopyMenu({ job, unsaved }) {
-  const items = [
+  return html`<${Menu} label=${t("export.copy")} icon="copy" items=${copyItems(job, unsaved)} />`;
+}
+
+/** @param {Job} job @param {Unsaved} [unsaved] @returns {MenuItem[]} */
+export function copyItems(job, unsaved) {
+  return [
     { label: t("export.asText"), run: () => copyResult(job, "txt", unsaved) },
     { label: t("export.asSrt"), run: () => copyResult(job, "srt", unsaved) },
   ];
-  return html`<${Menu} label=${t("export.copy")} icon="copy" items=${items} />`;
 }
 
 /**

@@ -18,6 +18,7 @@ import { isUnspaced } from "./words.js";
  * @property {Matches} matches
  * @property {import("../vendor/ui.js").Signal<number>} at Index of the match that is shown; -1: none.
  * @property {(direction: 1 | -1) => void} move To the next match, or to the previous one.
+ * @property {import("../vendor/ui.js").Signal<number>} first Index of the match that `begin` showed.
  * @property {(from: string | null) => void} begin Show the first match in a segment or after it.
  * @property {() => void} replaceOne
  * @property {() => number} replaceEvery Returns how many were replaced.
@@ -33,6 +34,7 @@ export function createSearch(session, view) {
   const [query, replacement] = [signal(""), signal("")];
   const [matchCase, wholeWord] = [signal(false), signal(false)];
   const at = signal(-1);
+  const first = signal(-1);
   const matches = computed(() =>
     mode.value
       ? findMatches(session.segments.value, query.value, {
@@ -63,6 +65,7 @@ export function createSearch(session, view) {
     const least = (from !== null && positions.get(from)) || 0;
     const index = matches.peek().findIndex(({ id }) => (positions.get(id) ?? 0) >= least);
     show(matches.peek().length && index < 0 ? 0 : index);
+    first.value = at.peek();
   }
 
   function replaceOne() {
@@ -94,6 +97,7 @@ export function createSearch(session, view) {
     wholeWord,
     matches,
     at,
+    first,
     move,
     begin,
     replaceOne,

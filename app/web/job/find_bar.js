@@ -57,10 +57,14 @@ export function FindBar({ screen, search }) {
 
 /** @param {{screen: Screen, search: Search, field: import("../vendor/ui.js").RefObject<HTMLInputElement>}} props */
 function QueryField({ screen, search, field }) {
+  const { view } = screen;
+  const origin = useRef(/** @type {string | null} */ (null)); // where one reads: the query leads away, letter by letter
   /** @param {Event} event */
   const write = (event) => {
+    if (origin.current === null || !search.query.peek())
+      origin.current = view.list.seen(view.current.peek()) ?? null;
     search.query.value = /** @type {HTMLInputElement} */ (event.target).value;
-    search.begin(screen.view.current.peek());
+    search.begin(origin.current);
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
@@ -78,9 +82,9 @@ function countText(search) {
   const count = search.matches.value.length;
   if (!search.query.value) return "";
   if (!count) return t("find.none");
-  return search.at.value < 0
-    ? t("find.count", { count })
-    : t("find.place", { at: search.at.value + 1, count });
+  const at = search.at.value;
+  if (at < 0) return t("find.count", { count });
+  return t(at > 0 && at === search.first.value ? "find.fromHere" : "find.place", { at: at + 1, count });
 }
 
 /** @param {{search: Search}} props */

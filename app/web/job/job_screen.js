@@ -9,12 +9,12 @@ import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
-import { computed, html, useEffect, useLayoutEffect, useMemo, useState } from "../vendor/ui.js";
+import { computed, html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
 import { createAgain } from "./again.js";
 import { AgainDialog, AgainNotice } from "./again_dialog.js";
 import { Details } from "./details.js";
 import { EditToolbar } from "./edit_toolbar.js";
-import { CopyMenu, DownloadMenu } from "./exports.js";
+import { CopyMenu, copyItems, DownloadMenu, downloadItems } from "./exports.js";
 import { createSearch } from "./find.js";
 import { FindBar } from "./find_bar.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
@@ -24,7 +24,7 @@ import { PreviewDialog } from "./preview_dialog.js";
 import { RevisionsDialog } from "./revisions.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
-import { ShareDialog } from "./share_dialog.js";
+import { AddressDialog, ShareDialog } from "./share_dialog.js";
 import { usePrinting } from "./sheet.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
@@ -34,6 +34,8 @@ import { isActive, nameOf } from "./types.js";
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
+
+const COVERED_PX = 106; // by what stays at the top of the window
 
 /** @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
 export function JobScreen({ id, at }) {
@@ -64,7 +66,9 @@ export function JobScreen({ id, at }) {
     <${AgainNotice} again=${again} />
     ${again.asked.value && html`<${AgainDialog} job=${session.job.value} again=${again} part=${again.asked.value} />`}
     <div class="job-top">
-      <${EditToolbar} screen=${screen} search=${search} />
+      <${EditToolbar} screen=${screen} search=${search}>
+        <${ActionsInSight} job=${session.job.value} session=${session} again=${again} />
+      <//>
       <${FindBar} screen=${screen} search=${search} />
     </div>
     ${hasSound.value && html`<${Player} screen=${screen} />`}
@@ -156,8 +160,27 @@ export function JobHeader({ session, playback, again }) {
   </header>`;
 }
 
-/** @param {{job: Job, session: Session, again: import("./again.js").Again}} props */
-function Actions({ job, session, again }) {
+/** What can be done with a transcript, as one menu once its header is out of sight. @param {{job: Job, session: Session, again: import("./again.js").Again}} props */
+function ActionsInSight({ job, session, again }) {
+  const isPast = useSignal(false);
+  useEffect(() => {
+    const title = document.querySelector(".job-title");
+    const notice = (/** @type {IntersectionObserverEntry[]} */ changes) => {
+      isPast.value = !changes.at(-1)?.isIntersecting;
+    };
+    const observer = new IntersectionObserver(notice, { rootMargin: `-${COVERED_PX}px 0px 0px` });
+    if (title) observer.observe(title);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    isPast.value &&
+    !isActive(job) &&
+    html`<${Actions} job=${job} session=${session} again=${again} isCompact />`
+  );
+}
+
+/** @param {{job: Job, session: Session, again: import("./again.js").Again, isCompact?: boolean}} props */
+function Actions({ job, session, again, isCompact = false }) {
   const [open, setOpen] = useState(/** @type {"preview" | "revisions" | "share" | null} */ (null));
   const close = () => setOpen(null);
   const remove = () => {
@@ -171,18 +194,29 @@ function Actions({ job, session, again }) {
   }
   const isDone = job.status === "succeeded";
   /** @type {import("../core/menu.js").MenuItem[]} */
-  const more = [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
+  const more = sharedLink ? [] : [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
   if (again.offered.value) {
     const ask = () => {
       again.asked.value = {};
     };
     more.unshift({ label: t("again.open"), icon: "retry", run: ask });
   }
-  if (isDone && service.keys)
+  if (isDone && !sharedLink)
     more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
-  return html`<div class="toolbar">
+  if (isDone && isCompact)
+    more.unshift(
+      {
+        label: t("export.download"),
+        icon: "download",
+        items: downloadItems(job, session, () => setOpen("preview")),
+      },
+      { label: t("export.copy"), icon: "copy", items: copyItems(job, session) },
+      { label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") },
+    );
+  return html`<div class=${isCompact ? "actions-in-sight" : "toolbar"}>
     ${
       isDone &&
+      !isCompact &&
       html`
       <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen("revisions")}>
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
@@ -190,10 +224,10 @@ function Actions({ job, session, again }) {
       <${CopyMenu} job=${job} unsaved=${session} />
       <${DownloadMenu} job=${job} unsaved=${session} openPreview=${() => setOpen("preview")} />`
     }
-    ${!sharedLink && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
+    ${more.length > 0 && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
     ${open === "preview" && html`<${PreviewDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
-    ${open === "share" && html`<${ShareDialog} job=${job} onClose=${close} />`}
+    ${open === "share" && html`<${service.keys ? ShareDialog : AddressDialog} job=${job} onClose=${close} />`}
   </div>`;
 }
 

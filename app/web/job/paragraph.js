@@ -4,9 +4,10 @@ import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { hasSound } from "../core/me.js";
 import { t } from "../core/text.js";
-import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { caretIn, placeCaret } from "./carets.js";
 import { setText } from "./edits.js";
+import { change } from "./edits_rules.js";
 import { editNeighbour } from "./segment_actions.js";
 import { press, SpeakerField, TimeFields } from "./segment_editor.js";
 import { SegmentText } from "./segment_row.js";
@@ -51,14 +52,16 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
     <div class="paragraph-body">
       <p class="paragraph-text" data-anchor dir="auto" lang=${language ?? undefined}>
         ${segments.map(
+          // The space between two belongs to the later one: a selection that begins outside of what gets the focus ends.
           (
             segment,
+            index,
           ) => html`<span key=${segment.id} class="segment" data-key=${segment.id} tabindex=${segment.id === current ? 0 : -1}
-            data-selected=${selected.has(segment.id)}>${
+            data-selected=${selected.has(segment.id)}>${index > 0 && " "}${
               segment === edited
                 ? html`<${InlineField} screen=${screen} segment=${segment} editing=${editing} />`
                 : html`<${SegmentText} segment=${segment} colourOf=${colourOf} tag="span" />`
-            }</span>${" "}`,
+            }</span>`,
         )}
       </p>
       ${edited && editing && editing.field !== "text" && html`<${Fields} screen=${screen} segment=${edited} editing=${editing} />`}
@@ -75,7 +78,7 @@ function Fields({ screen, segment, editing }) {
   return html`<div class="segment-fields">
     ${editing.field === "start" && html`<${TimeFields} screen=${screen} segment=${segment} isWanted=${true} />`}
     ${editing.field === "speaker" && html`<${SpeakerField} screen=${screen} segment=${segment} isWanted=${true} />`}
-    <button class="button" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
+    <button class="button" tabindex="0" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
   </div>`;
 }
 
@@ -107,9 +110,24 @@ function InlineField({ screen, segment, editing }) {
     const kept = screen.session.segments.peek().find(({ id }) => id === segment.id);
     if (kept) show(kept.text);
   };
+  const [original] = useState(segment);
+  const cancel = () => {
+    const { text, words } = original;
+    screen.session.edit(
+      "text",
+      (segments) =>
+        change(segments, segment.id, (now) => (now.text === text ? now : { ...now, text, words })),
+      segment.id,
+    );
+    screen.view.leave();
+  };
   return html`<span class="segment-text" ref=${field} contenteditable="plaintext-only" role="textbox" spellcheck=${true}
     aria-label=${t("edit.text")} onInput=${write}
-    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />`;
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />
+    <span class="touch-only">
+      <button class="button primary" onClick=${screen.view.leave}>${t("edit.done")}</button>
+      <button class="button" onClick=${cancel}>${t("cancel")}</button>
+    </span>`;
 }
 
 /**

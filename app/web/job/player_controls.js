@@ -26,6 +26,7 @@ export function Transport({ playback }) {
   const isPlaying = playback.playing.value;
   const label = isPlaying ? t("player.pause") : t("player.play");
   const now = useComputed(() => clock(playback.time.value));
+  const whole = clock(playback.duration.value);
   return html`<div class="player-transport">
     <${Button} icon="back5" label=${t("player.back5")} run=${() => playback.skip(-5)} />
     <button class="icon-button player-play" aria-label=${label} title=${label} onClick=${playback.toggle}
@@ -33,7 +34,7 @@ export function Transport({ playback }) {
       <${Icon} name=${isPlaying ? "pause" : "play"} />
     </button>
     <${Button} icon="forward5" label=${t("player.forward5")} run=${() => playback.skip(5)} />
-    <span class="player-clock small numbers"><span>${now}</span> <span class="muted">/ ${clock(playback.duration.value)}</span></span>
+    <span class="player-clock small numbers"><span style=${{ minWidth: `${whole.length}ch` }}>${now}</span> <span class="muted">/ ${whole}</span></span>
   </div>`;
 }
 

@@ -1,9 +1,9 @@
 /**
  * Saves the corrections of a session.
  *
- * Each save is a revision, and the service keeps the newest 20. So corrections are saved after a minute without an
- * edit, when the page is hidden or left, before an export and on request; the draft in the browser keeps them
- * meanwhile. Those made while the job runs are saved when it ends.
+ * Each save is a revision. Corrections are saved some seconds after the last edit, when the page is hidden or left,
+ * before an export and on request; the draft in the browser keeps them meanwhile. Those made while the job runs are
+ * saved when it ends.
  */
 
 import { ApiError } from "../core/api.js";
@@ -21,7 +21,7 @@ import { createVersion } from "./saving_version.js";
  * @typedef {import("../vendor/ui.js").Signal<T>} Signal
  */
 
-const IDLE_MS = 60_000;
+const IDLE_MS = 4000;
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 60_000;
 const MOST_ATTEMPTS = 5; // one after the other, while others save, too
@@ -187,10 +187,10 @@ export function createSaving(job, document, complete, onGone) {
     save: () => save(),
     correctSpeakers,
     saveLeaving: () => save(true),
-    /** Take in what the service has. */
-    reload: () =>
+    /** Take in what the service has. @param {"theirs"} [name] Of the step; by default, others have stored it. */
+    reload: (name) =>
       alone(async () => {
-        if (complete.peek() && !conflict.peek()) await takeTheirs().catch(missed);
+        if (complete.peek() && !conflict.peek()) await takeTheirs(name).catch(missed);
       }),
     /** Save what is left, and end. */
     close() {

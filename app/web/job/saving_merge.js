@@ -26,13 +26,14 @@ export function createMerging(job, document, version, onResolved) {
 
   /**
    * Take in what the service has.
+   * @param {"theirs" | null} [name] Of the step; null: others have stored it.
    * @returns {Promise<boolean>} Whether nothing needs a choice.
    */
-  async function takeTheirs() {
+  async function takeTheirs(name = null) {
     const stored = await fetchSegments(job, { etag: version.etag() });
     if (!stored || version.isOwn(stored)) return true;
     const [base, mine] = [document.base.peek(), document.segments.peek()];
-    return mergeWith(version.accept(stored), base, mine);
+    return mergeWith(version.accept(stored), base, mine, name);
   }
 
   /**
@@ -48,18 +49,16 @@ export function createMerging(job, document, version, onResolved) {
    * @param {readonly Segment[]} theirs
    * @param {readonly Segment[]} base
    * @param {readonly Segment[]} mine
-   * @param {"theirs" | "speaker"} [name] Of the step.
+   * @param {"theirs" | "speaker" | null} name Of the step; null: others have stored it.
    */
-  function mergeWith(theirs, base, mine, name = "theirs") {
+  function mergeWith(theirs, base, mine, name) {
     const outcome = merge(base, mine, theirs);
-    const isMixed =
-      changesBetween(base, mine, isSame).length > 0 && changesBetween(mine, theirs, isSame).length > 0;
     batch(() => {
       // Until there is a choice, the draft and the screen have mine. Speakers who became one may have talked at once.
-      document.merged(theirs, separated(resolved(outcome, new Map())), name);
+      const isChanged = document.merged(theirs, separated(resolved(outcome, new Map())), name);
+      if (isChanged && !name) toast(t("saving.merged"));
       if (outcome.parts.length) conflict.value = { parts: outcome.parts, resolve };
     });
-    if (isMixed && name === "theirs" && !outcome.parts.length) toast(t("saving.merged"));
     return !outcome.parts.length;
   }
 
@@ -83,7 +82,7 @@ export function createMerging(job, document, version, onResolved) {
      * @param {readonly Segment[]} base
      * @param {readonly Segment[]} mine
      */
-    mergeMine: (base, mine) => mergeWith(document.base.peek(), base, mine),
+    mergeMine: (base, mine) => mergeWith(document.base.peek(), base, mine, "theirs"),
   };
 }
 

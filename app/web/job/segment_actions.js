@@ -4,7 +4,7 @@ import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { caretIn } from "./carets.js";
-import { insert, join, joinAll, remove, setSpeakers, split } from "./edits.js";
+import { cutOut, insert, join, joinAll, remove, setSpeakers, split } from "./edits.js";
 import { nextUnsure, splitPoint } from "./words.js";
 
 /**
@@ -15,6 +15,7 @@ import { nextUnsure, splitPoint } from "./words.js";
  * @property {import("./again.js").Again} [again] Absent where nothing can be transcribed again.
  */
 
+const SPARE_PX = 100; // below what is edited: what comes next is read, too
 const INSERTED_S = 2; // at most, where there is space
 
 /**
@@ -140,7 +141,9 @@ export function removeSegments(screen, id) {
  * @param {string} name
  */
 export function assignSpeaker(screen, id, name) {
-  giveSpeaker(screen, chosenWith(screen, id), name);
+  const ids = chosenWith(screen, id);
+  const { selection } = screen.view;
+  giveSpeaker(screen, ids, name, ids === selection.ids.peek() ? selection.part.peek() : null);
   screen.view.selection.end();
   screen.view.go(id);
 }
@@ -149,10 +152,17 @@ export function assignSpeaker(screen, id, name) {
  * @param {Screen} screen
  * @param {ReadonlySet<string>} ids
  * @param {string} name
+ * @param {{start: number, end: number} | null} [part] Of the texts of the first and the last one.
  */
-export function giveSpeaker(screen, ids, name) {
+export function giveSpeaker(screen, ids, name, part = null) {
   const [first] = ids;
-  if (!screen.session.edit("speaker", (segments) => setSpeakers(segments, ids, name), first)) return;
+  /** @param {readonly import("./types.js").Segment[]} segments */
+  const give = (segments) => {
+    const cut = part ? cutOut(segments, ids, part.start, part.end) : { segments, ids };
+    const given = setSpeakers(cut.segments, cut.ids, name);
+    return given === cut.segments ? segments : given; // who has the name already is not parted
+  };
+  if (!screen.session.edit("speaker", give, first)) return;
   if (ids.size > 1) toastStep(screen, t("speakers.given", { count: ids.size, name }));
   else announce(`${t("edit.speaker")}: ${name}`);
 }
@@ -203,8 +213,9 @@ export function editNeighbour(screen, id, direction) {
  * Edit the next or the previous word of low probability.
  * @param {Screen} screen
  * @param {1 | -1} direction
+ * @param {boolean} [isSelected] What is typed next replaces the word; else it goes behind it.
  */
-export function editUnsure(screen, direction) {
+export function editUnsure(screen, direction, isSelected = true) {
   const { view, session } = screen;
   const word = nextUnsure(
     session.segments.peek(),
@@ -216,7 +227,10 @@ export function editUnsure(screen, direction) {
     return;
   }
   announce(t("edit.unsure", { word: word.text }));
-  view.edit(word.id, word);
+  const box = view.list.rowElement(word.id)?.getBoundingClientRect();
+  const isInSight = box && box.top >= view.list.clearTop() && box.bottom < view.list.clearBottom() - SPARE_PX;
+  view.edit(word.id, { start: isSelected ? word.start : word.end, end: word.end });
+  if (!isInSight) view.list.reveal(word.id, "third");
 }
 
 /** @param {1 | -1} direction */

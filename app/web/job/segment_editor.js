@@ -25,7 +25,7 @@ export function SegmentEditor({ screen, segment, editing }) {
       <${SpeakerField} screen=${screen} segment=${segment} isWanted=${editing.field === "speaker"} />
       <button class="button quiet" onClick=${() => splitSegment(screen, segment.id, caretOf(segment))}
         title="Ctrl + Enter" aria-label=${t("edit.splitHere")}><${Icon} name="cut" /><span>${t("edit.splitHere")}</span></button>
-      <button class="button" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
+      <button class="button" tabindex="0" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
     </div>
   `;
 }
@@ -114,12 +114,6 @@ export function press(event, screen, { id, text }) {
 const STEP_S = 0.1;
 const LONG_STEP_S = 1;
 
-/** Give a field the keyboard. @param {HTMLInputElement | null} field */
-function take(field) {
-  field?.focus({ preventScroll: true });
-  field?.select();
-}
-
 /** @param {{screen: Screen, segment: Segment, isWanted: boolean}} props */
 export function TimeFields({ screen, segment, isWanted }) {
   const { session, playback } = screen;
@@ -158,7 +152,9 @@ function TimeField({ label, seconds, isWanted, leave, change }) {
     setWrong(false);
   }, [seconds]);
   useLayoutEffect(() => {
-    if (isWanted) take(field.current);
+    if (!isWanted) return;
+    field.current?.focus({ preventScroll: true });
+    field.current?.select();
   }, [isWanted]);
 
   /** @param {number} wanted */
@@ -196,17 +192,30 @@ function TimeField({ label, seconds, isWanted, leave, change }) {
   ${isWrong && html`<small class="segment-wrong" role="alert">${t("edit.noTime")}</small>`}`;
 }
 
-/** @param {{screen: Screen, segment: Segment, isWanted: boolean}} props */
+/**
+ * Asked for by a command, it is empty, and takes a name by Enter or a way to its neighbours: who has typed blindly, and
+ * clicks elsewhere, has changed nothing.
+ * @param {{screen: Screen, segment: Segment, isWanted: boolean}} props
+ */
 export function SpeakerField({ screen, segment, isWanted }) {
   const { session, view } = screen;
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useLayoutEffect(() => {
-    if (isWanted) take(field.current);
-  }, [isWanted]);
+    if (!isWanted) return;
+    field.current?.focus({ preventScroll: true });
+    field.current?.scrollIntoView({ block: "nearest" });
+  }, [isWanted, view.editing.value]);
   /** @param {Event} event */
   const change = (event) => {
     const { value } = /** @type {HTMLInputElement} */ (event.target);
+    if (isWanted && !value.trim()) return;
     session.edit("speaker", (segments) => setSpeaker(segments, segment.id, value), segment.id);
+  };
+  /** @param {FocusEvent} event */
+  const leave = (event) => {
+    const next = /** @type {Element | null} */ (event.relatedTarget);
+    if (!isWanted || next?.closest(".segment-fields")) change(event);
+    else if (field.current) field.current.value = "";
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
@@ -217,6 +226,7 @@ export function SpeakerField({ screen, segment, isWanted }) {
   };
   return html`<label class="segment-field"><span>${t("edit.speaker")}</span>
     <input class="input" ref=${field} dir="auto" list="speaker-names" autocomplete="off" maxlength=${MOST_SPEAKER_CHARS}
-      value=${segment.speaker ?? ""} onChange=${change} onKeyDown=${press} />
+      value=${isWanted ? "" : (segment.speaker ?? "")} placeholder=${segment.speaker ?? ""}
+      onBlur=${leave} onKeyDown=${press} />
   </label>`;
 }

@@ -55,7 +55,7 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
     <div class="segment-actions">
       ${
         canEdit &&
-        html`<button class="icon-button segment-edit" tabindex=${tabindex} data-edit aria-label=${t("edit.edit")} title=${t("edit.edit")}>
+        html`<button class="icon-button segment-edit" tabindex=${tabindex} data-edit=${segment.id} aria-label=${t("edit.edit")} title=${t("edit.edit")}>
           <${Icon} name="edit" />
         </button>
         <${SegmentMenu} screen=${screen} segment=${segment} isLast=${position === count - 1} tabindex=${tabindex} />`

@@ -93,7 +93,7 @@ export function openSession(id) {
     lost: document.lost,
     save: saving.save,
     correctSpeakers: saving.correctSpeakers,
-    reload: saving.reload,
+    reload: () => saving.reload("theirs"),
     close,
   });
   run({ session, document, saving, drafts, ending: ending.signal }).catch((reason) => {

@@ -1,6 +1,7 @@
 /** The transcript of a session: what the service has, what this page made of it, and the steps between. */
 
 import { batch, computed, signal } from "../vendor/ui.js";
+import { joined } from "./conflict.js";
 import { applyChanges, changesBetween, inOrder, isSame } from "./edits_rules.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -106,19 +107,23 @@ export function createDocument() {
   }
 
   /**
-   * Take in another version of the service, as a step that can be undone.
+   * Take in another version of the service.
    * @param {Segments} theirs
    * @param {Segments} merged With the changes of this page.
-   * @param {EditName} [name]
+   * @param {EditName | null} name Of a step that can be undone; null: others have changed it, and undo leaves it alone.
+   * @returns {boolean} Whether the text is another one now.
    */
-  function merged(theirs, merged, name = "theirs") {
+  function merged(theirs, merged, name) {
+    const before = segments.peek();
+    const after = reusing(before, merged);
+    const changed = changesBetween(before, after, isSame);
     batch(() => {
-      const before = segments.peek();
-      const after = reusing(before, merged);
       base.value = reusing(base.peek(), inOrder(theirs));
-      if (changesBetween(before, after, isSame).length) edit(name, () => after, null);
-      else segments.value = after; // words alone are no step
+      if (changed.length && name) return edit(name, () => after, null);
+      segments.value = after; // words alone are no step
+      history.value = rebased(history.peek(), changed);
     });
+    return changed.length > 0;
   }
 
   return {
@@ -251,4 +256,45 @@ export function redone({ past, future }, segments) {
   if (!step) return null;
   const history = { past: [...past, step], future: future.slice(0, -1) };
   return { history, segments: applyChanges(segments, step.changes, "after"), step };
+}
+
+/**
+ * The history after others have changed segments: undone or redone, a step changes nothing of theirs. Where it cannot,
+ * because both have changed the same, it is gone.
+ * @param {History} history
+ * @param {readonly Change[]} theirs
+ * @returns {History}
+ */
+export function rebased({ past, future }, theirs) {
+  const byId = new Map(theirs.map((change) => [change.id, change]));
+  /** @param {readonly PastStep[]} steps */
+  const all = (steps) => steps.map((step) => rebasedStep(step, byId)).filter((step) => step !== null);
+  return { past: all(past), future: all(future) };
+}
+
+/**
+ * @param {PastStep} step
+ * @param {ReadonlyMap<string, Change>} theirs
+ * @returns {PastStep | null}
+ */
+function rebasedStep(step, theirs) {
+  const changes = step.changes.map((change) => rebasedChange(change, theirs.get(change.id)));
+  const kept = changes.filter((change) => change !== null);
+  // A half of a split or of a join would double or lose text.
+  const isWhole = step.changes.every(({ before, after }) => before && after);
+  return kept.length === changes.length || (isWhole && kept.length) ? { ...step, changes: kept } : null;
+}
+
+/**
+ * @param {Change} change
+ * @param {Change | undefined} their Of the same segment.
+ * @returns {Change | null}
+ */
+function rebasedChange(change, their) {
+  if (!their) return change;
+  /** @param {Segment | null} mine */
+  const follow = (mine) =>
+    mine && their.before && joined({ id: change.id, base: their.before, mine, theirs: their.after });
+  const [before, after] = [follow(change.before), follow(change.after)];
+  return before && after ? { id: change.id, before, after } : null;
 }

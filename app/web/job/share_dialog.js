@@ -1,4 +1,4 @@
-/** The dialog that makes links to one transcript for people without a key, and revokes them. */
+/** How others get to a transcript: by links for people without a key, or by its address where nobody needs one. */
 
 import { request, requestJson } from "../core/api.js";
 import { dateTime } from "../core/format.js";
@@ -60,7 +60,7 @@ export function ShareDialog({ job, onClose }) {
       <label class="check"><input type="checkbox" name="audio" defaultChecked />${t("share.audio")}</label>
       <div class="dialog-actions"><button class="button primary"><${Icon} name="link" />${t("share.make")}</button></div>
     </form>
-    ${made && html`<${Made} href=${made} />`}
+    ${made && html`<${Copyable} label=${t("share.made")} href=${made} />`}
     ${
       links.length > 0 &&
       html`<h3>${t("share.links")}</h3><ul aria-label=${t("share.links")}>
@@ -74,11 +74,23 @@ export function ShareDialog({ job, onClose }) {
   </dialog>`;
 }
 
-/** @param {{href: string}} props */
-function Made({ href }) {
+const IS_LOCAL = /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
+
+/** Of a service without keys. @param {{onClose: () => void}} props */
+export function AddressDialog({ onClose }) {
+  return html`<dialog class="dialog share" ref=${showModal} onClose=${onClose} aria-labelledby="share-title">
+    <${DialogHead} name="share" />
+    <p class="muted">${t("share.everyone")}</p>
+    <${Copyable} label=${t("share.address")} href=${location.href} />
+    ${IS_LOCAL && html`<p class="small muted">${t("share.local", { host: location.host })}</p>`}
+  </dialog>`;
+}
+
+/** @param {{label: string, href: string}} props */
+function Copyable({ label, href }) {
   const copyIt = () => copy(Promise.resolve(href)).then(() => toast(t("export.copied")), toastError);
   return html`<div class="notice" role="status">
-    <label class="field"><span>${t("share.made")}</span><input readonly dir="ltr" value=${href}
+    <label class="field"><span>${label}</span><input readonly dir="ltr" value=${href}
       onFocus=${(/** @type {Event} */ { currentTarget }) => /** @type {HTMLInputElement} */ (currentTarget).select()} /></label>
     <button class="button" onClick=${copyIt}><${Icon} name="copy" />${t("share.copy")}</button>
   </div>`;

@@ -15,6 +15,7 @@ import { sampleOf } from "./speakers.js";
 
 const MOST_OFFERED = 9; // as many as have keys
 const SAMPLE_S = 8; // at most
+const INEXACT_S = 0.1; // players seek to a place near the wanted one, and end before the end
 
 /**
  * @typedef {object} SpeakerMenuProps
@@ -89,21 +90,22 @@ export function SpeakerMenu({ screen, name, colour, part, tabindex }) {
 }
 
 /**
- * Play a part of what someone says, and go back to where it was.
+ * Play a part of what someone says, and go back to where it was, playing or not.
  * @param {Screen} screen
  * @param {import("./playback.js").Span} span
  */
 function playSample({ playback, view }, { start, end }) {
   const [back, isFollowing] = [playback.time.peek(), view.following.peek()];
-  const until = Math.min(end, start + SAMPLE_S);
+  const wasPlaying = playback.playing.peek();
+  const until = Math.min(end, start + SAMPLE_S, playback.duration.peek() || Infinity) - INEXACT_S;
   view.following.value = false; // the text stays where it is
   playback.play(start);
   const stop = playback.time.subscribe((now) => {
-    if (now < until && now >= start) return;
+    if (now < until && now >= start - INEXACT_S) return;
     queueMicrotask(() => stop());
     view.following.value = isFollowing;
     if (now < start || now > until + 1) return; // the reader has gone elsewhere
-    playback.pause();
+    if (!wasPlaying) playback.pause();
     playback.seek(back);
   });
 }

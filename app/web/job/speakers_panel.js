@@ -39,6 +39,7 @@ function Panel({ screen }) {
   const { element, focusNext } = useFocus();
   const speakers = view.speakers.value;
   const canCorrect = session.complete.value && session.editable.value;
+  const wasFound = session.job.value?.options.diarize || speakers.some(({ name }) => /^S\d+$/.test(name));
 
   /** @param {string} name @param {string} wanted */
   const rename = async (name, wanted) => {
@@ -102,11 +103,11 @@ function Panel({ screen }) {
             <${Icon} name="join" />${t("speakers.join")}</button>`
         }
         <button class="button quiet" data-mode="find" onClick=${() => enter("find")}>
-          <${Icon} name=${speakers.length ? "retry" : "person"} />${t(speakers.length ? "speakers.findAgain" : "speakers.find")}</button>
+          <${Icon} name=${wasFound ? "retry" : "person"} />${t(wasFound ? "speakers.findAgain" : "speakers.find")}</button>
       </div>`
     }
     ${mode === "join" && html`<${JoinSpeakers} names=${joined} join=${join} leave=${() => leave()} />`}
-    ${mode === "find" && html`<${FindSpeakers} find=${find} leave=${() => leave()} />`}
+    ${mode === "find" && html`<${FindSpeakers} isAgain=${wasFound} find=${find} leave=${() => leave()} />`}
   </section>`;
 }
 
@@ -163,8 +164,8 @@ export function JoinSpeakers({ names, join, leave }) {
   </div>`;
 }
 
-/** @param {{find: (count: number | undefined) => Promise<void>, leave: () => void}} props */
-export function FindSpeakers({ find, leave }) {
+/** @param {{isAgain: boolean, find: (count: number | undefined) => Promise<void>, leave: () => void}} props */
+export function FindSpeakers({ isAgain, find, leave }) {
   const [isBusy, setBusy] = useState(false);
   /** @param {SubmitEvent} event */
   const submit = async (event) => {
@@ -180,7 +181,7 @@ export function FindSpeakers({ find, leave }) {
     <label class="segment-field"><span>${t("option.num_speakers")}</span>
       <input class="input numbers" name="count" type="number" inputmode="numeric" min="1" max="100" step="1"
         placeholder=${t("options.automatic")} /></label>
-    <button class="button primary">${t(isBusy ? "speakers.finding" : "speakers.findAgain")}</button>
+    <button class="button primary">${t(isBusy ? "speakers.finding" : isAgain ? "speakers.findAgain" : "speakers.find")}</button>
     <button type="button" class="button quiet" onClick=${leave}>${t("cancel")}</button>
   </form>`;
 }

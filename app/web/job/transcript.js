@@ -8,13 +8,14 @@ import { showMatches } from "./find_bar.js";
 import { Paragraph } from "./paragraph.js";
 import { SegmentRow } from "./segment_row.js";
 import { createFollower } from "./transcript_follow.js";
-import { click, doubleClick, mouseDown, noticeSelection, press } from "./transcript_input.js";
+import { click, doubleClick, mouseDown, noticeSelection, pointerDown, press } from "./transcript_input.js";
 import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "./transcript_rows.js";
 import { isActive } from "./types.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./transcript_rows.js").Row} Row */
 
+const NONE = new Set();
 const END_PX = 40; // this near to the end of the page, the reader sees its end
 
 /** @param {Screen & {search: import("./find.js").Search}} props */
@@ -69,7 +70,8 @@ function List({ session, playback, view, search, isGrowing }) {
   const last = view.current.value;
   const current = segments.some(({ id }) => id === last) ? last : (segments[0]?.id ?? null);
   const drawn = list.drawn(current);
-  const selected = view.selection.ids.value;
+  const part = view.selection.part.value;
+  const selected = part ? NONE : view.selection.ids.value;
   const wasAtEnd =
     isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
   const hadFocus = element.current?.contains(document.activeElement) ?? false;
@@ -86,6 +88,11 @@ function List({ session, playback, view, search, isGrowing }) {
   // Matches are marked after each drawing, and when the search changes.
   const { matches, at } = { matches: search.matches.value, at: search.at.value };
   useLayoutEffect(() => showMatches(list, matches, matches[at] ?? null));
+  useEffect(() => {
+    if (!part || !CSS.highlights) return;
+    CSS.highlights.set("chosen", new Highlight(part.range));
+    return () => void CSS.highlights.delete("chosen");
+  }, [part]);
   useEffect(
     () => list.attach(/** @type {HTMLElement} */ (element.current), follower.scrolled),
     [list, follower],
@@ -109,6 +116,7 @@ function List({ session, playback, view, search, isGrowing }) {
   return html`
     <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}
       style=${{ paddingBlockEnd: `${list.spaceBelow()}px` }}
+      onPointerDown=${(/** @type {PointerEvent} */ event) => pointerDown(event, screen)}
       onMouseDown=${(/** @type {MouseEvent} */ event) => mouseDown(event, screen)}
       onClick=${(/** @type {MouseEvent} */ event) => click(event, screen)}
       onDblClick=${(/** @type {MouseEvent} */ event) => doubleClick(event, screen)}

@@ -1,4 +1,4 @@
-/** Marks what plays, and scrolls along with it until the reader scrolls away. */
+/** Marks what plays or was said last, also while it is paused, and scrolls along with it until the reader scrolls away. */
 
 import { effect } from "../vendor/ui.js";
 import { lastStarted, placedWords, spokenNow } from "./words.js";
@@ -13,7 +13,7 @@ const SMOOTH_MS = 1000; // longer than browsers scroll smoothly
  * @returns {Follower}
  */
 export function createFollower({ session, playback, view }) {
-  /** @type {{id: string, isNow: boolean, word: number} | null} */
+  /** @type {{id: string, word: number} | null} */
   let playing = null;
   /** @type {Element[]} */
   let marked = [];
@@ -24,9 +24,7 @@ export function createFollower({ session, playback, view }) {
     const segments = session.segments.value;
     const segment = segments[spokenNow(segments, time)];
     if (!segment) return null;
-    const isNow = time < segment.end;
-    const word = isNow ? lastStarted(placedWords(segment), time, ({ word }) => word.start) : -1;
-    return { id: segment.id, isNow, word };
+    return { id: segment.id, word: lastStarted(placedWords(segment), time, ({ word }) => word.start) };
   }
 
   const rowOf = () => (playing ? view.list.rowElement(playing.id) : null);
@@ -34,7 +32,7 @@ export function createFollower({ session, playback, view }) {
 
   /** Also after rows were drawn anew. Attributes of its own: drawing leaves them alone. */
   function mark() {
-    const elements = playing?.isNow ? [rowOf(), wordOf()].filter((element) => element !== null) : [];
+    const elements = [rowOf(), wordOf()].filter((element) => element !== null);
     for (const element of marked) if (!elements.includes(element)) element.removeAttribute("data-playing");
     for (const element of elements) element.setAttribute("data-playing", "");
     marked = elements;
@@ -66,7 +64,7 @@ export function createFollower({ session, playback, view }) {
 
   function update() {
     const next = placeOf(playback.time.value);
-    if (next?.id === playing?.id && next?.word === playing?.word && next?.isNow === playing?.isNow) return;
+    if (next?.id === playing?.id && next?.word === playing?.word) return;
     playing = next;
     mark();
     if (playing && view.following.peek() && !view.editing.peek() && !view.list.isHeld() && wantsToSee())

@@ -1,8 +1,9 @@
 /** Mouse and keys on the list of segments. One handler for all rows: thousands of words need none of their own. */
 
-import { selectionIn } from "./carets.js";
+import { runAlone } from "../core/keys.js";
+import { offsetIn, selectionIn } from "./carets.js";
 import { assignSpeaker, removeSegments } from "./segment_actions.js";
-import { spokenAt } from "./words.js";
+import { placedWords, spokenAt } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 
@@ -18,6 +19,34 @@ const SECOND_CLICK_MS = 250;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let clicked;
 
+const HELD_MS = 450; // sooner than the browser selects a word
+const MOVED_PX = 10;
+
+/**
+ * A finger that stays on a word edits it there.
+ * @param {PointerEvent} event
+ * @param {Screen} screen
+ */
+export function pointerDown(event, { view }) {
+  const word = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-at]"));
+  const id = rowOf(word)?.dataset.key;
+  if (event.pointerType !== "touch" || !word || !id) return;
+  const ending = new AbortController();
+  const { signal } = ending;
+  const end = () => ending.abort();
+  const timer = setTimeout(() => {
+    end();
+    word.addEventListener("touchend", (lifted) => lifted.preventDefault()); // it is no tap
+    view.edit(id, wordSpan(word));
+  }, HELD_MS);
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  for (const type of ["pointerup", "pointercancel", "scroll"]) addEventListener(type, end, { signal });
+  const move = (/** @type {PointerEvent} */ { clientX, clientY }) => {
+    if (Math.hypot(clientX - event.clientX, clientY - event.clientY) > MOVED_PX) end();
+  };
+  addEventListener("pointermove", move, { signal });
+}
+
 /**
  * Play from a word, unless a second click comes to edit it, or from the segment's time.
  * @param {MouseEvent} event
@@ -32,7 +61,7 @@ export function click(event, { session, playback, view }) {
   if (!segment) return;
   const button = /** @type {HTMLElement | null} */ (target.closest("[data-edit]"));
   if (button) {
-    const wanted = button.dataset.edit || segment.id;
+    const wanted = button.dataset.edit ?? segment.id;
     return view.edit(wanted, view.word?.id === wanted ? view.word : null);
   }
   const word = /** @type {HTMLElement | null} */ (target.closest("[data-at]"));
@@ -75,32 +104,65 @@ export function mouseDown(event, { view }) {
   if (
     !id ||
     event.button ||
-    /** @type {Element} */ (event.target).closest(".segment-actions, .segment-speaker, .menu")
+    /** @type {Element} */ (event.target).closest(".segment-actions, .speaker-menu, .menu")
   )
     return;
   const { selection, current } = view;
-  if (event.shiftKey && !view.editing.peek()) {
+  if (isField(event.target)) selection.clear();
+  else if (event.shiftKey && !view.editing.peek()) {
     const highlighted = /** @type {HTMLElement | null} */ (document.querySelector(".segment[data-playing]"));
+    getSelection()?.removeAllRanges(); // else the text in between would be selected, word by word
     selection.extend(id, current.peek() ?? highlighted?.dataset.key ?? id);
-  } else selection.clear();
+  } else selection.end(); // else the browser would drag the text that is selected
+}
+
+/** @param {EventTarget | null} target */
+function isField(target) {
+  return target instanceof Element && target.closest("input, textarea, [contenteditable]") !== null;
 }
 
 /**
- * Segments whose text is selected are selected themselves, if there are several.
+ * Words whose text is selected are selected to get a speaker, if there are several.
  * @param {Screen} screen
  */
-export function noticeSelection({ view }) {
+export function noticeSelection({ session, view }) {
   const selection = getSelection();
   if (!selection?.rangeCount || selection.isCollapsed) return;
   const range = selection.getRangeAt(0).cloneRange();
-  const rows = [range.startContainer, range.endContainer].map((node) =>
-    rowOf(node instanceof Element ? node : node.parentElement),
-  );
-  const [first, last] = rows;
-  if (!first?.dataset.key || !last?.dataset.key || first === last) return;
-  range.setStart(last, 0);
-  // A triple click selects one text up to where the next row begins.
-  if (range.toString().trim()) view.selection.select(first.dataset.key, last.dataset.key);
+  const list = document.querySelector(".segments");
+  if (!list?.contains(range.commonAncestorContainer)) return;
+  const parts = [...list.querySelectorAll(".segment")].flatMap((row) => partOf(row, range));
+  const [first, last] = [parts[0], parts.at(-1)];
+  if (!first || !last) return;
+  const wordsOf = (/** @type {string} */ id) => {
+    const segment = session.segments.peek().find((other) => other.id === id);
+    return segment ? placedWords(segment) : [];
+  };
+  const start = wordsOf(first.id).find(({ from, to }) => from < first.start && first.start < to)?.from;
+  const end = wordsOf(last.id).find(({ from, to }) => from < last.end && last.end < to)?.to;
+  const part = { start: start ?? first.start, end: end ?? last.end, range };
+  const isPart = first.text.slice(0, part.start).trim() || last.text.slice(part.end).trim();
+  const isSeveral = first !== last || /\S\s+\S/.test(first.text.slice(first.start, first.end).trim());
+  if (isSeveral && (isPart || first !== last))
+    view.selection.select(first.id, last.id, isPart ? part : undefined);
+}
+
+/**
+ * What a range has of the text of a row. A triple click selects one text up to where the next row begins.
+ * @param {Element} row
+ * @param {Range} range
+ */
+function partOf(row, range) {
+  const text = row.querySelector(TEXT);
+  if (!text || !range.intersectsNode(text)) return [];
+  const all = document.createRange();
+  all.selectNodeContents(text);
+  const begins = range.compareBoundaryPoints(Range.START_TO_START, all) > 0;
+  const ends = range.compareBoundaryPoints(Range.END_TO_END, all) < 0;
+  const start = begins ? offsetIn(text, range.startContainer, range.startOffset) : 0;
+  const end = ends ? offsetIn(text, range.endContainer, range.endOffset) : all.toString().length;
+  const part = { id: /** @type {HTMLElement} */ (row).dataset.key ?? "", text: all.toString(), start, end };
+  return part.text.slice(start, end).trim() ? [part] : [];
 }
 
 /**
@@ -110,9 +172,16 @@ export function noticeSelection({ view }) {
  */
 export function press(event, screen) {
   const row = rowOf(event.target);
-  const isField = /** @type {Element} */ (event.target).matches("input, textarea, [contenteditable]");
   const id = row?.dataset.key;
-  if (!id || isField || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (
+    !id ||
+    isField(event.target) ||
+    event.defaultPrevented ||
+    event.altKey ||
+    event.ctrlKey ||
+    event.metaKey
+  )
+    return;
   const isOnRow = event.target === row;
   const { selection } = screen.view;
   const speakers = screen.view.speakers.peek().slice(0, 9);
@@ -134,7 +203,7 @@ export function press(event, screen) {
   const actions = { ...Object.fromEntries(digits), ...(event.shiftKey ? withShift : plain) }; // some keyboards have digits with Shift
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();
-  actions[event.key]();
+  runAlone(event, actions[event.key]);
 }
 
 /**

@@ -151,9 +151,16 @@ function isOnTop(cover) {
 /** @type {ReadonlySet<string>} */
 const NONE = new Set();
 
+/**
+ * @typedef {object} Part Less than whole segments.
+ * @property {number} start Offset in the text of the first one.
+ * @property {number} end In that of the last one.
+ * @property {Range} range What of the page it is.
+ */
+
 /** @param {import("./types.js").Session} session */
 export function createSelection(session) {
-  const range = signal(/** @type {{from: string, to: string} | null} */ (null));
+  const range = signal(/** @type {{from: string, to: string, part?: Part} | null} */ (null));
   const ids = computed(() => {
     if (!range.value) return NONE;
     const { from, to } = range.value;
@@ -166,9 +173,13 @@ export function createSelection(session) {
 
   return {
     ids,
-    /** Select from one segment to another. @param {string} from @param {string} to */
-    select(from, to) {
-      if (range.peek()?.from !== from || range.peek()?.to !== to) range.value = { from, to };
+    part: computed(() => (ids.value.size && range.value?.part) || null),
+    /** Select from one segment to another. @param {string} from @param {string} to @param {Part} [part] */
+    select(from, to, part) {
+      const { from: first, to: last, part: before } = range.peek() ?? {};
+      const isSame =
+        first === from && last === to && before?.start === part?.start && before?.end === part?.end;
+      if (!isSame) range.value = { from, to, part };
     },
     /** Up to another segment. @param {string} to @param {string} from Where it begins, if nothing is selected. */
     extend(to, from) {

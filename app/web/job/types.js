@@ -70,7 +70,7 @@
 
 /**
  * @typedef {"text" | "times" | "speaker" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
- *   What a step of the history did. `theirs`: took in what someone else has saved.
+ *   What a step of the history did. `theirs`: took in another revision, or an unsaved draft.
  */
 
 /** @typedef {{name: EditName, focusId: string | null}} Step `focusId`: the segment to show after it is undone or redone. */
@@ -122,8 +122,8 @@
  * @property {Signal<Conflict | null>} conflict The dialog asks for choices.
  * @property {Signal<readonly Segment[]>} lost Corrected segments that the service has no longer, after a new start.
  * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.
- *   Else it is saved after a minute without an edit, when the page is hidden or left, and when the job ends: each time
- *   is a revision, and the service keeps the newest 20. The browser keeps a draft meanwhile.
+ *   Else it is saved some seconds after the last edit, when the page is hidden or left, and when the job ends: each time
+ *   is a revision. The browser keeps a draft meanwhile.
  * @property {(body: import("./saving_merge.js").SpeakersBody) => Promise<void>} correctSpeakers Saves everything,
  *   and then lets the service correct all speakers, as one step. Rejected where that fails.
  * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.

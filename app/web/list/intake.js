@@ -18,6 +18,8 @@ import { SampleButton, Welcome } from "./welcome.js";
 export const isCompact = remembered("compact", false);
 const hasRows = computed(() => uploads.value.length > 0 || (jobs.value?.length ?? 0) > 0);
 let isFirstList = true;
+/** Nothing is dropped there, and there are no folders. */
+const isTouch = matchMedia("(hover: none)").matches;
 
 effect(() => {
   if (hasRows.value) isCompact.value = true;
@@ -34,7 +36,7 @@ export function Intake() {
         <span class="drop-zone-icon"><${Icon} name="upload" /></span>
         <div>
           <h2 id="intake-title">${t(isCompact.value ? "intake.title" : "intake.firstTitle")}</h2>
-          <p class="muted">${t(isCompact.value ? "intake.hint" : "intake.firstHint")}</p>
+          <p class="muted">${t(isTouch ? "intake.touchHint" : isCompact.value ? "intake.hint" : "intake.firstHint")}</p>
         </div>
       </div>
       ${
@@ -56,7 +58,7 @@ export function Intake() {
 function Sources({ isUrlOpen, toggleUrl }) {
   return html`<div class="toolbar drop-zone-sources">
     <${FilesButton} class="button primary" icon="file" label=${t("intake.files")} />
-    <${FilesButton} class="button" icon="folder" label=${t("intake.folder")} isFolder />
+    ${!isTouch && html`<${FilesButton} class="button" icon="folder" label=${t("intake.folder")} isFolder />`}
     ${
       service.urls &&
       html`<button class="button" aria-expanded=${isUrlOpen} onClick=${toggleUrl}><${Icon} name="link" />${t("intake.url")}</button>`

@@ -98,7 +98,7 @@ export function SpeakerOptions() {
   return html`<div class="field">
       <label for="option-who">${t("option.who")}</label>
       <select id="option-who" value=${who} onChange=${choose}>
-        <option value="" selected=${who === ""}>–</option>
+        <option value="" selected=${who === ""}>${t("option.who.none")}</option>
         <option value="voices" selected=${who === "voices"}>${t("option.who.voices")}</option>
         <option value="channels" selected=${who === "channels"}>${t("option.who.channels")}</option>
       </select>

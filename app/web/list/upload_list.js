@@ -4,17 +4,19 @@ import { bytes, clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { html, useRef, useState } from "../vendor/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { attach, isSameFile, pause, remove, resume, uploads } from "./upload_store.js";
 
 /** @import { UploadRow } from "./upload_rows.js" */
 
 const SHOWN = 30; // at first
+const ROW_PX = 60;
 const MORE = 100; // with each click: all rows of a folder of thousands would take seconds
 
 export function UploadList() {
   const [most, showMore] = useState(SHOWN);
   const rows = uploads.value;
+  useNews(rows.length);
   if (!rows.length) return null;
   const shown = rows.slice(0, most);
   const hidden = Math.min(rows.length - shown.length, MORE);
@@ -26,6 +28,19 @@ export function UploadList() {
       html`<button class="button quiet" onClick=${() => showMore(most + MORE)}>${t("upload.more", { count: hidden })}</button>`
     }
   </div>`;
+}
+
+/** Say how many were added, where their rows are out of sight. @param {number} count */
+function useNews(count) {
+  const before = useRef(count);
+  useLayoutEffect(() => {
+    const added = count - before.current;
+    before.current = count;
+    const list = () => document.querySelector(".uploads, .history");
+    if (added <= 0 || (list()?.getBoundingClientRect().top ?? 0) < innerHeight - ROW_PX) return;
+    const run = () => list()?.scrollIntoView({ block: "center" });
+    toast(t("upload.added", { count: added }), { action: { label: t("intake.show"), run } });
+  }, [count]);
 }
 
 /** @param {{row: UploadRow}} props */

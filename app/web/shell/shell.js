@@ -8,6 +8,7 @@ import { isAsked, isOperator } from "../core/me.js";
 import { go, route } from "../core/router.js";
 import { address } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
+import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
 import { Toasts } from "../core/toasts.js";
 import { FleetScreen } from "../fleet/fleet_screen.js";
@@ -18,6 +19,8 @@ import { html, useEffect } from "../vendor/ui.js";
 import { KeyDialog } from "./key_dialog.js";
 import { openSettings, SettingsDialog } from "./settings_dialog.js";
 import { UserName } from "./sign_in.js";
+
+const isDemoKnown = remembered("demoKnown", false);
 
 const LIST_KEY = /** @type {const} */ ({ keys: "t", text: "help.transcripts", run: () => go("#/") });
 const FLEET_KEY = /** @type {const} */ ({ keys: "f", text: "help.fleet", run: () => go("#/fleet") });
@@ -64,7 +67,10 @@ export function Shell() {
 
 function Banner() {
   if (!isReachable.value) return html`<p class="banner danger" role="alert">${t("error.unreachable")}</p>`;
-  return isDemo.value && html`<p class="banner" role="note">${t("demo")}</p>`;
+  if (!isDemo.value || isDemoKnown.value) return null;
+  return html`<p class="banner" role="note">${t("demo")}
+    <button class="icon-button" aria-label=${t("close")} onClick=${() => (isDemoKnown.value = true)}><${Icon} name="close" /></button>
+  </p>`;
 }
 
 function Screen() {

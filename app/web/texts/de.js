@@ -60,13 +60,13 @@ const texts = {
     shared_link_ended: "Dieser Link gilt nicht mehr. Bitte um einen neuen bitten.",
     shared_link_not_found: "Dieser Link galt schon nicht mehr.",
     speaker_model_unavailable:
-      "Dieser Dienst kann Stimmen nicht unterscheiden. Bei „Wer spricht“ „–“ wählen oder den Betreiber fragen.",
+      "Dieser Dienst kann Stimmen nicht unterscheiden. Bei „Wer spricht“ „Nicht unterscheiden“ wählen oder den Betreiber fragen.",
     start_after_end: "Die Aufnahme endet vor dem gewählten Beginn. In den Optionen einen früheren wählen.",
     too_demanding:
       "Die Datei zu lesen braucht zu viel Speicher; vielleicht ist sie beschädigt. Sie in MP3 umwandeln.",
     too_large: "Das ist mehr, als der Dienst annimmt. In Teilen senden.",
     too_many_channels:
-      "Die Aufnahme hat zu viele Kanäle, um jeden einzeln zu transkribieren. Bei „Wer spricht“ „–“ wählen.",
+      "Die Aufnahme hat zu viele Kanäle, um jeden einzeln zu transkribieren. Bei „Wer spricht“ „Nicht unterscheiden“ wählen.",
     too_many_uploads: "Der Dienst nimmt gerade keine weiteren Dateien an. Später noch einmal versuchen.",
     unsuitable_format: "Das Transkript passt nicht in dieses Format. Ein anderes wählen.",
     unsupported_codec: "Der Dienst kann diese Art von Ton nicht lesen. Ihn in MP3 umwandeln.",
@@ -116,6 +116,7 @@ const texts = {
   // New recordings
   "intake.title": "Neue Aufnahmen",
   "intake.hint": "Audio oder Video irgendwo auf dieser Seite ablegen, auch ganze Ordner.",
+  "intake.touchHint": "Audio oder Video jeder Länge.",
   "intake.firstTitle": "Aus Sprache wird Text",
   "intake.firstHint":
     "Audio oder Video irgendwo auf dieser Seite ablegen, auch ganze Ordner. Nichts verlässt diesen Dienst.",
@@ -211,6 +212,7 @@ const texts = {
   "option.hotwords": "Namen und Fachwörter",
   "option.hotwords.hint": "Erwartete Wörter, durch Kommas getrennt.",
   "option.who": "Wer spricht",
+  "option.who.none": "Nicht unterscheiden",
   "option.who.voices": "Stimmen unterscheiden",
   "option.who.channels": "Jeder Kanal ist ein Sprecher",
   "option.num_speakers": "Anzahl der Sprecher",
@@ -220,15 +222,15 @@ const texts = {
   "option.start": "Beginn bei (s)",
   "option.end": "Ende bei (s)",
   "option.multilingual": "Mehrere Sprachen in einer Aufnahme",
-  "option.temperature": "Freiheit beim Wortlaut",
+  "option.temperature": "Zufall (Temperatur)",
   "option.temperature.hint": "0 ergibt jedes Mal denselben Text, meist den besten.",
-  "option.beam_size": "Gründlichkeit",
+  "option.beam_size": "Zugleich verglichene Wortlaute (Beam Size)",
   "option.beam_size.hint": "Mehr dauert länger und ist etwas besser.",
   "option.vad_threshold": "Wie deutlich Sprache sein muss",
   "option.vad_threshold.hint": "Niedriger findet leisere Sprache.",
   "option.min_speech_ms": "Kürzeste Sprache (ms)",
   "option.min_silence_ms": "Kürzeste Pause (ms)",
-  "option.speech_pad_ms": "Rand um Sprache (ms)",
+  "option.speech_pad_ms": "Ton vor und nach Sprache behalten (ms)",
   "option.max_lines": "Zeilen pro Untertitel",
   "option.max_cps": "Lesetempo (Zeichen/s)",
   "option.min_cue_s": "Kürzester Untertitel (s)",
@@ -328,6 +330,7 @@ const texts = {
   "find.none": "Keine Treffer",
   "find.count": { one: "{count} Treffer", other: "{count} Treffer" },
   "find.place": "{at} von {count}",
+  "find.fromHere": "{at} von {count}, der nächste von hier aus",
   "find.previous": "Voriger Treffer",
   "find.next": "Nächster Treffer",
   "find.matchCase": "Groß- und Kleinschreibung beachten",
@@ -354,7 +357,7 @@ const texts = {
   "player.volume": "Lautstärke",
   "player.captions": "Untertitel",
   "player.small": "Kleines Bild",
-  "player.pictureInPicture": "Kleines Fenster",
+  "player.pictureInPicture": "Bild im eigenen Fenster",
   "player.fullscreen": "Vollbild",
   "player.zoomIn": "Wellenform vergrößern",
   "player.zoomOut": "Wellenform verkleinern",
@@ -382,7 +385,8 @@ const texts = {
   "saving.choose": "Auswählen",
   "saving.copy": "Meine Fassung herunterladen",
   "saving.dismiss": "Verwerfen",
-  "saving.merged": "Korrekturen von anderswo wurden mit den eigenen zusammengeführt",
+  "saving.merged":
+    "Andere haben diesen Text korrigiert: Ihre Änderungen stehen jetzt darin. Rückgängig nimmt nur die eigenen zurück.",
   "saving.restored": "Ungespeicherte Korrekturen sind wieder da",
   "saving.linkEnded": "Die Korrekturen lassen sich hier nicht mehr speichern. Zum Behalten herunterladen.",
   "saving.gone":
@@ -461,6 +465,7 @@ const texts = {
   "speakers.another": "Jemand anderes",
   "speakers.sample": "Stimme anhören",
   "speakers.given": "{count} Segmente spricht jetzt {name}.",
+  "speakers.selectedPart": "Ausgewählte Wörter",
   "speakers.selected": { one: "{count} Segment ausgewählt", other: "{count} Segmente ausgewählt" },
 
   // Downloads and revisions
@@ -498,6 +503,10 @@ const texts = {
   "share.title": "Dieses Transkript teilen",
   "share.why":
     "Wer den Link hat, sieht dieses Transkript und sonst nichts. Dafür braucht es weder Schlüssel noch Konto.",
+  "share.everyone":
+    "Dieser Dienst hat keine Schlüssel: Wer ihn erreicht, sieht alle Transkripte und kann sie ändern und löschen. Wer ihn erreicht, braucht nur die Adresse von diesem.",
+  "share.address": "Adresse dieses Transkripts",
+  "share.local": "„{host}“ ist dieser Rechner. Für andere durch seinen Namen im Netz ersetzen.",
   "share.may": "Was ist damit erlaubt?",
   "share.read": "Lesen",
   "share.correct": "Lesen und korrigieren",
