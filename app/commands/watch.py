@@ -5,6 +5,7 @@ import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -20,6 +21,9 @@ from app.watch.report import Report, shown
 from app.watch.rules import Rules
 from app.watch.state import State
 from app.watch.watcher import Watcher
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MIN_SETTLE_S = 0.1
 MIN_POLL_S = 1.0
@@ -108,9 +112,29 @@ async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     await database.open()
     app = create_app(settings, service, database)
     async with app.router.lifespan_context(app):
-        transport = httpx.ASGITransport(app)
+        transport = httpx.ASGITransport(in_own_task(app))
         async with httpx.AsyncClient(base_url="http://localhost", transport=transport) as client:
             yield client
+
+
+def in_own_task(app: "ASGIApp") -> "ASGIApp":
+    """Run each request in a task of its own.
+
+    The application answers a request that is cancelled, as servers want it. In the task of its client, that
+    would swallow the cancellation of the client.
+    """
+
+    async def run(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        request = asyncio.ensure_future(app(scope, receive, send))
+        try:
+            await asyncio.wait([request])
+        except asyncio.CancelledError:
+            request.cancel()
+            await asyncio.wait([request])
+            raise
+        request.result()
+
+    return run
 
 
 def _state_dir(settings: Settings) -> Path:

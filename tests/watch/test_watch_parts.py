@@ -9,10 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import av
+import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from app import files
+from app.api.http.connections import EnsureResponse
 from app.client.answers import NotRead, Refused
+from app.commands.watch import in_own_task
 from app.errors import DatabaseUnavailable, InvalidSetting
 from app.options import Options
 from app.watch import sidecar
@@ -333,3 +340,24 @@ async def test_the_sound_alone_is_what_is_transcribed(tmp_path: Path) -> None:
         async with sound.sound_of(tmp_path / "nowhere.mkv"):
             pass
     assert await asyncio.to_thread(os.listdir, folder) == []
+
+
+@pytest.mark.anyio
+async def test_a_signal_in_the_middle_of_a_request_to_the_own_service_ends_the_watch() -> None:
+    """The service answers what is cancelled, as for a server that stops: its client would go on."""
+    asked = asyncio.Event()
+
+    async def hang(request: Request) -> PlainTextResponse:
+        asked.set()
+        await asyncio.sleep(60)
+        return PlainTextResponse("late")
+
+    app = EnsureResponse(Starlette(routes=[Route("/", hang)]))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(in_own_task(app)), base_url="http://own"
+    ) as client:
+        watching = asyncio.create_task(client.get("/"))
+        await asked.wait()
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
