@@ -39,7 +39,9 @@ def parts_table() -> Iterator[str]:
     """The lines of the table of the parts of that CPU time."""
     found = _recorded()
     parts = [found[f"{kind}_parts_s"] for kind in KINDS]
-    names = sorted({name for of_kind in parts for name in of_kind}, key=lambda name: -parts[0].get(name, 0))
+    names = sorted(
+        {name for of_kind in parts for name in of_kind}, key=lambda name: (-parts[0].get(name, 0), name)
+    )
     rows = [(name, *(f"{of_kind.get(name, 0):.3f} s" for of_kind in parts)) for name in names]
     yield from markdown(["part", *KINDS.values()], rows)
 
