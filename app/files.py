@@ -6,6 +6,7 @@ import fcntl
 import os
 import pickle
 import re
+import unicodedata
 import zlib
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -45,6 +46,16 @@ def is_recording(path: PurePath) -> bool:
 def safe_stem(filename: str, fallback: str) -> str:
     """The name of a file without folders and extension, by `safe_name`; `fallback`: if none is left."""
     return safe_name(PurePath(filename).stem) or safe_name(fallback)
+
+
+def titled_stem(title: str | None, filename: str, fallback: str) -> str:
+    """The name of files about a recording, by its title if it has one; see `safe_name` and `safe_stem`."""
+    return safe_name(title or "") or safe_stem(filename, fallback)
+
+
+def folded_name(name: str) -> str:
+    """Equal for names of files that are one on some system."""
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def safe_name(text: str) -> str:

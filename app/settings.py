@@ -522,7 +522,7 @@ def _shown(problem: Mapping[str, Any]) -> str:
     """The variable of an invalid setting, and its value unless that is a secret."""
     field = problem["loc"][0]
     value = "" if field in SECRET_SETTINGS else f"={problem['input']!r}"
-    return f"WHISPER_{str(field).upper()}{value}"
+    return f"{PREFIX}{str(field).upper()}{value}"
 
 
 def key_ring(settings: Settings) -> KeyRing:

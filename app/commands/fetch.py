@@ -18,7 +18,7 @@ from app.commands.fetched import Folder
 from app.commands.progress import printable
 from app.commands.remote import complete_json
 from app.errors import InvalidInput, WhisperfleetError
-from app.files import safe_name, safe_stem
+from app.files import titled_stem
 from app.options import FILE_OPTIONS, Options
 
 _AT_ONCE = 4  # transcripts that are asked for
@@ -142,7 +142,7 @@ class Fetch:
     def _file(self, job: Job) -> tuple[str, str, str, str]:
         """Which file a job has: its key, its name without and its extension, and what it is made of."""
         title = job["title"] or ""
-        stem = safe_name(title) or safe_stem(job["filename"] or "", job["id"])
+        stem = titled_stem(title, job["filename"] or "", job["id"])
         version = json.dumps([job["revision"], title, sorted(self._fields.items())], ensure_ascii=False)
         return f"{job['id']}.{self._chosen}", stem, self._chosen, version
 

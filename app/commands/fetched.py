@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from app.errors import InvalidInput, WhisperfleetError
-from app.files import rename_new, write_whole
+from app.files import folded_name, rename_new, write_whole
 
 INDEX = ".whisperfleet.json"
 _PART = (
@@ -45,7 +44,7 @@ class Folder:
         except OSError as error:
             raise InvalidInput(f"the folder {path} cannot be created: {error.strerror}") from None
         self._entries = _read_index(path / INDEX)
-        self._owners = {_folded(entry.name): key for key, entry in self._entries.items()}
+        self._owners = {folded_name(entry.name): key for key, entry in self._entries.items()}
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -96,8 +95,8 @@ class Folder:
         if has_changed:
             write_whole(target, content, self.path / _PART, None)
         if entry:
-            self._owners.pop(_folded(entry.name), None)
-        self._owners[_folded(name)] = key
+            self._owners.pop(folded_name(entry.name), None)
+        self._owners[folded_name(name)] = key
         self._entries[key] = Entry(name, version, digest)
         if entry and entry.name != name:
             self.save()  # before another file gets the name that is free now
@@ -116,7 +115,7 @@ class Folder:
             return entry.name
         for number in count(1):
             name = f"{stem}.{extension}" if number == 1 else f"{stem} ({number}).{extension}"
-            if self._owners.get(_folded(name), key) != key:
+            if self._owners.get(folded_name(name), key) != key:
                 continue
             path = self.path / name
             if not os.path.lexists(path) or _digest(path) in own:  # perhaps of a run that was interrupted
@@ -149,11 +148,6 @@ def _is_name(name: object) -> bool:
 
 def _is_numbered(name: str, stem: str, extension: str) -> bool:
     return re.fullmatch(rf"{re.escape(stem)}( \(\d+\))?\.{extension}", name) is not None
-
-
-def _folded(name: str) -> str:
-    """Equal for names that are one on some system."""
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _digest(path: Path) -> str | None:

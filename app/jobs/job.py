@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.files import safe_name, safe_stem
+from app.files import titled_stem
 from app.options import Options
 from workers.messages import SoundTrack, Span
 
@@ -144,8 +144,7 @@ class Job:
     @property
     def file_stem(self) -> str:
         """The name of files about the job, for every system, without an extension."""
-        title = safe_name(self.submission.title or "")
-        return title or safe_stem(self.submission.filename, self.id)
+        return titled_stem(self.submission.title, self.submission.filename, self.id)
 
     def realtime_factor(self, now: float) -> float | None:
         """Seconds of the recording done per second since the job started; None while nothing is done."""

@@ -15,7 +15,7 @@ from tests.api.fake_service import TRANSCRIPT, segment
 from tests.api.test_job_corrections import put, save
 from tests.api.waiting import wait_for
 
-# What the service hears the second time, and in the second segment alone.
+# What the service transcribes the second time, and in the second segment alone.
 OTHER = replace(TRANSCRIPT, segments=(segment("A quick fox.", 0.5, 2.0), segment("A lazy cat.", 2.3, 3.9)))
 SECOND = replace(TRANSCRIPT, segments=OTHER.segments[1:])
 FIRST_TEXT, SECOND_TEXT = "The quick brown fox.", "Über the lazy dog."
@@ -33,7 +33,7 @@ def child_of(site: Site, job: str, headers: Any = None, **fields: Any) -> Any:
 
 
 def done(site: Site, **fields: Any) -> str:
-    """The id of a job that has succeeded. The service hears something else from now on."""
+    """The id of a job that has succeeded. The service transcribes something else from now on."""
     job = site.submitted(**fields)
     assert site.finished(job)["status"] == "succeeded"
     site.service.transcript = OTHER

@@ -37,10 +37,10 @@ def test_selected_segments_are_transcribed_again(page, site, talk, axe):
     dialog.get_by_role("button", name="Transcribe", exact=True).press("Enter")
     expect(page.get_by_role("status").get_by_text("Transcribed again.", exact=True)).to_have_count(1)
     expect(page.locator(".segment", has_text="Mangled.")).to_have_count(0)
-    heard = texts(site, job)
-    assert not {"Mangled.", "Kept as it is."} & set(heard)
-    assert heard[0] == segments[0]["text"]
-    assert heard[-1] == segments[-1]["text"]
+    transcribed = texts(site, job)
+    assert not {"Mangled.", "Kept as it is."} & set(transcribed)
+    assert transcribed[0] == segments[0]["text"]
+    assert transcribed[-1] == segments[-1]["text"]
     page.get_by_role("button", name="Revisions").click()
     expect(page.get_by_role("dialog").get_by_text("Revision 2")).to_be_visible()
 

@@ -32,14 +32,14 @@ def again(server, job, **fields):
     return segments(server, job)
 
 
-def test_a_part_is_heard_again_between_what_was_corrected(server, talk):
+def test_a_part_is_transcribed_again_between_what_was_corrected(server, talk):
     job = server.finished(server.submit(talk.path)["id"])["id"]
     original = segments(server, job)
     assert again(server, job) == original, "the same options give the same text"
     assert server.job(job)["revision"] == 0
     second, third, fourth = original[1:4]
     mangled = [{**segment} for segment in original]
-    mangled[2] |= {"text": "Unheard of."}
+    mangled[2] |= {"text": "Unknown here."}
     del mangled[3]
     correct(server, job, mangled)
     before = segments(server, job)
@@ -51,12 +51,12 @@ def test_a_part_is_heard_again_between_what_was_corrected(server, talk):
     assert not any(third["end"] <= each["start"] < fourth["end"] for each in kept), (
         "what was removed stays away"
     )
-    heard = again(server, job, **part, keep_corrections=False)
-    assert "Unheard" not in json.dumps(heard)
-    in_part = [each for each in heard if part["start"] <= each["start"] and each["end"] <= part["end"]]
+    transcribed = again(server, job, **part, keep_corrections=False)
+    assert "Unknown here" not in json.dumps(transcribed)
+    in_part = [each for each in transcribed if part["start"] <= each["start"] and each["end"] <= part["end"]]
     words = " ".join(each["text"] for each in (second, third, fourth)).split()
     assert " ".join(each["text"] for each in in_part).split() == words
-    assert [each for each in heard if each["start"] >= fourth["end"]] == original[4:]
+    assert [each for each in transcribed if each["start"] >= fourth["end"]] == original[4:]
     first = server.client.get(f"/v1/jobs/{job}/segments?revision=original").json()["segments"]
     assert first == original
 

@@ -19,7 +19,7 @@ from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
 from app.api.jobs.lookup import check_done, find_job
 from app.api.jobs.submissions import IdempotencyKey, check_webhook
-from app.api.transcripts.versions import is_current, revision_etag
+from app.api.transcripts.versions import if_match_of, is_current, revision_etag
 from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput
 from app.jobs.document import Job as JobDocument
@@ -148,10 +148,8 @@ async def _check(
 ) -> None:
     """Raise the error of a request that makes no new job."""
     check_done(parent)
-    if if_match is not None:
-        condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
-        if not is_current(condition, revision_etag(parent.revision)):
-            raise transcript_changed(parent.revision)
+    if if_match is not None and not is_current(if_match_of(request), revision_etag(parent.revision)):
+        raise transcript_changed(parent.revision)
     file = parent.submission.file
     if file is None or not await asyncio.to_thread((service.media.folder.uploads / file).is_file):
         raise AudioNotKept(NOT_KEPT)

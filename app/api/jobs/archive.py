@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-import unicodedata
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from io import RawIOBase
@@ -24,6 +23,7 @@ from app.api.jobs.results import FileQuery, result_response
 from app.api.jobs.submissions import BINARY
 from app.concurrency import run_shielded
 from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
+from app.files import folded_name
 from app.ids import ID
 from app.jobs.job import Job, Status
 
@@ -37,6 +37,7 @@ ERRORS = "errors.txt"  # lists the results that are not in the archive
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 _FILE_MODE = 0o644 << 16  # Unix permissions, where ZIP has them
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that ZIP can express
+
 log = structlog.get_logger("whisperfleet.api")
 
 
@@ -50,22 +51,18 @@ class ArchiveNames:
     """Gives each file of an archive a name of its own, for every system. Case does not tell names apart."""
 
     def __init__(self, *reserved: str) -> None:
-        self._taken = {_key(name) for name in reserved}
+        self._taken = {folded_name(name) for name in reserved}
         self._numbers: Counter[str] = Counter()  # the last number of each name
 
     def unique(self, stem: str, extension: str) -> str:
         """A name for a file, from `safe_name` or `safe_stem`, and its extension."""
         name = f"{stem}.{extension}"
-        first = _key(name)
-        while _key(name) in self._taken:
+        first = folded_name(name)
+        while folded_name(name) in self._taken:
             self._numbers[first] += 1
             name = f"{stem} ({self._numbers[first] + 1}).{extension}"
-        self._taken.add(_key(name))
+        self._taken.add(folded_name(name))
         return name
-
-
-def _key(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 def archive_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:

@@ -30,7 +30,7 @@ from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
 from app.api.schemas import JobList, ListedJob, Match, NewSegments
-from app.api.transcripts.versions import ETAG, IfNoneMatch, wanted_number
+from app.api.transcripts.versions import ETAG, IfNoneMatch, if_match_of, wanted_number
 from app.errors import NotAllowed
 from app.ids import ID
 from app.jobs.document import Job, document
@@ -219,8 +219,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         job = await find_job(jobs, request, job_id)
         check_json(request, MERGE_PATCH)
         changes = detail_changes(await receive_document(service, request))
-        # A list may come in several lines.
-        wanted = "*" if if_match is None else ", ".join(request.headers.getlist("if-match"))
+        wanted = "*" if if_match is None else if_match_of(request)
         job = await jobs.store.describe(job, partial(check_details, if_match=wanted), **changes)
         return _job_response(client_of(request), job)
 

@@ -16,7 +16,7 @@ from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Revision, RevisionList, Segments
 from app.api.transcripts.correction_bodies import correction_body
 from app.api.transcripts.correction_steps import Outcome, corrected, restored
-from app.api.transcripts.versions import ETAG, IfMatch, is_current, revision_etag
+from app.api.transcripts.versions import ETAG, IfMatch, if_match_of, is_current, revision_etag
 from app.errors import PreconditionFailed, PreconditionRequired
 from app.jobs.document import timestamp
 from app.jobs.job import Job
@@ -109,7 +109,7 @@ def check_condition(request: Request, job: Job, if_match: str | None) -> str:
             "segments as `If-Match`.",
             param="If-Match",
         )
-    condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
+    condition = if_match_of(request)
     _check_current(condition, job.revision)
     check_json(request)
     return condition

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import Header, Query
+from fastapi import Header, Query, Request
 from starlette.responses import Response
 
 from app.api.transcripts.correction_bodies import RevisionNumber, revision_number
@@ -38,6 +38,11 @@ def is_known(if_none_match: str, etag: str) -> bool:
 def not_modified(headers: Mapping[str, str]) -> Response:
     """The 304 for a client that has the version: with `headers`, which the full response would have."""
     return Response(status_code=304, headers=headers)
+
+
+def if_match_of(request: Request) -> str:
+    """The whole `If-Match` header: a list may come in several lines."""
+    return ", ".join(request.headers.getlist("if-match"))
 
 
 def is_current(if_match: str, etag: str) -> bool:

@@ -30,7 +30,6 @@ async def revise_parent(store: Store, helper: Helper, job: Job, again: Again, tr
     options, of_parent = job.submission.options, parent.submission.options
     is_part = (options.start, options.end) != (of_parent.start, of_parent.end)
     part = (options.selection.start, options.selection.end or transcript.samples) if is_part else None
-    length_s = work_s(parent.duration, base.content, original.content)
     correction = None
     if base.revision == again.revision:  # or else `succeed_again` refuses it
         apply = partial(
@@ -38,7 +37,7 @@ async def revise_parent(store: Store, helper: Helper, job: Job, again: Again, tr
             keep_corrections=again.keep_corrections,
             keep_names=options.speaker_names == of_parent.speaker_names,
         )
-        length_s = max(length_s, transcript.seconds)
+        length_s = max(work_s(parent.duration, base.content, original.content), transcript.seconds)
         correction = await helper.run(length_s, apply, base, original, transcript, part)
     try:
         await store.succeed_again(job, transcript, correction, replaces_voices=not is_part)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from app.database.tables import jobs, voices
 from app.jobs.job import TRANSITIONS
 
-_ENDED = [status.value for status, following in TRANSITIONS.items() if not following]
+ENDED = [status.value for status, following in TRANSITIONS.items() if not following]
 _LAST_MOMENT = 253402300800.0  # of the year 9999: no date says a later one
 
 
@@ -39,7 +39,7 @@ class Retention:
     def expired(self, now: float) -> sa.ColumnElement[bool]:
         """The condition of jobs whose time is over at the Unix time `now` (s)."""
         since = sa.func.coalesce(jobs.c.corrected_at, jobs.c.finished_at)
-        condition = sa.and_(jobs.c.status.in_(_ENDED), since < now - self.ttl_s, _is_not_in_use())
+        condition = sa.and_(jobs.c.status.in_(ENDED), since < now - self.ttl_s, _is_not_in_use())
         return sa.and_(condition, jobs.c.corrected_at.is_(None)) if self.keep_corrected else condition
 
     def recording_expired(self, now: float) -> sa.ColumnElement[bool]:
@@ -54,4 +54,4 @@ class Retention:
 def _is_not_in_use() -> sa.ColumnElement[bool]:
     """Whether no other job needs the recording: one that transcribes it again."""
     other = jobs.alias()
-    return ~sa.exists().where(other.c.parent == jobs.c.id, other.c.status.not_in(_ENDED))
+    return ~sa.exists().where(other.c.parent == jobs.c.id, other.c.status.not_in(ENDED))

@@ -50,7 +50,7 @@ from app.jobs.storage.published_clips import (
     publish_clips,
     read_published,
 )
-from app.jobs.storage.retention import Retention
+from app.jobs.storage.retention import ENDED, Retention
 from app.jobs.storage.revisions import (
     ORIGINAL,
     Revision,
@@ -78,8 +78,6 @@ from app.uploads.rows import mark_used
 from workers.messages import Span, seconds
 
 T = TypeVar("T")
-
-_UNFINISHED = [status.value for status, following in TRANSITIONS.items() if following]
 
 
 class QueuedRow(NamedTuple):
@@ -164,7 +162,7 @@ class Store:
         parent = await self._get(connection, again.parent)
         if parent.status is not Status.SUCCEEDED or parent.revision != again.revision:
             raise _not_correctable(parent)
-        of_parent = sa.and_(jobs.c.parent == parent.id, jobs.c.status.in_(_UNFINISHED))
+        of_parent = sa.and_(jobs.c.parent == parent.id, jobs.c.status.not_in(ENDED))
         other = await connection.scalar(sa.select(jobs.c.id).where(of_parent))
         if other is not None:
             raise JobNotDone(
@@ -369,13 +367,7 @@ class Store:
         Speakers are known only now, so with them an event says that all segments have changed.
         """
         content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
-        total_s = seconds(transcript.samples - transcript.start)
-        changes = {
-            "duration": seconds(transcript.samples),
-            "done_s": total_s,  # everything outside the clips is silence
-            "total_s": total_s,
-            **({} if keep_file else {"file": None}),
-        }
+        changes = _done(transcript) | ({} if keep_file else {"file": None})
         options = job.submission.options
         has_speakers = options.diarize or options.channels == "separate"
         changed = (0, transcript.samples) if has_speakers else None
@@ -392,11 +384,7 @@ class Store:
         """
         again = job.submission.again
         assert again is not None
-        total_s = seconds(transcript.samples - transcript.start)
-        changes = {
-            "duration": seconds(transcript.samples),
-            "done_s": total_s,
-            "total_s": total_s,
+        changes = _done(transcript) | {
             "language": transcript.language,
             "failed_spans": list(transcript.failed_spans),
         }
@@ -736,6 +724,13 @@ async def _add_passages(
     query = sa.select(jobs.c.number).where(jobs.c.id == job_id, jobs.c.revision == revision)
     if (number := await connection.scalar(query)) is not None:
         await put_passages(connection, number, content)
+
+
+def _done(transcript: Transcript) -> dict[str, Any]:
+    """The columns of a job that has transcribed all of it."""
+    total_s = seconds(transcript.samples - transcript.start)
+    # Everything outside the clips is silence.
+    return {"duration": seconds(transcript.samples), "done_s": total_s, "total_s": total_s}
 
 
 def _listed(summary: Summary) -> dict[str, Any]:

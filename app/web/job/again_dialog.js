@@ -1,4 +1,4 @@
-/** Asks how a recording, or a part of it, is to be transcribed again; shows how far that is, and why it failed. */
+/** Asks how to transcribe a recording, or a part of it, again; shows the progress, and why it failed. */
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
