@@ -5,6 +5,7 @@ import { follow } from "../core/events.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { whoOf } from "../list/options.js";
 import { computed, effect, signal } from "../vendor/ui.js";
 import { isActive } from "./types.js";
 
@@ -45,8 +46,9 @@ export function createAgain(session) {
         signal: ending.signal,
         onEvent: ({ type, data }) => {
           if (type === "job.segments") return false;
-          child.value = JSON.parse(data);
-          return !isActive(JSON.parse(data));
+          const followed = JSON.parse(data);
+          child.value = followed;
+          return !isActive(followed);
         },
       });
     } catch {
@@ -125,7 +127,7 @@ export function partOfSelection(segments, ids) {
  * @returns {Body}
  */
 export function bodyOf({ language, model, options }, part, chosen) {
-  const who = options.diarize ? "voices" : options.channels === "separate" ? "channels" : "";
+  const who = whoOf(options);
   const isOther = chosen.language !== "" && chosen.language !== language;
   return {
     ...part,

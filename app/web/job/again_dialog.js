@@ -7,6 +7,7 @@ import { service } from "../core/service.js";
 import { language, t } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
 import { languagesByName, loadModels, models, whoOf } from "../list/options.js";
+import { WhoChoices } from "../list/options_form.js";
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { bodyOf } from "./again.js";
 import { JobProgress } from "./job_facts.js";
@@ -63,10 +64,7 @@ export function AgainDialog({ job, again, part }) {
       }
       <label class="field"><span>${t("option.prompt")}</span>
         <textarea name="prompt" rows="2" maxlength="4000" dir="auto" defaultValue=${String(job.options.prompt ?? "")}></textarea></label>
-      <label class="field"><span>${t("option.who")}</span><select onChange=${choose(setWho)}>
-        <option value="" selected=${who === ""}>–</option>
-        <option value="voices" selected=${who === "voices"}>${t("option.who.voices")}</option>
-        <option value="channels" selected=${who === "channels"}>${t("option.who.channels")}</option></select></label>
+      <label class="field"><span>${t("option.who")}</span><select onChange=${choose(setWho)}><${WhoChoices} who=${who} /></select></label>
       ${
         who === "voices" &&
         html`<label class="field"><span>${t("option.num_speakers")}</span>

@@ -98,9 +98,7 @@ export function SpeakerOptions() {
   return html`<div class="field">
       <label for="option-who">${t("option.who")}</label>
       <select id="option-who" value=${who} onChange=${choose}>
-        <option value="" selected=${who === ""}>${t("option.who.none")}</option>
-        <option value="voices" selected=${who === "voices"}>${t("option.who.voices")}</option>
-        <option value="channels" selected=${who === "channels"}>${t("option.who.channels")}</option>
+        <${WhoChoices} who=${who} />
       </select>
     </div>
     ${who === "voices" && field("num_speakers")}
@@ -198,3 +196,16 @@ function label(name) {
 function optional(key) {
   return key in en ? t(/** @type {TextKey} */ (key)) : undefined;
 }
+
+/** What tells speakers apart. @param {{who: string}} props */
+export function WhoChoices({ who }) {
+  return WHO.map(
+    ([value, text]) => html`<option value=${value} selected=${who === value}>${t(text)}</option>`,
+  );
+}
+
+const WHO = /** @type {const} */ ([
+  ["", "option.who.none"],
+  ["voices", "option.who.voices"],
+  ["channels", "option.who.channels"],
+]);
