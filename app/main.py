@@ -42,6 +42,7 @@ from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
 from app.errors import WhisperfleetError
+from app.live.metrics import LiveMetrics
 from app.owners import KeyRing
 from app.settings import Settings, key_ring
 
@@ -74,7 +75,8 @@ def create_app(
     keys = key_ring(settings)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    worker_events = WorkerEvents(running.fleet, jobs)
+    live_metrics = LiveMetrics()
+    worker_events = WorkerEvents(running.fleet, jobs, live_metrics)
     requests = RequestCounts()
 
     @asynccontextmanager
@@ -109,6 +111,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
+    app.state.live_metrics = live_metrics
     app.state.reload_keys = partial(_reload_keys, keys, jobs)
     add_error_handlers(app)
     routers = (
@@ -130,7 +133,7 @@ def create_app(
     for_operators = (
         worker_routes(running.fleet, worker_events, admission),
         node_routes(running.fleet),
-        metric_routes(Sources(running, jobs, admission, requests)),
+        metric_routes(Sources(running, jobs, admission, requests, live_metrics)),
     )
     key = _documented_key(settings)
     for router in routers:
