@@ -19,6 +19,7 @@ from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
 from app.api.http.errors import add_error_handlers
+from app.api.http.handshakes import Handshakes
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
 from app.api.http.requests import RequestCounts, RequestLog
@@ -172,6 +173,7 @@ def _middleware(
         UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies
     )
     return [
+        Middleware(Handshakes),
         *([user] if user else []),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies)),
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),

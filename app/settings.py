@@ -374,6 +374,12 @@ class Settings(BaseSettings):
         description="Maximum number of open event streams; further ones get 429. API keys that are in "
         "use at the same time share it. As many recordings are sent at the same time.",
     )
+    max_streams: int = Field(
+        100,
+        ge=1,
+        description="Maximum number of live streams; further ones get 429. API keys that are in use at the "
+        "same time share it.",
+    )
     max_connections: int | None = Field(
         None,
         ge=1,
