@@ -19,6 +19,7 @@ from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
 from app.api.http.errors import add_error_handlers
+from app.api.http.handshakes import Handshakes
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
 from app.api.http.requests import RequestCounts, RequestLog
@@ -41,8 +42,8 @@ from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
+from app.api.wyoming.server import WyomingServer
 from app.errors import WhisperfleetError
-from app.live.metrics import LiveMetrics
 from app.owners import KeyRing
 from app.settings import Settings, key_ring
 
@@ -68,6 +69,7 @@ def create_app(
     from app.database.connection import Database
     from app.engines.plan import make_plan
     from app.jobs.service import JobService
+    from app.live.service import LiveService
     from app.transcription.service import TranscriptionService
 
     running = service or TranscriptionService(settings, make_plan(settings))
@@ -75,8 +77,9 @@ def create_app(
     keys = key_ring(settings)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    live_metrics = LiveMetrics()
-    worker_events = WorkerEvents(running.fleet, jobs, live_metrics)
+    live = LiveService(running)
+    wyoming = WyomingServer(settings, live, running.fleet.catalogue, admission.live_streams)
+    worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
 
     @asynccontextmanager
@@ -86,8 +89,11 @@ def create_app(
             await jobs.start()
             try:
                 await jobs.rename_owners(keys.named())
+                await wyoming.start()
                 yield
             finally:
+                await wyoming.stop()
+                await live.stop()
                 await jobs.stop()
         finally:
             await running.stop()
@@ -111,7 +117,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
-    app.state.live_metrics = live_metrics
+    app.state.live = live
     app.state.reload_keys = partial(_reload_keys, keys, jobs)
     add_error_handlers(app)
     routers = (
@@ -133,7 +139,7 @@ def create_app(
     for_operators = (
         worker_routes(running.fleet, worker_events, admission),
         node_routes(running.fleet),
-        metric_routes(Sources(running, jobs, admission, requests, live_metrics)),
+        metric_routes(Sources(running, jobs, admission, requests, live.metrics)),
     )
     key = _documented_key(settings)
     for router in routers:
@@ -175,6 +181,7 @@ def _middleware(
         UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies
     )
     return [
+        Middleware(Handshakes),
         *([user] if user else []),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies)),
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),

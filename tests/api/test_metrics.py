@@ -272,7 +272,7 @@ def test_a_disk_that_does_not_say(site, monkeypatch, fault):
 
 
 def test_live_streams(fresh):
-    live = fresh.server.config.app.state.live_metrics
+    live = fresh.server.config.app.state.live.metrics
     live.open = 3
     live.draft_dropped()
     for delay_s in (0.6, 0.9, 4):

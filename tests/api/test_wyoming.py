@@ -20,9 +20,10 @@ from app.api.wyoming.server import WyomingServer
 from app.api.wyoming.session import unstreamed
 from app.errors import ClipFailed, InvalidSetting, NotReady, WhisperfleetError
 from app.limits import Limits
-from app.live.events import Agreed, Committed, Completed, Encoding, Failed, LiveEvent, StreamOptions
+from app.live.events import Agreed, Committed, Completed, Failed, LiveEvent, StreamOptions
 from app.settings import Settings
 from tests.api.fake_service import OTHER_MODEL, catalogue
+from workers.messages import Encoding
 
 pytestmark = pytest.mark.anyio
 SECOND = bytes(32_000)
@@ -96,7 +97,7 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     settings = Settings(wyoming_port="0", max_streams=3, _env_file=None)
-    streams, places = FakeStreams(), Limiter(Limits(settings).live)
+    streams, places = FakeStreams(), Limiter(Limits(settings).live_streams)
     server = WyomingServer(settings, streams, catalogue(), places)  # type: ignore[arg-type]
     await server.start()
     try:
@@ -331,7 +332,7 @@ async def test_an_address_in_use_is_named() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
         settings = Settings(wyoming_port=f"127.0.0.1:{port}", _env_file=None)
-        places = Limiter(Limits(settings).live)
+        places = Limiter(Limits(settings).live_streams)
         server = WyomingServer(settings, FakeStreams(), catalogue(), places)  # type: ignore[arg-type]
         with pytest.raises(InvalidSetting, match=f"WHISPER_WYOMING_PORT=127.0.0.1:{port}: "):
             await server.start()

@@ -44,6 +44,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.UnknownRevision: Kind(404, "revision_not_found"),
     errors.UnknownSharedLink: Kind(404, "shared_link_not_found"),
     errors.UnknownUpload: Kind(404, "upload_not_found"),
+    errors.UnknownStream: Kind(404, "stream_not_found"),
     errors.UnknownNode: Kind(404, "node_not_found"),
     errors.AmbiguousNode: Kind(409, "ambiguous_node"),
     errors.JobNotDone: Kind(409, "job_not_done"),
@@ -53,11 +54,13 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.KeyReused: Kind(409, "idempotency_key_reused"),
     errors.UploadConflict: Kind(409, "upload_conflict"),
     errors.UploadExpired: Kind(410, "upload_expired"),
+    errors.StreamRefused: Kind(409, "stream_refused"),
     errors.PreconditionFailed: Kind(412, "revision_changed"),
     errors.UnsupportedTusVersion: Kind(412, "unsupported_tus_version"),
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.HostNotAllowed: Kind(421, "host_not_allowed"),
+    errors.UpgradeRequired: Kind(426, "web_socket_required"),
     errors.PreconditionRequired: Kind(428, "if_match_required"),
     errors.QueueFull: Kind(429, "queue_full"),
     errors.ProcessCrashed: Kind(500, "child_died"),
@@ -104,6 +107,8 @@ def error_response(error: errors.WhisperfleetError) -> JSONResponse:
     headers: dict[str, str] = {}
     if kind.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if kind.status == 426:
+        headers |= {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
     if kind.status in RETRY_AFTER_S:
         headers["Retry-After"] = str(RETRY_AFTER_S[kind.status])
     if kind.status == 429 or kind.status >= 500:

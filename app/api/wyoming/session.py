@@ -14,8 +14,9 @@ from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
 from app.engines.catalogue import ModelCatalogue
 from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_code, language_tag
-from app.live.events import Agreed, Completed, Encoding, Failed, LiveEvent, StreamOptions
+from app.live.events import Agreed, Completed, Failed, LiveEvent, StreamOptions
 from app.live.stream import LiveStream
+from workers.messages import Encoding
 
 IDLE_S = 60.0  # a client that neither asks nor speaks for so long is disconnected
 LINGER_S = (
