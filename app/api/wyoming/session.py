@@ -55,7 +55,6 @@ class Utterance:
         self._stream = stream
         self._encoding = encoding
         self._send = send
-        self._streamed = ""
         self._completed: list[Completed] = []
         self._error: WhisperfleetError | None = None
         stream.on_event = self._take
@@ -71,8 +70,6 @@ class Utterance:
         if self._error is not None:
             raise self._error
         text = " ".join(item.text.strip() for item in self._completed).strip()
-        if rest := unstreamed(self._streamed, text):
-            self._send("transcript-chunk", text=rest)
         language = {"language": language_tag(self._completed[0].language)} if self._completed else {}
         self._send("transcript", text=text, **language)
         self._send("transcript-stop")
@@ -84,21 +81,11 @@ class Utterance:
     def _take(self, event: LiveEvent) -> None:
         match event:
             case Agreed(text=text):
-                text = text if self._streamed else text.lstrip()
-                self._streamed += text
                 self._send("transcript-chunk", text=text)
             case Completed():
                 self._completed.append(event)
             case Failed(error=error):
                 self._error = error
-
-
-def unstreamed(streamed: str, text: str) -> str:
-    """What follows the chunks that were sent, so that they are a whole text: drafts may differ from it."""
-    if text.startswith(streamed):
-        return text[len(streamed) :]
-    words = text.split()[len(streamed.split()) :]
-    return f" {' '.join(words)}" if words else ""
 
 
 class Session:
