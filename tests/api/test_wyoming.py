@@ -147,7 +147,7 @@ async def test_what_is_there_is_described(site: Site) -> None:
 
 async def test_speech_becomes_text_while_it_is_spoken(site: Site) -> None:
     site.streams.events = [
-        Agreed(0, " Turn on"),
+        Agreed(0, "Turn on"),
         Agreed(0, " the"),
         Committed(0),
         completed("Turn on the light."),

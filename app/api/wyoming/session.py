@@ -19,9 +19,7 @@ from app.live.stream import LiveStream
 from workers.messages import Encoding
 
 IDLE_S = 60.0  # a client that neither asks nor speaks for so long is disconnected
-LINGER_S = (
-    10.0  # after an error, a client that still sends is listened to for so long, or it would not read it
-)
+LINGER_S = 10.0  # a client that still sends gets so long to read an error
 CLOSE_S = 1.0  # a client may take so long to read the last events
 MAX_UNREAD_BYTES = 1 << 16  # a client that leaves more unread is disconnected
 MAX_HOTWORDS_CHARS = 4000
