@@ -171,10 +171,6 @@ class IllegalTransition(WhisperfleetError):
     """A job cannot change from its current state to the requested one."""
 
 
-class StreamRefused(WhisperfleetError):
-    """A live stream cannot do now what its client asks for. It goes on."""
-
-
 class UnknownStream(WhisperfleetError):
     """There is no live stream with this id that belongs to the client, or it can no longer be continued."""
 
