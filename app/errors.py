@@ -219,6 +219,10 @@ class RequeueBatch(WhisperfleetError):
     """A slot could not run a batch as it is. Its tasks return to the queue; none of them is at fault."""
 
 
+class Expired(WhisperfleetError):
+    """A task with a deadline was dropped: no slot could take it by then."""
+
+
 class TaskCrashes(WhisperfleetError):
     """Every process that ran the task crashed."""
 
