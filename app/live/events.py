@@ -5,19 +5,9 @@ the speech between two silences, or what the client has committed.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from app.errors import WhisperfleetError
 from workers.messages import Segment
-
-
-class Encoding(StrEnum):
-    """How a client encodes its audio: one channel."""
-
-    PCM_16K = "pcm_16k"  # int16, little-endian, 16 kHz
-    PCM_24K = "pcm_24k"
-    ULAW = "ulaw"  # G.711, 8 kHz
-    ALAW = "alaw"
 
 
 @dataclass(frozen=True, slots=True)
