@@ -223,16 +223,16 @@ class DeviceFailed(ProcessCrashed):
     """The device of a process failed. The process is useless, and its tasks are probably not at fault."""
 
 
-class Expired(WhisperfleetError):
-    """A task had a deadline, and its result would have come too late."""
-
-
 class StreamRefused(WhisperfleetError):
     """A live stream does not take what its client sends. The stream goes on, unless it is at an end."""
 
 
 class RequeueBatch(WhisperfleetError):
     """A slot could not run a batch as it is. Its tasks return to the queue; none of them is at fault."""
+
+
+class Expired(WhisperfleetError):
+    """A task with a deadline was dropped: no slot could take it by then."""
 
 
 class TaskCrashes(WhisperfleetError):

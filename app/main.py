@@ -15,6 +15,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.api.audio.asr import asr_routes
 from app.api.audio.openai import openai_routes
+from app.api.audio.realtime import realtime_routes
+from app.api.audio.realtime_session import RealtimeSession
 from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
@@ -70,6 +72,7 @@ def create_app(
     from app.engines.plan import make_plan
     from app.jobs.service import JobService
     from app.live.service import LiveService
+    from app.live.streams import Streams
     from app.transcription.service import TranscriptionService
 
     running = service or TranscriptionService(settings, make_plan(settings))
@@ -81,6 +84,7 @@ def create_app(
     wyoming = WyomingServer(settings, live, running.fleet.catalogue, admission.live_streams)
     worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
+    streams: Streams[RealtimeSession] = Streams()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -92,14 +96,18 @@ def create_app(
                 await wyoming.start()
                 yield
             finally:
-                await wyoming.stop()
-                await live.stop()
-                await jobs.stop()
+                try:
+                    await wyoming.stop()
+                    await streams.stop()
+                    await live.stop()
+                finally:
+                    await jobs.stop()
         finally:
             await running.stop()
 
     def stopping() -> None:
         worker_events.close()
+        streams.begin_shutdown()
         jobs.begin_shutdown()
 
     app = FastAPI(
@@ -122,6 +130,7 @@ def create_app(
     add_error_handlers(app)
     routers = (
         openai_routes(running, admission),
+        realtime_routes(running, live, streams, admission),
         speech_routes(running, admission),
         archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),

@@ -219,7 +219,10 @@ class Settings(BaseSettings):
         (), description="Comma-separated: more models that requests may name, loaded on first use."
     )
     model_aliases: CommaList = Field(
-        ("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+        (
+            *("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+            *("gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"),
+        ),
         description="Comma-separated: further names of models, for clients that cannot choose: `alias`, "
         "which means the default model as `whisper-1` does, or `alias=model`. An empty value: "
         "no aliases.",

@@ -20,6 +20,7 @@ LEAST_SILENCE_MS = 160
 # A turn that lasts longer ends with its next clip, although nobody has paused: its text is wanted, and its
 # audio takes space.
 MAX_TURN_SAMPLES = 120 * SAMPLE_RATE
+_FRAMES_AT_ONCE = 2
 _KEPT_FRAMES = 2 * SAMPLE_RATE // FRAME_SAMPLES  # before speech is certain
 
 
@@ -52,7 +53,8 @@ class TurnFinder:
         self._max_silence = max_silence
         threshold = VadParameters().threshold if turns is None else turns.threshold
         self._detector = SpeechDetector(VadParameters(threshold), start)
-        self._recent = np.zeros(0, np.float32)  # probabilities of the last frames
+        self._waiting = np.zeros(0, np.float32)  # probabilities of the next frames
+        self._recent = np.zeros(0, np.float32)  # of the last ones
         self._floor = start  # no clip may start before this sample
         self._planner: ClipPlanner | None = None  # while somebody speaks
         self._turn_start: int | None = None  # of the open turn
@@ -69,7 +71,17 @@ class TurnFinder:
         return replace(clip, end=min(self.position, clip.start + MAX_CLIP_SAMPLES))
 
     def feed(self, probabilities: npt.NDArray[np.float32]) -> Iterator[TurnStep]:
-        """Add the next frames' probabilities, shape (n,). Yields what is certain now, in order."""
+        """Add the next frames' probabilities, shape (n,). Yields what is certain now, in order.
+
+        However they are divided, the steps are the same.
+        """
+        frames = np.concatenate((self._waiting, probabilities))
+        whole = len(frames) // _FRAMES_AT_ONCE * _FRAMES_AT_ONCE
+        self._waiting = frames[whole:]
+        for first in range(0, whole, _FRAMES_AT_ONCE):
+            yield from self._feed(frames[first : first + _FRAMES_AT_ONCE])
+
+    def _feed(self, probabilities: npt.NDArray[np.float32]) -> Iterator[TurnStep]:
         spans = self._detector.feed(probabilities)
         self.position += len(probabilities) * FRAME_SAMPLES
         self._recent = np.concatenate((self._recent, probabilities))[-_KEPT_FRAMES:]
@@ -92,6 +104,8 @@ class TurnFinder:
 
     def finish(self) -> Iterator[TurnStep]:
         """End the open turn, if there is one, as if nobody spoke any more. Yields its last steps."""
+        yield from self._feed(self._waiting)
+        self._waiting = self._waiting[:0]
         spans = self._detector.finish(self.position)
         if spans:
             self._speech_end = spans[-1][1]

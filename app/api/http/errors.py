@@ -94,16 +94,31 @@ def json_error(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """The response to every error, in the format of OpenAI's API."""
-    kind = (
-        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
-    )
-    detail = ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
+    detail = _detail(status, message, param, code)
     return ErrorResponse(Error(error=detail).model_dump(), status, dict(headers or {}))
 
 
+def _detail(status: int, message: str, param: str | None, code: str | None) -> ErrorDetail:
+    kind = (
+        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    )
+    return ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
+
+
+def _kind(error: errors.WhisperfleetError) -> Kind:
+    """A subclass uses the entry of its nearest base."""
+    return next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
+
+
+def error_detail(error: errors.WhisperfleetError) -> dict[str, Any]:
+    """One of the service's own errors, as responses and the events of live streams describe it."""
+    kind = _kind(error)
+    return _detail(kind.status, error.message, error.param, error.code or kind.code).model_dump()
+
+
 def error_response(error: errors.WhisperfleetError) -> JSONResponse:
-    """The response to one of the service's own errors. A subclass uses the entry of its nearest base."""
-    kind = next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
+    """The response to one of the service's own errors."""
+    kind = _kind(error)
     headers: dict[str, str] = {}
     if kind.status == 401:
         headers["WWW-Authenticate"] = "Bearer"

@@ -13,7 +13,7 @@ from app.errors import STOPPING, InvalidInput
 SWITCHING_PROTOCOLS = 101
 WEB_SOCKET = "web_socket"  # in the scope of a handshake
 KEY_PREFIX = "openai-insecure-api-key."  # of the subprotocol by which browsers send a key: OpenAI's
-INTERNAL_ERROR, SERVICE_RESTART = 1011, 1012  # why a WebSocket is closed
+GOING_AWAY, INTERNAL_ERROR, SERVICE_RESTART = 1001, 1011, 1012  # why a WebSocket is closed
 MAX_REASON_BYTES = 123  # of a close frame
 
 _SCHEMES = {"ws": "http", "wss": "https"}
@@ -30,12 +30,17 @@ class WebSocket:
         self._send = send
 
     async def receive(self) -> bytes | None:
-        """The next message; None if the client has closed it, or is gone."""
+        """The next message; None if the client has closed it. Raises OSError if the connection broke."""
         message = await self._receive()
-        return None if message["type"] == "websocket.disconnect" else message["bytes"]
+        if message["type"] == "websocket.receive":
+            return bytes(message["bytes"])
+        # uvicorn has a reason, which may be empty, only if there was a closing handshake.
+        if "reason" in message and message["code"] != GOING_AWAY:
+            return None
+        raise ConnectionResetError
 
     async def send(self, text: str) -> None:
-        """Send a message. Waits while the client does not read those before. Raises OSError if it is gone."""
+        """Send a message. Waits while the client does not read those before. Raises OSError, as `receive`."""
         await self._send({"type": "websocket.send", "text": text})
 
     async def close(self, code: int, reason: str) -> None:
@@ -115,6 +120,8 @@ class UpgradeResponse(Response):
             await self.run(web_socket)
         except asyncio.CancelledError:  # at the deadline of a shutdown; nothing is left to do in this task
             await web_socket.close(SERVICE_RESTART, STOPPING)
+        except OSError:  # the client is gone
+            pass
         except Exception:
             request_id = scope["state"]["request_id"]
             log.exception("unexpected error", path=scope["path"])
