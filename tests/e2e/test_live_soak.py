@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ import psutil
 import pytest
 
 from tests.e2e.live_clients import RealtimeClients, WyomingClients
-from tests.e2e.running import SIMULATED, Server, free_port, wait_for
+from tests.e2e.running import SIMULATED, Server, free_port
 from tests.media_files import RATE, Pcm
 
 PIECES = 12
@@ -108,6 +109,13 @@ def left(server: Server) -> list[str]:
     return found
 
 
+def until_nothing_is_left(server: Server) -> None:
+    deadline = time.monotonic() + RESUME_S + 30
+    while (found := left(server)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert found == []
+
+
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("streams", "seconds"), [(25, 5.0), pytest.param(200, 600.0, marks=pytest.mark.soak)]
@@ -128,10 +136,10 @@ def test_nothing_is_lost_and_nothing_is_left(commands, talk_pcm, streams, second
     load = Load(server, port, pieces, *expected)
     process = psutil.Process(server.pid)
     asyncio.run(load.run(streams, 0))
-    wait_for(lambda: not left(server), RESUME_S + 30)
+    until_nothing_is_left(server)
     memory, files = process.memory_info().rss, process.num_fds()
     asyncio.run(load.run(streams, seconds))
-    wait_for(lambda: not left(server), RESUME_S + 30)
+    until_nothing_is_left(server)
     grown_mib = (process.memory_info().rss - memory) / MIB
     print(f"{dict(load.done)}, memory {grown_mib:+.1f} MiB, files {process.num_fds() - files:+d}")
     assert load.done["killed"] or not seconds
