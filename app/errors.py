@@ -131,6 +131,10 @@ class PreconditionRequired(WhisperfleetError):
     """The request changes a transcript, and does not say which version in `If-Match`."""
 
 
+class UpgradeRequired(WhisperfleetError):
+    """The address takes WebSockets alone, and the request is none."""
+
+
 class LinkRefused(WhisperfleetError):
     """A signed link has expired, or is not one for this request."""
 
@@ -165,6 +169,10 @@ class KeyReused(WhisperfleetError):
 
 class IllegalTransition(WhisperfleetError):
     """A job cannot change from its current state to the requested one."""
+
+
+class UnknownStream(WhisperfleetError):
+    """There is no live stream with this id that belongs to the client, or it can no longer be continued."""
 
 
 class QueueFull(WhisperfleetError):

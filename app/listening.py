@@ -13,6 +13,7 @@ from app.settings import COMMANDS_KEY, Settings
 
 MAX_CONNECTIONS = 4096  # if the settings name no number
 PATIENT = "patient"  # in the state of a request whose response costs nothing but its connection
+STREAM_PATH = "/v1/realtime"  # of WebSockets: their handshake is a GET
 SPARE_DESCRIPTORS = 256  # for the database, the workers and libraries
 
 

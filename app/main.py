@@ -15,10 +15,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.api.audio.asr import asr_routes
 from app.api.audio.openai import openai_routes
+from app.api.audio.realtime import realtime_routes
+from app.api.audio.realtime_session import RealtimeSession
 from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
 from app.api.http.errors import add_error_handlers
+from app.api.http.handshakes import Handshakes
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
 from app.api.http.requests import RequestCounts, RequestLog
@@ -67,6 +70,8 @@ def create_app(
     from app.database.connection import Database
     from app.engines.plan import make_plan
     from app.jobs.service import JobService
+    from app.live.service import LiveService
+    from app.live.streams import Streams
     from app.transcription.service import TranscriptionService
 
     running = service or TranscriptionService(settings, make_plan(settings))
@@ -76,6 +81,8 @@ def create_app(
     admission = Admission(settings, running)
     worker_events = WorkerEvents(running.fleet, jobs)
     requests = RequestCounts()
+    live = LiveService(running)
+    streams: Streams[RealtimeSession] = Streams()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -86,12 +93,17 @@ def create_app(
                 await jobs.rename_owners(keys.named())
                 yield
             finally:
-                await jobs.stop()
+                try:
+                    await streams.stop()
+                    await live.stop()
+                finally:
+                    await jobs.stop()
         finally:
             await running.stop()
 
     def stopping() -> None:
         worker_events.close()
+        streams.begin_shutdown()
         jobs.begin_shutdown()
 
     app = FastAPI(
@@ -113,6 +125,7 @@ def create_app(
     add_error_handlers(app)
     routers = (
         openai_routes(running, admission),
+        realtime_routes(running, live, streams, admission),
         speech_routes(running, admission),
         archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
@@ -172,6 +185,7 @@ def _middleware(
         UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies
     )
     return [
+        Middleware(Handshakes),
         *([user] if user else []),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies)),
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),

@@ -195,7 +195,10 @@ class Settings(BaseSettings):
         (), description="Comma-separated: more models that requests may name, loaded on first use."
     )
     model_aliases: CommaList = Field(
-        ("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+        (
+            *("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+            *("gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"),
+        ),
         description="Comma-separated: further names of models, for clients that cannot choose: `alias`, "
         "which means the default model as `whisper-1` does, or `alias=model`. An empty value: "
         "no aliases.",
@@ -373,6 +376,12 @@ class Settings(BaseSettings):
         ge=1,
         description="Maximum number of open event streams; further ones get 429. API keys that are in "
         "use at the same time share it. As many recordings are sent at the same time.",
+    )
+    max_streams: int = Field(
+        100,
+        ge=1,
+        description="Maximum number of live streams; further ones get 429. API keys that are in use at the "
+        "same time share it.",
     )
     max_connections: int | None = Field(
         None,

@@ -23,6 +23,7 @@ from app.commands.accepting import (
     lengthen_queues,
 )
 from app.commands.ending import command, print_error
+from app.commands.web_sockets import MAX_MESSAGE_BYTES, WebSocketConnection
 from app.concurrency import BackgroundTasks
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
@@ -136,6 +137,9 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         http=cast(
             type[asyncio.Protocol], partial(Connection, connections, send_timeout_s=settings.send_timeout_s)
         ),
+        ws=WebSocketConnection,
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_per_message_deflate=False,  # few bytes could become many
         backlog=ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=GRACE_S,

@@ -63,6 +63,7 @@ class Admission:
         self.uploads = Limiter(limits.uploads)
         self.corrections = Limiter(limits.corrections)
         self.streams = Limiter(limits.streams)
+        self.live_streams = Limiter(limits.live_streams)
         self.sending = Limiter(limits.sending)
         self.recordings = Limiter(limits.recordings)
 
