@@ -44,6 +44,7 @@ from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
+from app.api.wyoming.server import WyomingServer
 from app.errors import WhisperfleetError
 from app.owners import KeyRing
 from app.settings import Settings, key_ring
@@ -79,9 +80,10 @@ def create_app(
     keys = key_ring(settings)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    worker_events = WorkerEvents(running.fleet, jobs)
-    requests = RequestCounts()
     live = LiveService(running)
+    wyoming = WyomingServer(settings, live, running.fleet.catalogue, admission.live_streams)
+    worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
+    requests = RequestCounts()
     streams: Streams[RealtimeSession] = Streams()
 
     @asynccontextmanager
@@ -91,9 +93,11 @@ def create_app(
             await jobs.start()
             try:
                 await jobs.rename_owners(keys.named())
+                await wyoming.start()
                 yield
             finally:
                 try:
+                    await wyoming.stop()
                     await streams.stop()
                     await live.stop()
                 finally:
@@ -121,6 +125,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
+    app.state.live = live
     app.state.reload_keys = partial(_reload_keys, keys, jobs)
     add_error_handlers(app)
     routers = (
@@ -143,7 +148,7 @@ def create_app(
     for_operators = (
         worker_routes(running.fleet, worker_events, admission),
         node_routes(running.fleet),
-        metric_routes(Sources(running, jobs, admission, requests)),
+        metric_routes(Sources(running, jobs, admission, requests, live.metrics)),
     )
     key = _documented_key(settings)
     for router in routers:
