@@ -27,7 +27,7 @@ FILES = {name: (ROOT / "deploy" / name).read_text() for name in ("kuberay.yaml",
 DOCUMENTS: list[Any] = [document for text in FILES.values() for document in yaml.safe_load_all(text)]
 # KubeRay's kind is checked by a schema written for this test, KEDA's by its own definition.
 SCHEMAS = {
-    kind: json.loads((Path(__file__).parent / "schemas" / f"{name}.json").read_text())
+    kind: json.loads((ROOT / "tests" / "schemas" / f"{name}.json").read_text())
     for kind, name in (("RayCluster", "kuberay-raycluster"), ("ScaledObject", "keda-scaledobject"))
 }
 
