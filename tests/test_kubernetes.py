@@ -27,6 +27,7 @@ MANIFEST, [RESTORE], [BACKUP_CLAIM, BACKUP], [MONITOR, RULES] = (
     list(yaml.safe_load_all((ROOT / "deploy" / f"{name}.yaml").read_text()))
     for name in ("kubernetes", "kubernetes-restore", "kubernetes-backup", "kubernetes-monitoring")
 )
+WATCH = yaml.safe_load((ROOT / "deploy" / "compose-watch.yaml").read_text())
 OWN_SERVICES = ("gpu", "cpu")
 OLDEST = "1.29"  # that providers still maintain
 THIRD_PARTY = {"HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HOME", "CUDA_CACHE_PATH"}
@@ -54,6 +55,7 @@ def test_the_manifest_is_valid(version: str) -> None:
 def test_the_compose_file_is_valid() -> None:
     schema = files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
     jsonschema.validate(COMPOSE, json.loads(schema.read_text()))
+    jsonschema.validate(WATCH, json.loads(schema.read_text()))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(COMPOSE | {"services": {"gpu": {"imge": "x"}}}, json.loads(schema.read_text()))
 
@@ -62,6 +64,14 @@ def test_images_are_those_that_compose_builds() -> None:
     built = {name: COMPOSE["services"][name]["image"] for name in OWN_SERVICES}
     assert CONTAINER["image"] == built["gpu"] == "whisperfleet:gpu"
     assert f"image {built['cpu']}, WHISPER_DEVICE=cpu" in (ROOT / "deploy" / "kubernetes.yaml").read_text()
+
+
+def test_the_watch_beside_the_service_uses_its_image_and_its_name() -> None:
+    [watch] = WATCH["services"].values()
+    assert watch["image"] == CONTAINER["image"]
+    [alias] = COMPOSE["services"]["gpu"]["networks"]["default"]["aliases"]
+    assert f"http://{alias}:8000" in watch["command"]
+    assert "whisperfleet:cpu" in (ROOT / "deploy" / "compose-watch.yaml").read_text()
 
 
 def test_one_port_everywhere() -> None:
