@@ -34,6 +34,9 @@ def table(titles: Iterable[str], rows: Rows) -> Iterator[str]:
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+# The pages with tables that are made from the code.
+TABLE_PAGES = [*PAGES, ROOT / "bench" / "RESULTS.md"]
+
 # The settings that README lists.
 MAIN_SETTINGS = ("model", "models", "gpus", "host", "port", "api_keys", "data_dir", "result_ttl_s")
 
@@ -178,7 +181,7 @@ def rewritten(page: str) -> str:
 
 def main() -> None:
     """Rewrite the tables of all pages."""
-    for path in PAGES:
+    for path in TABLE_PAGES:
         page = path.read_text(encoding="utf-8")
         if (new := rewritten(page)) != page:
             path.write_text(new, encoding="utf-8")

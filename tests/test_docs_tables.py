@@ -5,10 +5,10 @@ import pytest
 from app.options import Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
-from tests.pages import PAGES, ROOT
-from tests.tables import MAIN_SETTINGS, MARKED, TABLES, TASKS, rewritten, table
+from tests.pages import ROOT
+from tests.tables import MAIN_SETTINGS, MARKED, TABLE_PAGES, TABLES, TASKS, rewritten, table
 
-TEXTS = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in PAGES}
+TEXTS = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in TABLE_PAGES}
 
 
 @pytest.mark.parametrize("page", TEXTS)
