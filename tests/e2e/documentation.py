@@ -1,5 +1,6 @@
 """The commands of README and docs/, as a reader would run them."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -27,6 +28,9 @@ _PARTS = re.compile(
 
 # How a page names what a program needs: "`pip install NAME`", "the `NAME` package".
 _PACKAGES = re.compile(r"\bpip install ([\w-]+)|`([\w-]+)` (?:package|client)\b")
+
+# A reader has not activated the environment of the tests.
+_PATH = ":".join(folder for folder in os.environ["PATH"].split(":") if not folder.startswith(sys.prefix))
 
 # What stands for a value that a reader would have: ids of two jobs that are done, and a key.
 FIRST_JOB, SECOND_JOB, KEY = "9b2e…", "51c0…", "3f5c…"
@@ -133,9 +137,12 @@ class Reader:
         assert '"error":{' not in done.stdout, block.name
         return done.stdout
 
+    def environment_of(self, block: Block) -> Path:
+        """The folder of the environment with what the page says, which is made unless it is there."""
+        return self.folder / ".environments" / "-".join(["with", *sorted(block.packages)])
+
     def _python(self, block: Block) -> Path:
-        """That of an environment with what the page says."""
-        folder = self.folder / ".environments" / "-".join(["with", *sorted(block.packages)])
+        folder = self.environment_of(block)
         return folder / "bin" / "python" if folder.exists() else python_with(block.packages, folder)
 
     def _filled(self, text: str) -> str:
@@ -148,7 +155,8 @@ class Reader:
 
     def _variables(self, block: Block) -> dict[str, Any]:
         job = {"JOB": f"/v1/jobs/{self.job(0)}"} if "$JOB" in block.text else {}
-        return {**SIMULATED, "WHISPER_CPU_WORKERS": 1, "HOME": self.folder, "KEY": self.key or "none", **job}
+        own = {"HOME": self.folder, "PATH": _PATH, "KEY": self.key or "none"}
+        return {**SIMULATED, "WHISPER_CPU_WORKERS": 1, **own, **job}
 
     def job(self, number: int) -> str:
         """The id of a job of this reader that is done."""
