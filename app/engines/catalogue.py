@@ -82,7 +82,8 @@ class ModelCatalogue:
     def listed(self) -> dict[str, str]:
         """Each name that requests may use, models first, with the state of the model that it means."""
         states = self.states()
-        meant = {alias: model or self.default for alias, model in self.aliases.items()}
+        aliases = {DEFAULT_MODEL_ALIAS: "", **self.aliases}
+        meant = {alias: model or self.default for alias, model in aliases.items()}
         return states | {alias: states[model] for alias, model in meant.items() if model in states}
 
     def resolve(self, name: str, task: str = "transcribe", language: str | None = None) -> str:
