@@ -33,7 +33,7 @@ class Limiter:
     def hold(self, request: Request) -> Iterator[None]:
         """Count a request meanwhile. Raises as `check` does."""
         self.check(request)
-        counted = [(self._held, owner_of(request))]
+        counted = [(self._held, client_of(request).owner)]
         if link := link_of(request):
             counted.append((self._by_link, link))
         for counter, name in counted:
@@ -50,7 +50,7 @@ class Limiter:
         """Raise QueueFull if a request exceeds the limit."""
         if link := link_of(request):
             self._shares.limit.check_link(self._by_link[link])
-        self._shares.check(owner_of(request), self._held)
+        self._shares.check(client_of(request).owner, self._held)
 
 
 class Admission:
@@ -65,11 +65,6 @@ class Admission:
         self.streams = Limiter(limits.streams)
         self.sending = Limiter(limits.sending)
         self.recordings = Limiter(limits.recordings)
-
-
-def owner_of(request: Request) -> str:
-    """The owner of what a request makes, see `app.owners.Client`."""
-    return client_of(request).owner
 
 
 def link_of(request: Request) -> str:
