@@ -56,7 +56,7 @@ class ModelCatalogue:
 
     default: str  # loaded when a worker starts, and unloaded only when it ends
     idle_s: float  # any other model is unloaded after this time without use
-    options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
+    options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models that `add` has got
     others: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     is_loaded: Callable[[str], bool] = lambda model: False  # by a worker, now
@@ -149,5 +149,10 @@ class ModelCatalogue:
             return
         async with self._locating[model]:
             if model not in self.options:
-                self.options[model] = load_options(await find(model))
-                self._abilities.pop(model, None)  # its files tell more than its name
+                self.add(model, load_options(await find(model)))
+
+    def add(self, model: str, options: LoadOptions) -> None:
+        """A model's files are on this machine, and workers load it with `options`."""
+        self.options[model] = options
+        # Its files tell more than its name. They are read now, and not while a request is checked.
+        self._abilities[model] = (is_english_only(model), can_translate(model))
