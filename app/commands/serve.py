@@ -28,10 +28,10 @@ from app.concurrency import BackgroundTasks
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
 from app.listening import (
-    address_fault,
     check_key_of_commands,
     max_connections,
     raise_descriptor_limit,
+    service_faults,
 )
 from app.main import create_app
 from app.settings import Settings, load_settings, unknown_variables
@@ -96,7 +96,7 @@ def run_server(overrides: dict[str, Any]) -> int:
         check_compute_type(plan)
         check_key_of_commands(settings, os.environ)
         # Before anything is started: uvicorn would notice only once the workers load.
-        if (fault := address_fault(settings.host, settings.port)) is not None:
+        for fault in service_faults(settings):
             print_error(f"{fault.message}. {fault.remedy}")
             return 1
         raise_descriptor_limit(settings)

@@ -94,7 +94,10 @@ class StreamAudio:
             raise self.fault
 
     def then(self, action: Callable[[], None]) -> None:
-        """Do something once all audio that came before it is heard."""
+        """Do something once all audio that came before it is heard; at once if no more is taken."""
+        if self.fault is not None:
+            action()
+            return
         self._arrived.append(_Arrived(action=action))
         self._part = b""
         self._wake()
@@ -173,6 +176,9 @@ class StreamAudio:
 
     def _fail(self, fault: WhisperfleetError) -> None:
         self.fault = fault
+        while self._arrived:
+            if (action := self._arrived.popleft().action) is not None:
+                action()
         self._space.set()
         self._idle.set()
 

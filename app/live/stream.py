@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.concurrency import BackgroundTasks
-from app.errors import StreamRefused, WhisperfleetError
+from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
 from app.live.events import (
@@ -36,6 +36,7 @@ from workers.messages import SAMPLE_RATE, Encoding
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 LEAST_COMMIT_S = 0.1
 _DRAFT_GROWTH = SAMPLE_RATE // 4  # of open speech, before another draft
+_AFTER_FAILURE_S = 0.5  # until the next draft: what makes one fail may take a moment to end
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 
 
@@ -77,6 +78,11 @@ class LiveStream:
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()  # its tasks are for the owner of the stream
+
+    @property
+    def fault(self) -> WhisperfleetError | None:
+        """Why the stream takes no more audio."""
+        return self._audio.fault
 
     def configure(self, options: StreamOptions) -> None:
         """Change the options, from the next item on."""
@@ -239,18 +245,25 @@ class LiveStream:
         if item is None or speech is None or self._draft is not None:
             return
         text, clip = item.clips[-1], speech[1]
+        if not text.may_be_drafted:
+            return
         if clip.end - text.drafted_until < _DRAFT_GROWTH or clip.speech[-1][1] <= text.agreed_until:
             return
         self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
 
     async def _make_draft(self, item: Item, text: ClipText) -> None:
-        draft = await self._decoder.draft(item.options, self._open_speech)
-        self._draft = None
+        draft = None
+        try:
+            draft = await self._decoder.draft(item.options, self._open_speech)
+        except ProcessCrashed:
+            text.may_be_drafted = False
         if draft is None:
             self._metrics.draft_dropped()
+            await asyncio.sleep(_AFTER_FAILURE_S)
         else:
             text.add_draft(draft)
             self._send_text(item)
+        self._draft = None
         self._draft_if_due()
 
     def _cancel_draft(self) -> None:
