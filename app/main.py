@@ -24,8 +24,9 @@ from app.api.http.errors import add_error_handlers
 from app.api.http.handshakes import Handshakes
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
-from app.api.http.requests import RequestCounts, RequestLog
+from app.api.http.requests import WARNING_HEADER, RequestCounts, RequestLog
 from app.api.http.root_path import RootPath
+from app.api.http.unused import note_unknown_parameters, refuse_unknown_parameters
 from app.api.jobs.again import again_routes
 from app.api.jobs.archive import archive_routes
 from app.api.jobs.links import link_routes
@@ -128,10 +129,14 @@ def create_app(
     app.state.live = live
     app.state.reload_keys = partial(_reload_keys, keys, jobs)
     add_error_handlers(app)
-    routers = (
+    of_other_programs = (  # whose clients may send what this service does not know
         openai_routes(running, admission),
         realtime_routes(running, live, streams, admission),
         speech_routes(running, admission),
+        asr_routes(running, admission),
+        model_routes(running.fleet),
+    )
+    routers = (
         archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
         again_routes(running, jobs),
@@ -141,26 +146,25 @@ def create_app(
         correction_routes(running, jobs, admission),
         speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
-        asr_routes(running, admission),
         shared_routes(running, jobs, settings),
-        model_routes(running.fleet),
     )
-    for_operators = (
-        worker_routes(running.fleet, worker_events, admission),
-        node_routes(running.fleet),
-        metric_routes(Sources(running, jobs, admission, requests, live.metrics)),
-    )
+    for_operators = (worker_routes(running.fleet, worker_events, admission), node_routes(running.fleet))
+    metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
     key = _documented_key(settings)
+    noting, refusing = Depends(note_unknown_parameters), Depends(refuse_unknown_parameters)
+    for router in of_other_programs:
+        app.include_router(router, dependencies=[*key, noting])
     for router in routers:
-        app.include_router(router, dependencies=key)
+        app.include_router(router, dependencies=[*key, refusing])
     for router in for_operators:
-        app.include_router(router, dependencies=[*key, Depends(operators_only)])
+        app.include_router(router, dependencies=[*key, Depends(operators_only), refusing])
+    app.include_router(metrics, dependencies=[*key, Depends(operators_only)])
     probes = probe_routes(running.fleet)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
     # FastAPI's own router hides the routes of those that it includes.
-    for known in (*routers, *for_operators, probes, app):
+    for known in (*of_other_programs, *routers, *for_operators, metrics, probes, app):
         requests.add_routes(known.routes)
     return app
 
@@ -184,7 +188,10 @@ def _middleware(
         allow_origins=settings.cors_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
+        expose_headers=[
+            *("x-request-id", "x-whisperfleet-model", WARNING_HEADER, "retry-after", "etag"),
+            *EXPOSED_HEADERS,
+        ],
     )
     user = settings.trusted_user_header and Middleware(
         UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies

@@ -5,7 +5,6 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
@@ -32,6 +31,7 @@ from pydantic_settings import (
 
 from app.errors import InvalidSetting, fault_of
 from app.owners import KeyRing, parse_keys
+from app.suggestions import nearest_name
 
 
 def _split(value: Any) -> Any:
@@ -584,8 +584,8 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {COMMANDS_KEY}
     named = [*sorted(environ), *dotenv_values(ENV_FILE)]
     unknown = [name for name in named if name.upper().startswith(PREFIX) and name.upper() not in known]
-    nearest = {name: get_close_matches(name.upper(), known, n=1) for name in unknown}
+    nearest = {name: nearest_name(name, known) for name in unknown}
     return [
-        f"{name} is not a setting{f'; did you mean {close[0]}?' if close else '.'}"
-        for name, close in nearest.items()
+        f"{name} is not a setting{f'; did you mean {near}?' if near else '.'}"
+        for name, near in nearest.items()
     ]

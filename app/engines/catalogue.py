@@ -56,7 +56,7 @@ class ModelCatalogue:
 
     default: str  # loaded when a worker starts, and unloaded only when it ends
     idle_s: float  # any other model is unloaded after this time without use
-    options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
+    options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models that `add` has got
     others: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     is_loaded: Callable[[str], bool] = lambda model: False  # by a worker, now
@@ -82,7 +82,8 @@ class ModelCatalogue:
     def listed(self) -> dict[str, str]:
         """Each name that requests may use, models first, with the state of the model that it means."""
         states = self.states()
-        meant = {alias: model or self.default for alias, model in self.aliases.items()}
+        aliases = {DEFAULT_MODEL_ALIAS: "", **self.aliases}
+        meant = {alias: model or self.default for alias, model in aliases.items()}
         return states | {alias: states[model] for alias, model in meant.items() if model in states}
 
     def resolve(self, name: str, task: str = "transcribe", language: str | None = None) -> str:
@@ -148,5 +149,10 @@ class ModelCatalogue:
             return
         async with self._locating[model]:
             if model not in self.options:
-                self.options[model] = load_options(await find(model))
-                self._abilities.pop(model, None)  # its files tell more than its name
+                self.add(model, load_options(await find(model)))
+
+    def add(self, model: str, options: LoadOptions) -> None:
+        """A model's files are on this machine, and workers load it with `options`."""
+        self.options[model] = options
+        # Its files tell more than its name. They are read now, and not while a request is checked.
+        self._abilities[model] = (is_english_only(model), can_translate(model))

@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from app.engines.window_request import expected_tokens
-from app.errors import Expired, NotReady, WhisperfleetError
+from app.errors import Expired, NotReady, ProcessCrashed, WhisperfleetError
 from app.live.events import StreamOptions
 from app.live.items import Draft
 from app.media.clip_planner import PlannedClip
@@ -23,7 +23,7 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Windo
 _DRAFT_DEADLINE_S = 2.0
 _DRAFT_BEAMS = 1  # five take up to five times as long, and the words that two drafts agree on are the same
 _DRAFT_GROWTH = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
-_AFTER_FAILURE_S = 1.0  # no draft follows one that failed any sooner: it may be what crashes workers
+_AFTER_FAILURE_S = 1.0  # until the next draft: what makes one fail may take a moment to end
 _NOT_READY_S = 120.0  # that closed speech waits for a worker, before its text counts as failed
 _RETRY_S = 1.0
 
@@ -87,7 +87,10 @@ class StreamDecoder:
         self._doubted: int | None = None  # start of the clip whose drafts need the full context
 
     async def draft(self, options: StreamOptions, open_speech: OpenSpeech) -> Draft | None:
-        """What the open speech says so far. None if nothing is open, or it came too late or failed."""
+        """What the open speech says so far. None if nothing is open, or it came too late or failed.
+
+        Raises ProcessCrashed if its worker crashed: it may be why, so no other draft of that clip may follow.
+        """
         if (newest := open_speech()) is None:
             return None
         path, clip = newest
@@ -110,8 +113,10 @@ class StreamDecoder:
             )
         except Expired:
             return None
+        except ProcessCrashed:
+            raise
         except Exception as error:
-            log.info("draft failed", error=str(error))
+            log.warning("draft failed", error=str(error))
             await asyncio.sleep(_AFTER_FAILURE_S)
             return None
         result = answer.result

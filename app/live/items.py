@@ -27,6 +27,7 @@ class ClipText:
 
     agreement: Agreement = field(default_factory=Agreement)
     result: tuple[Segment, ...] | None = None  # of the stream: it replaces the drafts
+    may_be_drafted: bool = True  # no draft of it has crashed a worker
     drafted_until: int = 0  # up to which the last draft heard the stream
     agreed_until: int = 0  # the end of the last speech that two drafts have heard
     _said_until: int = 0  # the same of the last one

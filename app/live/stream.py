@@ -5,13 +5,14 @@ import contextvars
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from app.concurrency import BackgroundTasks
-from app.errors import StreamRefused, WhisperfleetError
+from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
 from app.live.events import (
@@ -36,6 +37,7 @@ from workers.messages import SAMPLE_RATE, Encoding
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 LEAST_COMMIT_S = 0.1
 _DRAFT_GROWTH = SAMPLE_RATE // 4  # of open speech, before another draft
+_LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 
 
@@ -77,6 +79,11 @@ class LiveStream:
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()  # its tasks are for the owner of the stream
+
+    @property
+    def fault(self) -> WhisperfleetError | None:
+        """Why the stream takes no more audio."""
+        return self._audio.fault
 
     def configure(self, options: StreamOptions) -> None:
         """Change the options, from the next item on."""
@@ -142,6 +149,10 @@ class LiveStream:
         self._item_done.set()
         self._on_close(self)
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Workers read it: without it, they would report errors that nobody waits for.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_BATCH_S):
+                await self._model.dispatcher.until_ended(self.job)
         await self._audio.close()
 
     def _check_open(self) -> None:
@@ -236,21 +247,26 @@ class LiveStream:
     def _draft_if_due(self) -> None:
         """Begin a draft of the open speech, unless one is under way or would say nothing new."""
         item, speech = self._open, self._open_speech()
-        if item is None or speech is None or self._draft is not None:
+        is_drafting = self._draft is not None and not self._draft.done()
+        if item is None or speech is None or is_drafting:
             return
         text, clip = item.clips[-1], speech[1]
-        if clip.end - text.drafted_until < _DRAFT_GROWTH or clip.speech[-1][1] <= text.agreed_until:
-            return
-        self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
+        has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH
+        if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreed_until:
+            self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
 
     async def _make_draft(self, item: Item, text: ClipText) -> None:
-        draft = await self._decoder.draft(item.options, self._open_speech)
-        self._draft = None
+        draft = None
+        try:
+            draft = await self._decoder.draft(item.options, self._open_speech)
+        except ProcessCrashed:
+            text.may_be_drafted = False
         if draft is None:
             self._metrics.draft_dropped()
         else:
             text.add_draft(draft)
             self._send_text(item)
+        self._draft = None
         self._draft_if_due()
 
     def _cancel_draft(self) -> None:

@@ -21,7 +21,7 @@ LEAST_SILENCE_MS = 160
 # audio takes space.
 MAX_TURN_SAMPLES = 120 * SAMPLE_RATE
 _FRAMES_AT_ONCE = 2
-_KEPT_FRAMES = 2 * SAMPLE_RATE // FRAME_SAMPLES  # before speech is certain
+_KEPT_FRAMES = 6 * SAMPLE_RATE // FRAME_SAMPLES  # before speech is certain
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from app.errors import StreamRefused, WhisperfleetError
 from app.live.events import Cleared, Committed, Completed, LiveEvent, StreamOptions
+from app.live.metrics import LiveMetrics
 from workers.messages import SAMPLE_RATE, Encoding
 
 
@@ -20,6 +21,7 @@ class FakeStream:
     uncommitted: int = 0  # bytes
     items: int = 0
     paused: bool = False  # no append ends
+    fault: WhisperfleetError | None = None  # why it takes no more
     is_finished: bool = False
     is_closed: bool = False
     on_event: Callable[[LiveEvent], None] = lambda event: None
@@ -38,6 +40,8 @@ class FakeStream:
     async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
         while self.paused:  # noqa: ASYNC110 (another thread sets it)
             await asyncio.sleep(0.005)
+        if self.fault is not None:
+            raise self.fault
         self.audio += audio
         self.encodings.append(encoding)
         self.uncommitted += len(audio)
@@ -69,6 +73,7 @@ class FakeLiveService:
     def __init__(self, service: object) -> None:
         self.streams: list[FakeStream] = []
         self.error: WhisperfleetError | None = None
+        self.metrics = LiveMetrics()
 
     async def open(self, model: str, options: StreamOptions) -> FakeStream:
         if self.error is not None:

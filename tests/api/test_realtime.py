@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from app.api.audio import realtime, realtime_session
-from app.errors import ClipFailed, ModelUnavailable, NotReady, StreamRefused
+from app.errors import ClipFailed, DiskFull, ModelUnavailable, NotReady, StreamRefused
 from app.listening import STREAM_PATH
 from app.live import streams as waiting_streams
 from app.live.events import (
@@ -329,6 +329,17 @@ def test_a_stream_says_what_it_refuses(site, live, monkeypatch):
         assert received(client)["error"]["code"] == "input_audio_buffer_full"
 
 
+def test_a_stream_that_takes_no_more(site, live):
+    with opened(site) as client:
+        append(client)
+        wait_for(lambda: live.streams[0].audio)
+        live.streams[0].fault = DiskFull("There is no space left.")
+        append(client)
+        events, code = ending(client)
+    assert (events[-1]["error"]["code"], code) == ("disk_full", 1011)
+    assert len(live.streams[0].audio) == len(AUDIO)
+
+
 # Guards
 
 FOREIGN = {"headers": {"Origin": "https://evil.example"}}
@@ -438,7 +449,10 @@ def test_a_broken_stream_goes_on(serve, live):
     append(client, AUDIO[:-2])
     sent(client, "input_audio_buffer.commit")
     seen = received(client, "conversation.item.added")["event_id"]
-    client.socket.close()
+    wait_for(lambda: live.streams[0].items)
+    with suppress(ConnectionClosed):
+        client.send("x" * (2 << 20))  # more than a message may have
+        client.recv()
     [stream] = live.streams
     wait_for(lambda: site.admission.live_streams.held == 1)
     stream.tell(Agreed(1, "Later."))

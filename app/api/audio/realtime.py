@@ -18,9 +18,10 @@ from app.api.audio.realtime_session import (
     Lagging,
     RealtimeSession,
 )
-from app.api.http.admission import Admission, owner_of
+from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.handshakes import UpgradeResponse, WebSocket, is_handshake
+from app.api.http.keys import client_of
 from app.concurrency import run_shielded
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import InvalidInput, StreamRefused, UnknownStream, UpgradeRequired
@@ -67,7 +68,7 @@ def realtime_routes(
         with ExitStack() as admitted:
             admitted.enter_context(admission.live_streams.hold(request))
             session = RealtimeSession(
-                owner_of(request), live.open, resolve_model, service.settings.max_duration_s
+                client_of(request).owner, live.open, resolve_model, service.settings.max_duration_s
             )
             await session.open(model)
             session.admitted = admitted.pop_all()
@@ -103,7 +104,7 @@ def realtime_routes(
         async def find() -> tuple[RealtimeSession, int]:
             if not session:
                 return await open_session(request, model), 0
-            known = streams.find(session, owner_of(request))
+            known = streams.find(session, client_of(request).owner)
             return known, _event_number(known, last_event_id)
 
         return RealtimeResponse(request.scope, streams, find)

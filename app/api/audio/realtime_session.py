@@ -26,7 +26,7 @@ from app.api.audio.realtime_events import (
     parse_event,
 )
 from app.api.http.errors import error_detail
-from app.api.http.handshakes import SERVICE_RESTART
+from app.api.http.handshakes import INTERNAL_ERROR, SERVICE_RESTART
 from app.concurrency import BackgroundTasks, Wakeup
 from app.errors import STOPPING, InvalidInput, StreamRefused, TooLarge, WhisperfleetError
 from app.live.events import (
@@ -161,6 +161,8 @@ class RealtimeSession:
             self._refuse(error, error.event_id)
         except WhisperfleetError as error:
             self._refuse(error, event_id)
+            if self._stream is not None and self._stream.fault is not None:
+                self.end(INTERNAL_ERROR, self._stream.fault)
         else:
             self._errors = 0
 

@@ -33,7 +33,7 @@ class Limiter:
     def hold(self, request: Request) -> Iterator[None]:
         """Count a request meanwhile. Raises as `check` does."""
         self.check(request)
-        with self._count(owner_of(request), link_of(request)):
+        with self._count(client_of(request).owner, link_of(request)):
             yield
 
     @contextmanager
@@ -62,7 +62,7 @@ class Limiter:
         """Raise QueueFull if a request exceeds the limit."""
         if link := link_of(request):
             self._shares.limit.check_link(self._by_link[link])
-        self._shares.check(owner_of(request), self._held)
+        self._shares.check(client_of(request).owner, self._held)
 
 
 class Admission:
@@ -78,11 +78,6 @@ class Admission:
         self.live_streams = Limiter(limits.live_streams)
         self.sending = Limiter(limits.sending)
         self.recordings = Limiter(limits.recordings)
-
-
-def owner_of(request: Request) -> str:
-    """The owner of what a request makes, see `app.owners.Client`."""
-    return client_of(request).owner
 
 
 def link_of(request: Request) -> str:

@@ -22,6 +22,7 @@ from app.telemetry.work import Work, working_for
 
 FIRST_ERROR = 400
 MAX_ADDRESS_CHARS = 64
+WARNING_HEADER = "X-Whisperfleet-Warning"
 UNMATCHED = "unmatched"  # no endpoint has this path and method
 OTHER = "other"  # a method of no endpoint
 
@@ -33,6 +34,11 @@ log = structlog.get_logger("whisperfleet.access")
 def public_path(request: Request, path: str) -> str:
     """A path of the service as clients see it: below the root path."""
     return f"{request.scope.get('root_path', '')}{path}"
+
+
+def warn(request: Request, text: str) -> None:
+    """Add a text, in ASCII, to the header of the answer for what the client should know."""
+    request.scope.setdefault("state", {}).setdefault("warnings", []).append(text)
 
 
 class RequestCounts:
@@ -101,6 +107,8 @@ class RequestLog:
                 answer_headers["x-request-id"] = request_id
                 if self._is_demo():
                     answer_headers["x-whisperfleet-model"] = "demo"
+                if warnings := scope["state"].get("warnings"):
+                    answer_headers[WARNING_HEADER] = "; ".join(warnings)
             await send(message)
 
         with (
