@@ -13,6 +13,7 @@ from app.commands.inputs import Input
 from app.errors import InvalidInput, fault_of
 from app.files import write_whole
 from app.options import Options
+from app.suggestions import nearest_name
 from app.transcript.formats import FORMATS
 
 STANDARD_STREAM = Path("-")
@@ -135,9 +136,14 @@ def _check_outputs(targets: Sequence[Target]) -> None:
 
 def check_options(options: dict[str, object]) -> Options:
     """The options that the user gave by name. Raises `InvalidInput` for an unknown name or a bad value."""
-    unknown = set(options) - set(Options.model_fields)
+    unknown = sorted(set(options) - set(Options.model_fields))
     if unknown:
-        raise InvalidInput(f"unknown option {', '.join(sorted(unknown))}: see --help and docs/formats.md")
+        near = nearest_name(unknown[0], Options.model_fields)
+        raise InvalidInput(
+            f"unknown option {', '.join(unknown)}: "
+            + (f"did you mean {near}? See" if near else "see")
+            + " --help and docs/formats.md"
+        )
     try:
         return Options.model_validate(options)
     except ValidationError as error:

@@ -1,16 +1,16 @@
 """OpenAI's client for Node, from npm."""
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.documentation import section
+
 OPENAI = "openai@6.49.0"
 SCRIPT = Path(__file__).with_name("openai.mjs")
-GUIDE = Path(__file__).parents[2] / "docs" / "clients.md"
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -51,8 +51,8 @@ def test_it_uploads_and_streams(folder, server, talk):
 
 
 def test_the_program_of_the_guide(folder, server, shorts):
-    [block] = re.findall(r"```js\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    (folder / "guide.mjs").write_text(block.replace("http://localhost:8000", server.url))
+    [block] = section("docs/clients.md", "Node", ("js",))
+    (folder / "guide.mjs").write_text(block.text.replace("http://localhost:8000", server.url))
     shutil.copy(shorts[0], folder / "talk.mp3")
     done = subprocess.run(["node", "guide.mjs"], cwd=folder, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, server.srt(shorts[0], profile="netflix") + "\n"), done.stderr
