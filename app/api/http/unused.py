@@ -45,9 +45,7 @@ def note_unknown_fields(request: Request, form: type[FormFields], fields: Fields
     """Name the fields of a form that the service ignores."""
     known = [name for name in names_of(form) if name not in form.fixed]
     spelled = {*known, *(name.removesuffix("[]") for name in known if name in LISTS)}
-    unknown = [
-        name for name, values in fields.items() if name not in spelled and any(map(str.strip, values))
-    ]
+    unknown = [name for name, values in fields.items() if name not in spelled and any(map(str.strip, values))]
     _note_ignored(request, "ignored", unknown, known)
 
 
