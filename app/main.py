@@ -15,10 +15,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.api.audio.asr import asr_routes
 from app.api.audio.openai import openai_routes
+from app.api.audio.realtime import realtime_routes
+from app.api.audio.realtime_session import RealtimeSession
 from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
 from app.api.http.errors import add_error_handlers
+from app.api.http.handshakes import Handshakes
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
 from app.api.http.requests import WARNING_HEADER, RequestCounts, RequestLog
@@ -42,6 +45,7 @@ from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
+from app.api.wyoming.server import WyomingServer
 from app.errors import WhisperfleetError
 from app.owners import KeyRing
 from app.settings import Settings, key_ring
@@ -68,6 +72,8 @@ def create_app(
     from app.database.connection import Database
     from app.engines.plan import make_plan
     from app.jobs.service import JobService
+    from app.live.service import LiveService
+    from app.live.streams import Streams
     from app.transcription.service import TranscriptionService
 
     running = service or TranscriptionService(settings, make_plan(settings))
@@ -75,8 +81,11 @@ def create_app(
     keys = key_ring(settings)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    worker_events = WorkerEvents(running.fleet, jobs)
+    live = LiveService(running)
+    wyoming = WyomingServer(settings, live, running.fleet.catalogue, admission.live_streams)
+    worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
+    streams: Streams[RealtimeSession] = Streams()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -85,14 +94,21 @@ def create_app(
             await jobs.start()
             try:
                 await jobs.rename_owners(keys.named())
+                await wyoming.start()
                 yield
             finally:
-                await jobs.stop()
+                try:
+                    await wyoming.stop()
+                    await streams.stop()
+                    await live.stop()
+                finally:
+                    await jobs.stop()
         finally:
             await running.stop()
 
     def stopping() -> None:
         worker_events.close()
+        streams.begin_shutdown()
         jobs.begin_shutdown()
 
     app = FastAPI(
@@ -110,10 +126,12 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
+    app.state.live = live
     app.state.reload_keys = partial(_reload_keys, keys, jobs)
     add_error_handlers(app)
     of_other_programs = (  # whose clients may send what this service does not know
         openai_routes(running, admission),
+        realtime_routes(running, live, streams, admission),
         speech_routes(running, admission),
         asr_routes(running, admission),
         model_routes(running.fleet),
@@ -131,7 +149,7 @@ def create_app(
         shared_routes(running, jobs, settings),
     )
     for_operators = (worker_routes(running.fleet, worker_events, admission), node_routes(running.fleet))
-    metrics = metric_routes(Sources(running, jobs, admission, requests))
+    metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
     key = _documented_key(settings)
     noting, refusing = Depends(note_unknown_parameters), Depends(refuse_unknown_parameters)
     for router in of_other_programs:
@@ -179,6 +197,7 @@ def _middleware(
         UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies
     )
     return [
+        Middleware(Handshakes),
         *([user] if user else []),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies)),
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),

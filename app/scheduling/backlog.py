@@ -1,7 +1,8 @@
 """The waiting tasks, and which of them make a slot's next batch.
 
 Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
-also for slots with different limits.
+also for slots with different limits. Tasks with deadlines wait in a queue of their own, and no plan counts
+them: they get up to half of each batch, or every other batch.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ from bisect import insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from app.scheduling.batching import (
@@ -17,8 +19,10 @@ from app.scheduling.batching import (
     BatchCost,
     SlotEstimate,
     choose_similar,
+    efficient_count,
     plan_last_batches,
 )
+from app.scheduling.deadline_queue import DeadlineQueue
 from app.scheduling.fair_queue import FairQueue
 from app.scheduling.tasks import Slot, Task
 
@@ -116,7 +120,10 @@ class ThroughputEstimator:
 
 
 class Backlog(FairQueue[Task[P, R]]):
-    """The fair queue of all slots, with batches for each of them."""
+    """The fair queue of all slots, with batches for each of them.
+
+    It has the tasks without a deadline, and `with_deadline` has the others.
+    """
 
     def __init__(
         self,
@@ -127,6 +134,7 @@ class Backlog(FairQueue[Task[P, R]]):
     ) -> None:
         """`can_run`, `kind_of`: see `Dispatcher`."""
         super().__init__()
+        self.with_deadline = DeadlineQueue[P, R]()
         self._slots: list[Slot[P, R]] = []  # for which batches are planned: all but those that drain
         self._by_index: dict[int, Slot[P, R]] = {}
         self._throughput = throughput
@@ -153,26 +161,73 @@ class Backlog(FairQueue[Task[P, R]]):
 
         A job whose task continues has the next turn: what was begun in its turn is finished first.
         """
-        if task.continues:
+        if task.deadline is not None:
+            self.with_deadline.put(task)
+        elif task.continues:
             self.put_first(task.job, task, task.work.owner, behind=lambda other: other.continues)
         else:
             self.put(task.job, task, task.work.owner)
 
     def requeue_batch(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
-        """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile."""
+        """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile.
+
+        Tasks with deadlines stay in order of these; their owners get the next turns.
+        """
         for task in reversed(batch):
             if task.cancelled:
                 task.future.cancel()
                 continue
             task.isolated = task.isolated or isolated
-            self.put_first(task.job, task, task.work.owner)
+            if task.deadline is not None:
+                self.with_deadline.put(task, first=True)
+            else:
+                self.put_first(task.job, task, task.work.owner)
 
-    def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+    def take_with_deadlines(self, slot: Slot[P, R], *, others_first: bool) -> list[Task[P, R]]:
+        """As `take_batch`, while there are tasks with deadlines.
+
+        If no others wait that the slot may run, the batch is theirs. Otherwise they join that of the others,
+        in at most half of the places, if their keys are equal. If not, they get a batch of their own, but not
+        two in a row: `others_first` says that the slot's last one was such a batch.
+        """
+        first = self.with_deadline.find(partial(self._fits, slot))
+        if first is None:
+            return self.take_batch(slot)
+        limit = efficient_count([first.size] * slot.batch_limit(first.weight), self._cost)
+        other = next((task for task in self if not task.future.done() and self._fits(slot, task)), None)
+        if other is None:
+            return self._take_by_deadline(slot, limit)
+        if others_first:
+            return self.take_batch(slot) or self._take_by_deadline(slot, limit)
+        if limit == 1 or first.key != other.key or first.isolated or other.isolated:
+            return self._take_by_deadline(slot, limit)
+        batch = self._take_by_deadline(slot, limit // 2)
+        others = self.take_batch(slot, reserved=len(batch))
+        if others and (others[0].key != first.key or others[0].isolated):
+            self.requeue_batch(batch, isolated=False)
+            return others
+        return [*others, *batch]
+
+    def _take_by_deadline(self, slot: Slot[P, R], most: int) -> list[Task[P, R]]:
+        """Remove and return tasks with deadlines that a slot may run together."""
+        batch: list[Task[P, R]] = []
+
+        def joins(task: Task[P, R]) -> bool:
+            alike = not batch or (task.key == batch[0].key and not task.isolated)
+            return alike and self._fits(slot, task)
+
+        while len(batch) < most and (task := self.with_deadline.take(joins)):
+            batch.append(task)
+            if task.isolated:
+                break
+        return batch
+
+    def take_batch(self, slot: Slot[P, R], reserved: int = 0) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
 
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch. A slot that drains takes the tasks that only it can
-        run, one by one.
+        run, one by one. `reserved`: places of the batch that are not for these tasks.
         """
         if not len(self):
             return []
@@ -183,28 +238,19 @@ class Backlog(FairQueue[Task[P, R]]):
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
             line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
-                places = self._choose(slot, line, few_left=few_left)
+                places = self._choose(slot, line, reserved, few_left=few_left)
                 return self.take_at(places) if places else []
         first = next(iter(self))
-        quota = slot.batch_limit(first.weight)
+        quota = max(1, slot.batch_limit(first.weight) - reserved)
         if few_left and quota > 1:
-            quota = len(self._plan_last(slot, self, first))  # 0: the others are to run them
+            quota = len(self._plan_last(slot, self, first, reserved))  # 0: the others are to run them
         return self._take_in_turns(slot, quota)
 
     def _take_in_turns(self, slot: Slot[P, R], quota: int) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot, job by job, `quota` at most."""
 
         batch: list[Task[P, R]] = []
-        is_draining = slot.status.state == "draining"
-
-        def fits(task: Task[P, R]) -> bool:
-            if not self._can_run(slot, task.payload):
-                return False
-            if task.affinity == slot.index:  # it runs on no other slot, also after an error
-                return True
-            if task.failed_on == slot.index and self._others_serve(slot):
-                return False
-            return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
+        fits = partial(self._fits, slot)
 
         def joins(task: Task[P, R]) -> bool:
             return fits(task) and task.key == batch[0].key and not task.isolated
@@ -237,6 +283,17 @@ class Backlog(FairQueue[Task[P, R]]):
                 break
         return batch
 
+    def _fits(self, slot: Slot[P, R], task: Task[P, R]) -> bool:
+        """Whether a slot may run a task now."""
+        if not self._can_run(slot, task.payload):
+            return False
+        if task.affinity == slot.index:  # it runs on no other slot, also after an error
+            return True
+        if task.failed_on == slot.index and self._others_serve(slot):
+            return False
+        is_draining = slot.status.state == "draining"
+        return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
+
     def oldest_queued_at(self) -> float | None:
         """When the task was submitted that waits longest (time of the event loop); None if none waits.
 
@@ -258,22 +315,27 @@ class Backlog(FairQueue[Task[P, R]]):
         weight = next((task.weight for task in self), 1)
         return sum(slot.batch_limit(weight) for slot in self._slots)
 
-    def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]], *, few_left: bool) -> list[int]:
+    def _choose(
+        self, slot: Slot[P, R], line: Sequence[Task[P, R]], reserved: int, *, few_left: bool
+    ) -> list[int]:
         """The places of the slot's next batch in the only job's line; none if the others are to run them."""
         first = line[0]
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
         if few_left and first.passed_over < PLANNED_ROUNDS * len(self._slots):
-            places = self._plan_last(slot, line, first)
+            places = self._plan_last(slot, line, first, reserved)
         else:
             urgent = [place for place, task in enumerate(line) if task.continues] if first.continues else []
             sizes = [task.size for task in line]
-            places = choose_similar(sizes, slot.batch_limit(first.weight), self._cost, urgent)
+            limit = slot.batch_limit(first.weight) - reserved
+            places = choose_similar(sizes, limit, self._cost, urgent)
         if places and 0 not in places:
             first.passed_over += 1
         return places
 
-    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R]) -> list[int]:
+    def _plan_last(
+        self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R], reserved: int
+    ) -> list[int]:
         now = asyncio.get_running_loop().time()
         kind = self._kind_of(first.payload)
         candidates = [other for other in self._slots if other is slot or other.status.is_serving]
@@ -281,7 +343,7 @@ class Backlog(FairQueue[Task[P, R]]):
             SlotEstimate(
                 self._throughput.free_in(other.index, now),
                 self._throughput.ratio(other.index, kind),
-                other.batch_limit(first.weight),
+                other.batch_limit(first.weight) - (reserved if other is slot else 0),
             )
             for other in candidates
         ]

@@ -121,5 +121,5 @@ def test_the_pages_have_the_commands_of_each_kind() -> None:
     run = [block for section in SECTIONS.values() for block in section]
     assert sum(block.page == "README.md" for block in run) >= 5
     assert sum(block.page == "docs/http.md" for block in run) >= 15
-    assert {block.page for block in run if block.language == "python"} >= {"README.md", "docs/http.md"}
+    assert {block.page for block in run if block.language == "python"} >= {"README.md", "docs/clients.md"}
     assert any(block.needs_key for block in run)

@@ -48,6 +48,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.UnknownRevision: Kind(404, "revision_not_found"),
     errors.UnknownSharedLink: Kind(404, "shared_link_not_found"),
     errors.UnknownUpload: Kind(404, "upload_not_found"),
+    errors.UnknownStream: Kind(404, "stream_not_found"),
     errors.UnknownNode: Kind(404, "node_not_found"),
     errors.AmbiguousNode: Kind(409, "ambiguous_node"),
     errors.JobNotDone: Kind(409, "job_not_done"),
@@ -57,11 +58,13 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.KeyReused: Kind(409, "idempotency_key_reused"),
     errors.UploadConflict: Kind(409, "upload_conflict"),
     errors.UploadExpired: Kind(410, "upload_expired"),
+    errors.StreamRefused: Kind(409, "stream_refused"),
     errors.PreconditionFailed: Kind(412, "revision_changed"),
     errors.UnsupportedTusVersion: Kind(412, "unsupported_tus_version"),
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.HostNotAllowed: Kind(421, "host_not_allowed"),
+    errors.UpgradeRequired: Kind(426, "web_socket_required"),
     errors.PreconditionRequired: Kind(428, "if_match_required"),
     errors.QueueFull: Kind(429, "queue_full"),
     errors.ProcessCrashed: Kind(500, "child_died"),
@@ -95,19 +98,36 @@ def json_error(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """The response to every error, in the format of OpenAI's API."""
-    kind = (
-        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
-    )
-    detail = ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
+    detail = _detail(status, message, param, code)
     return ErrorResponse(Error(error=detail).model_dump(), status, dict(headers or {}))
 
 
+def _detail(status: int, message: str, param: str | None, code: str | None) -> ErrorDetail:
+    kind = (
+        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    )
+    return ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
+
+
+def _kind(error: errors.WhisperfleetError) -> Kind:
+    """A subclass uses the entry of its nearest base."""
+    return next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
+
+
+def error_detail(error: errors.WhisperfleetError) -> dict[str, Any]:
+    """One of the service's own errors, as responses and the events of live streams describe it."""
+    kind = _kind(error)
+    return _detail(kind.status, error.message, error.param, error.code or kind.code).model_dump()
+
+
 def error_response(error: errors.WhisperfleetError) -> JSONResponse:
-    """The response to one of the service's own errors. A subclass uses the entry of its nearest base."""
-    kind = next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
+    """The response to one of the service's own errors."""
+    kind = _kind(error)
     headers: dict[str, str] = {}
     if kind.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if kind.status == 426:
+        headers |= {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
     if kind.status in RETRY_AFTER_S:
         headers["Retry-After"] = str(RETRY_AFTER_S[kind.status])
     if kind.status == 429 or kind.status >= 500:

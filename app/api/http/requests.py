@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.http.errors import CLIENT_CLOSED_REQUEST, METHODS
+from app.api.http.handshakes import is_handshake
 from app.api.http.root_path import route_path
 from app.owners import LINK_OWNER
 from app.telemetry import traces
@@ -123,7 +124,7 @@ class RequestLog:
                     route = getattr(scope.get("route"), "path", None)
                     traces.describe_answer(span, method, route, status)
                 # Probes and clients poll every few seconds.
-                quiet = scope["method"] == "GET" and status < FIRST_ERROR
+                quiet = scope["method"] == "GET" and status < FIRST_ERROR and not is_handshake(scope)
                 write = log.debug if quiet else log.info
                 address, owner = scope.get("client"), _owner(scope)
                 write(

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app import url_policy
-from app.api.http.admission import Admission, owner_of
+from app.api.http.admission import Admission
 from app.api.http.forms import (
     LARGE_FIELDS,
     JobFields,
@@ -30,6 +30,7 @@ from app.api.http.forms import (
     with_implied,
 )
 from app.api.http.json_bodies import json_object
+from app.api.http.keys import client_of
 from app.api.http.receiving import media_type, receive, receive_body, receive_document
 from app.api.http.requests import public_path
 from app.api.http.unused import note_without_effect
@@ -75,7 +76,7 @@ async def submit_job(
     Raises InvalidInput, UnknownModel and UnsupportedContentType for the request, and as the `receive`
     functions, `check_capacity` and `submit` do. Leaves no file behind then.
     """
-    owner = owner_of(request)
+    owner = client_of(request).owner
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     # What the query says is checked before a long upload; `_submission` checks what the body says.
     service.fleet.catalogue.resolve(query.model.strip())
