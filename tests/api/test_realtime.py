@@ -374,12 +374,14 @@ ALLOWED = {"headers": {"Origin": "https://page.example"}}
         ({}, {"query": "?session=sess_1"}, 404, "stream_not_found"),
     ],
 )
-def test_who_may_not_open_a_stream(serve, live, settings, options, status, code):
+def test_who_may_not_open_a_stream(serve, live, caplog, settings, options, status, code):
     site = serve(cors_origins=("https://page.example",), **settings)
     with refusal(site, options.pop("query", ""), **options) as (found, error):
         assert (found, error["code"]) == (status, code)
         assert error["type"] == "invalid_request_error"
     assert not live.streams
+    wait_for(lambda: not site.server.server_state.tasks)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
     metrics = site.client.get("/metrics", headers={"Authorization": "Bearer sk-ann"})
     if not settings:
         assert f'method="GET",route="{STREAM_PATH}",status="{status}"' in metrics.text
@@ -526,9 +528,13 @@ def test_a_new_stream_takes_the_place_of_one_that_waits(serve, live):
             assert status == 429
 
 
-def test_a_stream_without_audio_does_not_wait(site, live):
-    client = opened(site)
-    client.socket.shutdown(socket.SHUT_RDWR)
+def test_a_client_that_never_learnt_of_its_stream(site, live, monkeypatch):
+    async def leave(self, *args):
+        raise ConnectionResetError
+
+    monkeypatch.setattr(realtime.UpgradeResponse, "__call__", leave)
+    with suppress(Exception):
+        opened(site, open_timeout=1)
     wait_for(lambda: live.streams[0].is_closed)
     assert site.admission.live_streams.held == 0
 

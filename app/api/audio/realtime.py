@@ -177,7 +177,7 @@ class RealtimeResponse(UpgradeResponse):
         if session.connection not in (None, connection):  # a newer one has the session
             return
         session.connection = None
-        if connection.is_over or not session.has_audio:
+        if connection.is_over or not session.is_known:
             await self._streams.end(session)
         else:
             self._streams.disconnected(session)

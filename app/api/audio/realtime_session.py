@@ -123,6 +123,7 @@ class RealtimeSession:
         self.changed = Wakeup()  # for the connection: there are events, or the ending
         self.ending: Ending | None = None  # once all events are there
         self.last_audio = asyncio.get_running_loop().time()
+        self.is_known = False  # the client may know its id
         self.is_ending = False  # no more audio is taken
         self.admitted = ExitStack()  # closed with the session
         self.connection: Connection | None = None  # that the client has, or had last
@@ -144,13 +145,9 @@ class RealtimeSession:
         self._model = self._resolved(self._input)
         await self._open(self._input.options)
 
-    @property
-    def has_audio(self) -> bool:
-        """Whether there is anything to continue."""
-        return self._received_bytes > 0
-
     def created(self, seen: int) -> str:
         """The first event of a connection whose client has seen the events up to a number."""
+        self.is_known = True
         event = {
             "type": "session.created",
             "event_id": f"{EVENT_PREFIX}{seen}",
