@@ -135,8 +135,10 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        if self.close_sent:  # by the protocol: uvicorn would take it for a fault of the application
+        # uvicorn would take these for faults of the application: an end that it has not seen, and a refusal.
+        if self.close_sent or self.transport.is_closing():
             raise ClientDisconnected
         await super().send(message)
         if self.close_sent:
+            self.handshake_complete = True
             self._parse()
