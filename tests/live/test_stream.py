@@ -1,7 +1,6 @@
 """A live stream: any audio in any pieces, with commits, faults and crashes between."""
 
 import asyncio
-import os
 import tempfile
 from collections import defaultdict
 from contextlib import suppress
@@ -319,12 +318,12 @@ def test_audio_that_is_heard_after_the_end_leaves_no_file(tmp_path: Path) -> Non
             assert new is not None
             await stream.close()
             heard = listen_to(new)  # which writes the file
-            assert os.listdir(tmp_path)
+            assert stored_bytes(tmp_path)
             audio.heard(heard)
             await asyncio.wait(set(audio._removing))
 
     asyncio.run(run())
-    assert not os.listdir(tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 class LateHearing(Hearing):
