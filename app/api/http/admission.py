@@ -33,8 +33,20 @@ class Limiter:
     def hold(self, request: Request) -> Iterator[None]:
         """Count a request meanwhile. Raises as `check` does."""
         self.check(request)
-        counted = [(self._held, client_of(request).owner)]
-        if link := link_of(request):
+        with self._count(client_of(request).owner, link_of(request)):
+            yield
+
+    @contextmanager
+    def hold_for(self, owner: str) -> Iterator[None]:
+        """Count what an owner holds without a request. Raises QueueFull if it exceeds the limit."""
+        self._shares.check(owner, self._held)
+        with self._count(owner):
+            yield
+
+    @contextmanager
+    def _count(self, owner: str, link: str = "") -> Iterator[None]:
+        counted = [(self._held, owner)]
+        if link:
             counted.append((self._by_link, link))
         for counter, name in counted:
             counter[name] += 1
@@ -63,6 +75,7 @@ class Admission:
         self.uploads = Limiter(limits.uploads)
         self.corrections = Limiter(limits.corrections)
         self.streams = Limiter(limits.streams)
+        self.live_streams = Limiter(limits.live_streams)
         self.sending = Limiter(limits.sending)
         self.recordings = Limiter(limits.recordings)
 

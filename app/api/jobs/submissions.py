@@ -16,7 +16,6 @@ from starlette.responses import JSONResponse, Response
 
 from app import url_policy
 from app.api.http.admission import Admission
-from app.api.http.errors import invalid_input
 from app.api.http.forms import (
     LARGE_FIELDS,
     JobFields,
@@ -24,6 +23,7 @@ from app.api.http.forms import (
     JobSource,
     KnownSpeakerFields,
     check_early,
+    invalid_fields,
     known_speakers,
     parse,
     request_body,
@@ -33,6 +33,7 @@ from app.api.http.json_bodies import json_object
 from app.api.http.keys import client_of
 from app.api.http.receiving import media_type, receive, receive_body, receive_document
 from app.api.http.requests import public_path
+from app.api.http.unused import note_without_effect
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.document import public
@@ -83,6 +84,7 @@ async def submit_job(
         service.media.speaker_models.check()
     await check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
+    note_without_effect(request, fields, fields.model_fields_set)
 
     async def submit() -> Job:
         if isinstance(fields, JobSource) and fields.upload:
@@ -179,7 +181,7 @@ def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
     try:
         return JobSource.model_validate(with_implied(JobSource, {**defaults, **document}))
     except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False)) from None
+        raise invalid_fields(JobSource, error.errors(include_url=False)) from None
 
 
 async def _known_speakers(service: "TranscriptionService", fields: JobFields) -> Sequence[KnownSpeaker]:
