@@ -29,13 +29,8 @@ def spawn_shared(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     They get its error. If all of them have gone, it is nobody's: asyncio would log that nobody retrieved it.
     """
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_retrieve)
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
     return task
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()
 
 
 class Wakeup:

@@ -131,6 +131,10 @@ class PreconditionRequired(WhisperfleetError):
     """The request changes a transcript, and does not say which version in `If-Match`."""
 
 
+class UpgradeRequired(WhisperfleetError):
+    """The address takes WebSockets alone, and the request is none."""
+
+
 class LinkRefused(WhisperfleetError):
     """A signed link has expired, or is not one for this request."""
 
@@ -165,6 +169,10 @@ class KeyReused(WhisperfleetError):
 
 class IllegalTransition(WhisperfleetError):
     """A job cannot change from its current state to the requested one."""
+
+
+class UnknownStream(WhisperfleetError):
+    """There is no live stream with this id that belongs to the client, or it can no longer be continued."""
 
 
 class QueueFull(WhisperfleetError):
@@ -215,8 +223,16 @@ class DeviceFailed(ProcessCrashed):
     """The device of a process failed. The process is useless, and its tasks are probably not at fault."""
 
 
+class StreamRefused(WhisperfleetError):
+    """A live stream does not take what its client sends. The stream goes on, unless it is at an end."""
+
+
 class RequeueBatch(WhisperfleetError):
     """A slot could not run a batch as it is. Its tasks return to the queue; none of them is at fault."""
+
+
+class Expired(WhisperfleetError):
+    """A task with a deadline was dropped: no slot could take it by then."""
 
 
 class TaskCrashes(WhisperfleetError):

@@ -129,6 +129,9 @@ class Limits:
             "event streams are under way",
             "too_many_event_streams",
         )
+        self.live_streams = limit(
+            settings.max_streams, "WHISPER_MAX_STREAMS", "live streams are open", "too_many_streams"
+        )
         # They hold memory or temporary files until the client has them.
         self.sending = limit(
             settings.max_uploads,

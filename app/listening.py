@@ -3,7 +3,7 @@
 import errno
 import resource
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -13,6 +13,7 @@ from app.settings import COMMANDS_KEY, Settings
 
 MAX_CONNECTIONS = 4096  # if the settings name no number
 PATIENT = "patient"  # in the state of a request whose response costs nothing but its connection
+STREAM_PATH = "/v1/realtime"  # of WebSockets: their handshake is a GET
 SPARE_DESCRIPTORS = 256  # for the database, the workers and libraries
 
 
@@ -25,8 +26,18 @@ class AddressFault:
     in_use: bool  # by another program
 
 
-def address_fault(host: str, port: int) -> AddressFault | None:
-    """Why nothing can listen on an address; None if something can."""
+def service_faults(settings: Settings) -> Iterator[AddressFault]:
+    """Why the service cannot listen on its addresses, for each of which it cannot."""
+    addresses = {"WHISPER_PORT": (settings.host, settings.port)}
+    if settings.wyoming_address is not None:
+        addresses["WHISPER_WYOMING_PORT"] = settings.wyoming_address
+    for setting, address in addresses.items():
+        if (fault := address_fault(*address, setting)) is not None:
+            yield fault
+
+
+def address_fault(host: str, port: int, setting: str = "WHISPER_PORT") -> AddressFault | None:
+    """Why nothing can listen on an address; None if something can. `setting`: what names its port."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         found = [_bind_error(*address) for address in addresses]
@@ -37,12 +48,15 @@ def address_fault(host: str, port: int) -> AddressFault | None:
     errors = [error for error in found if error is not None]
     if any(error.errno == errno.EADDRINUSE for error in errors):
         remedy = (
-            "`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set WHISPER_PORT. "
+            f"`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set {setting}. "
             f"({GUIDE}#port-in-use)"
         )
         return AddressFault(f"port {port} is in use on {host}", remedy, in_use=True)
     if errors and len(errors) == len(found):
-        remedy = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023."
+        names = "WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023"
+        if setting != "WHISPER_PORT":
+            names = f"{setting} to a port above 1023, after an address of this machine"
+        remedy = f"Set {names}."
         return AddressFault(f"{host} port {port}: {errors[0].strerror or errors[0]}", remedy, in_use=False)
     return None
 

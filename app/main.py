@@ -15,14 +15,18 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.api.audio.asr import asr_routes
 from app.api.audio.openai import openai_routes
+from app.api.audio.realtime import realtime_routes
+from app.api.audio.realtime_session import RealtimeSession
 from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
 from app.api.http.errors import add_error_handlers
+from app.api.http.handshakes import Handshakes
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
-from app.api.http.requests import RequestCounts, RequestLog
+from app.api.http.requests import WARNING_HEADER, RequestCounts, RequestLog
 from app.api.http.root_path import RootPath
+from app.api.http.unused import note_unknown_parameters, refuse_unknown_parameters
 from app.api.jobs.again import again_routes
 from app.api.jobs.archive import archive_routes
 from app.api.jobs.links import link_routes
@@ -41,6 +45,7 @@ from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
+from app.api.wyoming.server import WyomingServer
 from app.errors import WhisperfleetError
 from app.owners import KeyRing
 from app.settings import Settings, key_ring
@@ -67,6 +72,8 @@ def create_app(
     from app.database.connection import Database
     from app.engines.plan import make_plan
     from app.jobs.service import JobService
+    from app.live.service import LiveService
+    from app.live.streams import Streams
     from app.transcription.service import TranscriptionService
 
     running = service or TranscriptionService(settings, make_plan(settings))
@@ -74,8 +81,11 @@ def create_app(
     keys = key_ring(settings)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    worker_events = WorkerEvents(running.fleet, jobs)
+    live = LiveService(running)
+    wyoming = WyomingServer(settings, live, running.fleet.catalogue, admission.live_streams)
+    worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
+    streams: Streams[RealtimeSession] = Streams()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -84,14 +94,21 @@ def create_app(
             await jobs.start()
             try:
                 await jobs.rename_owners(keys.named())
+                await wyoming.start()
                 yield
             finally:
-                await jobs.stop()
+                try:
+                    await wyoming.stop()
+                    await streams.stop()
+                    await live.stop()
+                finally:
+                    await jobs.stop()
         finally:
             await running.stop()
 
     def stopping() -> None:
         worker_events.close()
+        streams.begin_shutdown()
         jobs.begin_shutdown()
 
     app = FastAPI(
@@ -109,11 +126,17 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
+    app.state.live = live
     app.state.reload_keys = partial(_reload_keys, keys, jobs)
     add_error_handlers(app)
-    routers = (
+    of_other_programs = (  # whose clients may send what this service does not know
         openai_routes(running, admission),
+        realtime_routes(running, live, streams, admission),
         speech_routes(running, admission),
+        asr_routes(running, admission),
+        model_routes(running.fleet),
+    )
+    routers = (
         archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
         again_routes(running, jobs),
@@ -123,26 +146,25 @@ def create_app(
         correction_routes(running, jobs, admission),
         speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
-        asr_routes(running, admission),
         shared_routes(running, jobs, settings),
-        model_routes(running.fleet),
     )
-    for_operators = (
-        worker_routes(running.fleet, worker_events, admission),
-        node_routes(running.fleet),
-        metric_routes(Sources(running, jobs, admission, requests)),
-    )
+    for_operators = (worker_routes(running.fleet, worker_events, admission), node_routes(running.fleet))
+    metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
     key = _documented_key(settings)
+    noting, refusing = Depends(note_unknown_parameters), Depends(refuse_unknown_parameters)
+    for router in of_other_programs:
+        app.include_router(router, dependencies=[*key, noting])
     for router in routers:
-        app.include_router(router, dependencies=key)
+        app.include_router(router, dependencies=[*key, refusing])
     for router in for_operators:
-        app.include_router(router, dependencies=[*key, Depends(operators_only)])
+        app.include_router(router, dependencies=[*key, Depends(operators_only), refusing])
+    app.include_router(metrics, dependencies=[*key, Depends(operators_only)])
     probes = probe_routes(running.fleet)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
     # FastAPI's own router hides the routes of those that it includes.
-    for known in (*routers, *for_operators, probes, app):
+    for known in (*of_other_programs, *routers, *for_operators, metrics, probes, app):
         requests.add_routes(known.routes)
     return app
 
@@ -166,12 +188,16 @@ def _middleware(
         allow_origins=settings.cors_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
+        expose_headers=[
+            *("x-request-id", "x-whisperfleet-model", WARNING_HEADER, "retry-after", "etag"),
+            *EXPOSED_HEADERS,
+        ],
     )
     user = settings.trusted_user_header and Middleware(
         UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies
     )
     return [
+        Middleware(Handshakes),
         *([user] if user else []),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies)),
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),

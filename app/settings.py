@@ -5,14 +5,21 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -24,6 +31,7 @@ from pydantic_settings import (
 
 from app.errors import InvalidSetting, fault_of
 from app.owners import KeyRing, parse_keys
+from app.suggestions import nearest_name
 
 
 def _split(value: Any) -> Any:
@@ -97,6 +105,22 @@ def _check_ray_address(value: str) -> str:
     if address and not is_address:
         raise ValueError("write HOST:PORT of the cluster's head, such as 10.0.0.11:6379")
     return address
+
+
+def _check_wyoming_port(value: str, others: ValidationInfo) -> str:
+    _, port = _host_and_port(value)
+    if port and port == others.data.get("port"):
+        raise ValueError("this is WHISPER_PORT, for HTTP; choose another one, such as 10300")
+    return value
+
+
+def _host_and_port(value: str) -> tuple[str, int]:
+    """The address that `[HOST:]PORT` names, on loopback unless it names a host. Raises ValueError."""
+    host, separator, port = value.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    if bool(separator) != bool(host) or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+        raise ValueError("write PORT or HOST:PORT, such as 10300, 0.0.0.0:10300 or [::]:10300")
+    return host or "127.0.0.1", int(port)
 
 
 def _check_root_path(value: str) -> str:
@@ -195,7 +219,10 @@ class Settings(BaseSettings):
         (), description="Comma-separated: more models that requests may name, loaded on first use."
     )
     model_aliases: CommaList = Field(
-        ("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+        (
+            *("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+            *("gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"),
+        ),
         description="Comma-separated: further names of models, for clients that cannot choose: `alias`, "
         "which means the default model as `whisper-1` does, or `alias=model`. An empty value: "
         "no aliases.",
@@ -374,6 +401,17 @@ class Settings(BaseSettings):
         description="Maximum number of open event streams; further ones get 429. API keys that are in "
         "use at the same time share it. As many recordings are sent at the same time.",
     )
+    max_streams: int = Field(
+        100,
+        ge=1,
+        description="Maximum number of open live streams; further ones get 429. API keys that are in use at "
+        "the same time share it. As many clients of Wyoming are connected at the same time.",
+    )
+    wyoming_port: Annotated[str, AfterValidator(_check_wyoming_port)] | None = Field(
+        None,
+        description="`[HOST:]PORT` for Home Assistant's protocol Wyoming, such as `10300`; without a host, "
+        "this machine alone reaches it. It knows no keys: who reaches it may have speech transcribed.",
+    )
     max_connections: int | None = Field(
         None,
         ge=1,
@@ -494,6 +532,11 @@ class Settings(BaseSettings):
         return bool(self.api_keys or self.api_keys_file or self.trusted_user_header)
 
     @cached_property
+    def wyoming_address(self) -> tuple[str, int] | None:
+        """Host and port for Wyoming; None: it is off."""
+        return None if self.wyoming_port is None else _host_and_port(self.wyoming_port)
+
+    @cached_property
     def max_upload_bytes(self) -> int:
         return self.max_upload_mb * 10**6
 
@@ -541,8 +584,8 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {COMMANDS_KEY}
     named = [*sorted(environ), *dotenv_values(ENV_FILE)]
     unknown = [name for name in named if name.upper().startswith(PREFIX) and name.upper() not in known]
-    nearest = {name: get_close_matches(name.upper(), known, n=1) for name in unknown}
+    nearest = {name: nearest_name(name, known) for name in unknown}
     return [
-        f"{name} is not a setting{f'; did you mean {close[0]}?' if close else '.'}"
-        for name, close in nearest.items()
+        f"{name} is not a setting{f'; did you mean {near}?' if near else '.'}"
+        for name, near in nearest.items()
     ]

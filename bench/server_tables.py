@@ -1,6 +1,7 @@
-"""The tables of docs/scale.md about the server's process, from the figures in bench/costs.json."""
+"""The tables of docs/scale.md and docs/operate.md about the server's process, from bench/costs.json."""
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 
 from bench.capacity import COSTS, SPEEDS
@@ -70,6 +71,45 @@ def load_table(found: Sequence[Figures] | None = None) -> Iterator[str]:
         for one in found or _recorded()["load"]
     ]
     yield from markdown(titles, rows)
+
+
+# For each GPU: a Whisper worker, which keeps a core, and media workers.
+MEDIA_WORKERS, LEAST_MEDIA_WORKERS = 2, 4
+MEDIA_WORKER_GB, VOICES_GB = 0.1, 0.25
+MODEL_GB = 1.62  # large-v3-turbo, in main memory while a worker loads it
+RECORDING_GB = 0.0576  # of an hour at 128 kbit/s
+DATABASE_GB = 436e-7  # of an hour of talk: bench/RESULTS.md has that of 10,000
+SPARE = 1.5  # a machine is planned for so much more than the sum
+WEEK_H = 7 * 24
+
+
+def hardware_table() -> Iterator[str]:
+    """The lines of the table of what 1, 4 and 8 GPUs of 100 times real time need beside themselves."""
+    found = _recorded()
+    loads = [one for one in found["load"] if one["speed"] == SPEEDS[0]]
+    columns = [_hardware(one, found["decoding_s"] + found["speech_s"]) for one in loads]
+    titles = ["", *(f"{one['slots']} GPU{'s' if one['slots'] > 1 else ''}" for one in loads)]
+    yield from markdown(titles, ((row, *(column[row] for column in columns)) for row in columns[0]))
+
+
+def _hardware(load: Figures, media_s: float) -> dict[str, str]:
+    """A cell for each row. `media_s`: CPU time of media workers for an hour of audio."""
+    gpus, hours = load["slots"], load["times_real_time"]
+    server, media = load["server_cores"], hours * media_s / 3600
+    media_workers = max(LEAST_MEDIA_WORKERS, MEDIA_WORKERS * gpus)
+    memory = load["server_mib"] * 2**20 / 10**9 + media_workers * MEDIA_WORKER_GB + gpus * MODEL_GB
+    with_voices = memory + media_workers * VOICES_GB
+    cores = max(4, math.ceil(SPARE * (server + media + gpus)))
+    usual_size = 2 ** math.ceil(math.log2(SPARE * with_voices))
+    week = hours * WEEK_H
+    return {
+        "hours of audio in an hour": f"{hours:,}",
+        "cores: server · media workers · Whisper workers": f"{server:.1f} · {media:.1f} · {gpus}",
+        "GB of memory · with `diarize`": f"{memory:.1f} · {with_voices:.1f}",
+        "GB on the disk for what waits and runs": f"{load['disk_mb'] / 1000:.1f}",
+        "for a week's recordings · its database": f"{week * RECORDING_GB:,.0f} · {week * DATABASE_GB:.1f}",
+        "**plan**: cores · GB of memory": f"**{cores} · {usual_size}**",
+    }
 
 
 def _recorded() -> Figures:

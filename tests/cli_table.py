@@ -9,33 +9,35 @@ from app.cli import cli
 
 
 def cli_table() -> Iterator[str]:
-    """The lines: a section for each command."""
-    return _group(typer.main.get_command(cli), "whisperfleet")
+    """The lines: a row for each command, then one for each option, with the commands that have it."""
+    commands = list(_commands(typer.main.get_command(cli), "whisperfleet"))
+    yield "| command | |"
+    yield "| --- | --- |"
+    for name, command in commands:
+        arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+        usage = " ".join([name, *map(_metavar, arguments)])
+        described = [command.help, *(f"`{_metavar(argument)}`: {argument.help}" for argument in arguments)]
+        yield f"| `{usage}` | {_cell(' '.join(described))} |"
+    yield ""
+    options: dict[tuple[str, str], list[str]] = {}
+    for name, command in commands:
+        for option in command.params:
+            if option.param_type_name == "option":
+                row = (_names(option), f"{_cell(option.help)}{_default(option)}")
+                options.setdefault(row, []).append(name.removeprefix("whisperfleet "))
+    yield "| option | of | |"
+    yield "| --- | --- | --- |"
+    for (names, text), having in sorted(options.items(), key=lambda row: row[0][0]):
+        yield f"| {names} | {', '.join(having)} | {text} |"
 
 
-def _group(group: Any, name: str) -> Iterator[str]:
+def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """All commands, those of groups too, with their whole names."""
     for part, command in group.commands.items():
         if hasattr(command, "commands"):
-            yield from _group(command, f"{name} {part}")
+            yield from _commands(command, f"{name} {part}")
         else:
-            yield from _command(command, f"{name} {part}")
-
-
-def _command(command: Any, name: str) -> Iterator[str]:
-    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    usage = " ".join([name, *map(_metavar, arguments), *(["[OPTIONS]"] if options else [])])
-    yield f"### `{usage}`"
-    yield f"{command.help}"
-    yield ""
-    if command.params:
-        yield "| argument or option | |"
-        yield "| --- | --- |"
-        for argument in arguments:
-            yield f"| `{_metavar(argument)}` | {_cell(argument.help)} |"
-        for option in options:
-            yield f"| {_names(option)} | {_cell(option.help)}{_default(option)} |"
-        yield ""
+            yield f"{name} {part}", command
 
 
 def _metavar(argument: Any) -> str:

@@ -4,7 +4,8 @@ In a page, a table stands between two comments: `<!-- table: NAME -->` and `<!--
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from textwrap import indent
 from typing import Any, get_args
 
 from app.api.audio.asr import AsrQuery
@@ -16,7 +17,7 @@ from app.settings import Settings
 from app.transcript.formats import FORMATS
 from bench.capacity import capacity_table, costs_table, speedups_table
 from bench.model_sizes import models_table
-from bench.server_tables import load_table, parts_table, server_table
+from bench.server_tables import hardware_table, load_table, parts_table, server_table
 from tests.cli_table import cli_table
 from tests.pages import PAGES, ROOT
 
@@ -34,14 +35,37 @@ def table(titles: Iterable[str], rows: Rows) -> Iterator[str]:
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+# The pages with tables that are made from the code.
+TABLE_PAGES = [*PAGES, ROOT / "bench" / "RESULTS.md"]
+
+ALERTS = ROOT / "docker" / "monitoring" / "prometheus" / "alerts.yml"
+MANIFEST = ROOT / "deploy" / "kubernetes-monitoring.yaml"
+
 # The settings that README lists.
 MAIN_SETTINGS = ("model", "models", "gpus", "host", "port", "api_keys", "data_dir", "result_ttl_s")
 
 
-def settings_table(names: Iterable[str]) -> Iterator[str]:
-    """A row for each of these settings."""
+# The tasks of settings: each begins with the setting named here, in the order of the class.
+TASKS = {
+    "model": "Choose the models",
+    "device": "Use GPUs and cores",
+    "engine": "Use a cluster, or no model",
+    "host": "Listen, and stand behind a proxy",
+    "api_keys": "Say who may use it",
+    "cors_origins": "Let web pages and host names in",
+    "max_upload_mb": "Limit what clients take",
+    "allow_urls": "Contact other addresses",
+    "data_dir": "Store, and delete",
+    "log_level": "Log",
+}
+
+
+def settings_table(names: Iterable[str], tasks: Mapping[str, str] = {}) -> Iterator[str]:
+    """A row for each of these settings, and one for each task before its first setting."""
     rows = []
     for name in names:
+        if name in tasks:
+            rows.append([f"**{tasks[name]}**", "", ""])
         field = Settings.model_fields[name]
         extra = field.json_schema_extra
         computed = extra.get("default") if isinstance(extra, dict) else None
@@ -131,7 +155,7 @@ def _kind(schema: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[], Iterable[str]]] = {
-    "settings": lambda: settings_table(Settings.model_fields),
+    "settings": lambda: settings_table(Settings.model_fields, TASKS),
     "main-settings": lambda: settings_table(MAIN_SETTINGS),
     "options": lambda: options_table(name for name in Options.model_fields if name not in FILE_OPTIONS),
     "file-options": lambda: options_table(name for name in Options.model_fields if name in FILE_OPTIONS),
@@ -141,6 +165,7 @@ TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "server": server_table,
     "server-parts": parts_table,
     "server-load": load_table,
+    "hardware": hardware_table,
     "costs": costs_table,
     "speedups": speedups_table,
     "capacity": capacity_table,
@@ -158,9 +183,19 @@ def rewritten(page: str) -> str:
     return MARKED.sub(fill, page)
 
 
+def with_rules(manifest: str) -> str:
+    """The manifest for the Prometheus Operator, whose last object has the alerts of the compose profile."""
+    rules = ALERTS.read_text(encoding="utf-8").partition("\ngroups:\n")[2]
+    return manifest[: manifest.rindex("\n  groups:\n")] + "\n" + indent(f"groups:\n{rules}", "  ")
+
+
 def main() -> None:
-    """Rewrite the tables of all pages."""
-    for path in PAGES:
+    """Rewrite the tables of all pages, and the rules for the Prometheus Operator."""
+    manifest = MANIFEST.read_text(encoding="utf-8")
+    if (new := with_rules(manifest)) != manifest:
+        MANIFEST.write_text(new, encoding="utf-8")
+        print(f"{MANIFEST.relative_to(ROOT)} has new rules")
+    for path in TABLE_PAGES:
         page = path.read_text(encoding="utf-8")
         if (new := rewritten(page)) != page:
             path.write_text(new, encoding="utf-8")

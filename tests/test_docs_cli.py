@@ -14,6 +14,6 @@ def test_every_command_has_its_options() -> None:
         "models pull NAME...",
     )
     for usage in usages:
-        assert f"### `whisperfleet {usage}" in text
-    assert "| `--output STR`, `-o STR` | Output file" in text
+        assert f"| `whisperfleet {usage}` | " in text
+    assert "| `--output STR`, `-o STR` | transcribe, subtitles | Output file" in text
     assert "Also as `WHISPER_API_KEY`." in text

@@ -5,10 +5,10 @@ import pytest
 from app.options import Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
-from tests.pages import PAGES, ROOT
-from tests.tables import MAIN_SETTINGS, MARKED, TABLES, rewritten, table
+from tests.pages import ROOT
+from tests.tables import MAIN_SETTINGS, MARKED, TABLE_PAGES, TABLES, TASKS, rewritten, table
 
-TEXTS = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in PAGES}
+TEXTS = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in TABLE_PAGES}
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -37,6 +37,11 @@ def test_everything_that_can_be_set_is_described() -> None:
     assert all(f"| `{name}` | " in options for name in Options.model_fields)
     formats = "\n".join(TABLES["formats"]())
     assert all(f"| `{name}` | " in formats for name in FORMATS)
+
+
+def test_each_task_of_settings_begins_with_one() -> None:
+    assert next(iter(TASKS)) == next(iter(Settings.model_fields))
+    assert TASKS.keys() <= Settings.model_fields.keys()
 
 
 def test_readme_lists_the_main_settings_alone() -> None:

@@ -1,6 +1,9 @@
-"""The Kubernetes manifest and the compose file: valid by schema, and all that they name exists."""
+"""The Kubernetes manifests and the compose file: valid by schema, and all that they name exists."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -12,14 +15,19 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
+from app.database.connection import Database
 from app.main import create_app
 from app.settings import Settings
 from tests.api.fake_service import FakeService
+from tests.monitoring import GROUP
 from tests.test_containers import COMPOSE, instructions
 
 ROOT = Path(__file__).parents[1]
-MANIFEST = list(yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text()))
-RESTORE = yaml.safe_load((ROOT / "deploy" / "kubernetes-restore.yaml").read_text())
+MANIFEST, [RESTORE], [BACKUP_CLAIM, BACKUP], [MONITOR, RULES] = (
+    list(yaml.safe_load_all((ROOT / "deploy" / f"{name}.yaml").read_text()))
+    for name in ("kubernetes", "kubernetes-restore", "kubernetes-backup", "kubernetes-monitoring")
+)
+WATCH = yaml.safe_load((ROOT / "deploy" / "compose-watch.yaml").read_text())
 OWN_SERVICES = ("gpu", "cpu")
 OLDEST = "1.29"  # that providers still maintain
 THIRD_PARTY = {"HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HOME", "CUDA_CACHE_PATH"}
@@ -36,7 +44,7 @@ POD = only("Deployment")["spec"]["template"]["spec"]
 
 @pytest.mark.parametrize("version", [OLDEST, kubernetes_validate.latest_version()])
 def test_the_manifest_is_valid(version: str) -> None:
-    for document in [*MANIFEST, RESTORE]:
+    for document in [*MANIFEST, RESTORE, BACKUP_CLAIM, BACKUP]:
         kubernetes_validate.validate(document, version, strict=True)
     broken = json.loads(json.dumps(only("Service")))
     broken["spec"]["port"] = 8000
@@ -47,6 +55,7 @@ def test_the_manifest_is_valid(version: str) -> None:
 def test_the_compose_file_is_valid() -> None:
     schema = files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
     jsonschema.validate(COMPOSE, json.loads(schema.read_text()))
+    jsonschema.validate(WATCH, json.loads(schema.read_text()))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(COMPOSE | {"services": {"gpu": {"imge": "x"}}}, json.loads(schema.read_text()))
 
@@ -55,6 +64,14 @@ def test_images_are_those_that_compose_builds() -> None:
     built = {name: COMPOSE["services"][name]["image"] for name in OWN_SERVICES}
     assert CONTAINER["image"] == built["gpu"] == "whisperfleet:gpu"
     assert f"image {built['cpu']}, WHISPER_DEVICE=cpu" in (ROOT / "deploy" / "kubernetes.yaml").read_text()
+
+
+def test_the_watch_beside_the_service_uses_its_image_and_its_name() -> None:
+    [watch] = WATCH["services"].values()
+    assert watch["image"] == CONTAINER["image"]
+    [alias] = COMPOSE["services"]["gpu"]["networks"]["default"]["aliases"]
+    assert f"http://{alias}:8000" in watch["command"]
+    assert "whisperfleet:cpu" in (ROOT / "deploy" / "compose-watch.yaml").read_text()
 
 
 def test_one_port_everywhere() -> None:
@@ -164,14 +181,125 @@ def test_secrets_are_not_in_the_manifest() -> None:
 def test_a_restoring_pod_has_the_data_and_gets_no_requests() -> None:
     pod = RESTORE["spec"]
     [container] = pod["containers"]
+    assert_like_the_service(pod)
+    assert "labels" not in RESTORE["metadata"]
+    assert container["command"] == ["sleep", "infinity"], "the service must not run"
+
+
+def assert_like_the_service(pod: dict[str, Any]) -> None:
+    """A pod beside the service has its image, its user and its data, and a volume for backups."""
+    [container] = pod["containers"]
     assert container["image"] == CONTAINER["image"]
     assert container["securityContext"] == CONTAINER["securityContext"]
     assert pod["securityContext"] == POD["securityContext"]
-    assert {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]} == {
+    mounts = {
         mount["name"]: mount["mountPath"]
         for mount in CONTAINER["volumeMounts"]
         if mount["name"] in ("data", "tmp")
     }
-    assert all(volume in POD["volumes"] for volume in pod["volumes"])
-    assert "labels" not in RESTORE["metadata"]
-    assert container["command"] == ["sleep", "infinity"], "the service must not run"
+    given = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert given == mounts | {"backup": "/backup"}
+    claim = {"name": "backup", "persistentVolumeClaim": {"claimName": BACKUP_CLAIM["metadata"]["name"]}}
+    assert all(volume in [*POD["volumes"], claim] for volume in pod["volumes"])
+    assert {volume["name"] for volume in pod["volumes"]} == given.keys()
+
+
+BACKUP_TEMPLATE = BACKUP["spec"]["jobTemplate"]["spec"]["template"]
+
+
+def test_a_backup_runs_on_the_node_of_the_service_and_gets_no_requests() -> None:
+    assert_like_the_service(BACKUP_TEMPLATE["spec"])
+    assert "metadata" not in BACKUP_TEMPLATE, "its labels would be those of the service"
+    [term] = BACKUP_TEMPLATE["spec"]["affinity"]["podAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert term["labelSelector"] == only("Deployment")["spec"]["selector"]
+
+
+class Backups:
+    """Runs the command of the backup's container on folders of this machine, which has two recordings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data, self.backup = folder / "data", folder / "backup"
+        self.backup.mkdir()
+        (self.data / "uploads").mkdir(parents=True)
+        for name in ("one", "two"):
+            (self.data / "uploads" / name).write_text(name)
+        programs = folder / "bin"
+        programs.mkdir()
+        (programs / "whisperfleet").symlink_to(Path(sys.executable).parent / "whisperfleet")
+        self._environ = {
+            "PATH": f"{programs}:{os.defpath}",
+            "HOME": str(folder),
+            "WHISPER_DATA_DIR": str(self.data),
+        }
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        [container] = BACKUP_TEMPLATE["spec"]["containers"]
+        shell, options, script = container["command"]
+        script = script.replace("/data", str(self.data)).replace("/backup", str(self.backup))
+        return subprocess.run(
+            [shell, options, script], env=self._environ, capture_output=True, text=True, timeout=60
+        )
+
+    def recordings(self) -> set[str]:
+        return {path.name for path in (self.backup / "uploads").iterdir()}
+
+
+@pytest.mark.anyio
+async def test_a_backup_has_the_database_and_the_recordings(tmp_path: Path) -> None:
+    backups = Backups(tmp_path)
+    assert backups.run().returncode != 0, "there is no database: the job has failed"
+    database = Database(None, backups.data)
+    await database.open()
+    old = backups.backup / "2020-01-01T000000Z.db"
+    old.touch()
+    os.utime(old, (0, 0))
+    done = backups.run()
+    await database.close()
+    assert done.returncode == 0, done.stderr
+    [written] = backups.backup.glob("*.db")
+    assert written.stat().st_mode & 0o777 == 0o600
+    assert written.stat().st_size > 0
+    assert written != old, "it is older than a fortnight"
+    assert backups.recordings() == {"one", "two"}
+    (backups.data / "uploads" / "one").unlink()
+    assert backups.run().returncode == 0
+    assert backups.recordings() == {"one", "two"}, "a recording that has gone stays for a fortnight"
+
+
+SCHEMAS = {
+    kind: json.loads((ROOT / "tests" / "schemas" / f"{kind.lower()}.json").read_text())
+    for kind in ("ServiceMonitor", "PrometheusRule")
+}
+
+
+@pytest.mark.parametrize("document", [MONITOR, RULES], ids=lambda document: document["kind"])
+def test_the_objects_of_the_prometheus_operator_are_valid(document: dict[str, Any]) -> None:
+    jsonschema.validate(document, SCHEMAS[document["kind"]])
+    for wrong in (
+        {"selectors": {}},
+        {"groups": [{"name": "x", "rule": []}]},
+        {"endpoints": [{"ports": "http"}]},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document | {"spec": document["spec"] | wrong}, SCHEMAS[document["kind"]])
+
+
+def test_the_operator_finds_the_service_and_its_key() -> None:
+    service = only("Service")
+    monitor = MONITOR["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint] = monitor["endpoints"]
+    assert endpoint["port"] == service["spec"]["ports"][0]["name"]
+    assert "jobLabel" not in monitor
+    assert service["metadata"]["name"] == "whisperfleet", "it is the job that the alerts expect"
+    [variable] = [item for item in CONTAINER["env"] if item["name"] == "WHISPER_METRICS_KEY"]
+    key = variable["valueFrom"]["secretKeyRef"]
+    assert endpoint["authorization"]["credentials"] == {"name": key["name"], "key": key["key"]}
+    assert key["optional"] is True
+
+
+def test_the_rules_are_those_that_promtool_tests() -> None:
+    assert RULES["spec"]["groups"] == [GROUP], "run `python -m tests.tables`"
+    assert any("absent(" in rule["expr"] for rule in GROUP["rules"])

@@ -81,7 +81,10 @@ def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_empty_list_of_aliases_switches_the_usual_ones_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = ("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize")
+    usual = (
+        *("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+        *("gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"),
+    )
     assert load_settings().model_aliases == usual
     Path(".env").write_text("WHISPER_MODEL_ALIASES=\nWHISPER_MODEL=\n")
     assert load_settings().model_aliases == ()
@@ -134,3 +137,26 @@ def test_a_key_for_commands_alone_is_not_taken_for_one_of_the_service(
     with pytest.raises(InvalidSetting, match="WHISPER_API_KEYS") if refused else nullcontext():
         check_key_of_commands(load_settings(**settings), {"WHISPER_API_KEY": "sk-1"})
     check_key_of_commands(load_settings(**settings), {})
+
+
+@pytest.mark.parametrize(
+    ("value", "address"),
+    [
+        ("10300", ("127.0.0.1", 10300)),
+        ("0.0.0.0:10300", ("0.0.0.0", 10300)),
+        ("[::1]:10300", ("::1", 10300)),
+        ("box.lan:0", ("box.lan", 0)),
+        ("", None),
+    ],
+)
+def test_wyoming_is_for_this_machine_unless_a_host_is_named(
+    value: str, address: tuple[str, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHISPER_WYOMING_PORT", value)
+    assert load_settings().wyoming_address == address
+
+
+@pytest.mark.parametrize("value", ["box", ":10300", "70000", "-1", "box:", "tcp://box", "8000", "²"])
+def test_an_address_for_wyoming_is_one(value: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"WHISPER_WYOMING_PORT=.* such as 10300"):
+        load_settings(wyoming_port=value)

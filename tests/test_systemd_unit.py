@@ -58,12 +58,17 @@ def test_its_hardening_leaves_the_gpus() -> None:
 
 
 @pytest.mark.skipif(systemd.ANALYZE is None, reason=systemd.MISSING)
-def test_systemd_knows_every_line(tmp_path: Path) -> None:
-    unit = tmp_path / UNIT.name
+@pytest.mark.parametrize(
+    "source", [UNIT, UNIT.with_name("whisperfleet-watch.service")], ids=lambda path: path.stem
+)
+def test_systemd_knows_every_line(source: Path, tmp_path: Path) -> None:
+    unit = tmp_path / source.name
     program = tmp_path / "whisperfleet"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    unit.write_text(UNIT.read_text().replace("/opt/whisperfleet/.venv/bin/whisperfleet", str(program)))
+    unit.write_text(source.read_text().replace("/opt/whisperfleet/.venv/bin/whisperfleet", str(program)))
     checked = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=30)
-    found = [line for line in checked.stderr.splitlines() if UNIT.name in line and "user" not in line.lower()]
+    found = [
+        line for line in checked.stderr.splitlines() if source.name in line and "user" not in line.lower()
+    ]
     assert found == []

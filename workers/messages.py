@@ -5,7 +5,8 @@ Milliseconds exist in subtitle files only.
 """
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,56 @@ class WindowResult:
     @property
     def poor(self) -> bool:
         return not self.silent and (self.repetitive or self.avg_logprob < self.thresholds.logprob)
+
+
+class Encoding(StrEnum):
+    """How the client of a live stream encodes its audio: one channel."""
+
+    PCM_16K = "pcm_16k"  # int16, little-endian, 16 kHz
+    PCM_24K = "pcm_24k"
+    ULAW = "ulaw"  # ITU-T G.711, 8 kHz
+    ALAW = "alaw"
+
+    @property
+    def bytes_per_second(self) -> int:
+        return {"pcm_16k": 32_000, "pcm_24k": 48_000}.get(self.value, 8_000)
+
+    @property
+    def bytes_per_sample(self) -> int:
+        return BYTES_PER_SAMPLE if self in (Encoding.PCM_16K, Encoding.PCM_24K) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ear:
+    """What a live stream needs of the audio before. Positions are samples at 16 kHz."""
+
+    encoding: Encoding = Encoding.PCM_16K
+    unconverted: bytes = b""  # int16, at the rate of the encoding: what the filter still needs
+    position: int = 0  # of the next sample
+    unheard: bytes = b""  # int16: what the speech model needs of the samples before
+    model_state: bytes = b""  # of the speech model, after them; empty before the first frame
+
+    def tuned_to(self, encoding: Encoding) -> "Ear":
+        """The same for audio of an encoding from here on."""
+        return self if encoding == self.encoding else replace(self, encoding=encoding, unconverted=b"")
+
+
+@dataclass(frozen=True, slots=True)
+class NewAudio:
+    """The next audio of a live stream."""
+
+    pcm_path: str  # the file for it, at its position: s16le, mono, 16 kHz
+    audio: bytes  # as the client has sent it: whole samples
+    ear: Ear
+    copied: tuple[str, int] | None = None  # the file before, and from which sample on a new one has its audio
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was heard in it."""
+
+    ear: Ear
+    probabilities: bytes  # of speech, in each frame that is complete now: float32
 
 
 # Which sound track of a file: its place among them, from 0, or the names that its language may have in the

@@ -205,6 +205,7 @@ class Queue(BaseModel):
     clips: int = Field(description="Clips that wait for a worker.")
     oldest_s: float = Field(description="For how long the oldest of them has waited (s); 0 if there is none.")
     jobs: int | None = Field(description="Jobs that wait to run. Null while the database does not answer.")
+    streams: int = Field(description="Live streams that are open.")
 
 
 class FleetChange(BaseModel):

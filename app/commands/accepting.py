@@ -10,13 +10,16 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from ipaddress import ip_address, ip_network
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 import structlog
 
 from app.commands.steady_protocol import SteadyProtocol
+from app.commands.web_sockets import WebSocketConnection, is_handshake
+from app.listening import STREAM_PATH
 from app.settings import Settings
 
 MAX_HEADS = 1024  # incomplete ones, of up to 64 KiB each
@@ -50,6 +53,7 @@ class Connections:
 
     def __init__(self, settings: Settings, limit: int) -> None:
         self.header_timeout_s = settings.header_timeout_s
+        self.stream_paths = {STREAM_PATH, settings.root_path + STREAM_PATH}
         self._limit = limit
         self._proxies = [ip_network(proxy) for proxy in settings.trusted_proxies]
         # The oldest is first in each of these.
@@ -96,11 +100,15 @@ class Connections:
         self._idle[connection] = None
 
     def leave(self, connection: "Connection") -> None:
-        """The connection has ended, or is no longer one of HTTP."""
+        """The connection has ended."""
         self.end_head(connection)
-        self._held[connection.address] -= 1
-        if not self._held[connection.address]:
-            del self._held[connection.address]
+        self.release(connection.address)
+
+    def release(self, address: bytes) -> None:
+        """A connection of an address has ended."""
+        self._held[address] -= 1
+        if not self._held[address]:
+            del self._held[address]
 
     def _evict_oldest(self, connections: Iterable["Connection"]) -> bool:
         """Close the first of some connections. False if there is none."""
@@ -150,10 +158,24 @@ class Connection(SteadyProtocol):
         if not self._in_request and not self.transport.is_closing():
             self._all.become_idle(self)
 
+    def _should_upgrade(self) -> bool:
+        """Whether a request opens a stream. Everywhere else it is one of HTTP, whatever it asks for."""
+        if self._get_upgrade() != b"websocket" or self.scope["path"] not in self._all.stream_paths:
+            return False
+        target = b"%s?%s" % (self.scope["raw_path"], self.scope["query_string"])
+        return is_handshake(self.scope["method"].encode(), target, self.headers)
+
     def handle_websocket_upgrade(self, event: Any) -> None:
-        super().handle_websocket_upgrade(event)
+        """From now on, a `WebSocketConnection` has the connection, which stays one of its address."""
         self._end_deadline()
-        self._all.leave(self)
+        self._all.end_head(self)
+        self.ws_protocol_class = cast(
+            type[asyncio.Protocol],
+            partial(
+                WebSocketConnection, self.address, self._all.release, send_timeout_s=self._send_timeout_s
+            ),
+        )
+        super().handle_websocket_upgrade(event)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -13,7 +13,9 @@ from app.commands.inputs import Input
 from app.errors import InvalidInput, fault_of
 from app.files import write_whole
 from app.options import Options
+from app.suggestions import nearest_name
 from app.transcript.formats import FORMATS
+from app.transcript.rendering import without_effect
 
 STANDARD_STREAM = Path("-")
 
@@ -135,15 +137,26 @@ def _check_outputs(targets: Sequence[Target]) -> None:
 
 def check_options(options: dict[str, object]) -> Options:
     """The options that the user gave by name. Raises `InvalidInput` for an unknown name or a bad value."""
-    unknown = set(options) - set(Options.model_fields)
+    unknown = sorted(set(options) - set(Options.model_fields))
     if unknown:
-        raise InvalidInput(f"unknown option {', '.join(sorted(unknown))}: see --help and docs/formats.md")
+        near = nearest_name(unknown[0], Options.model_fields)
+        raise InvalidInput(
+            f"unknown option {', '.join(unknown)}: "
+            + (f"did you mean {near}? See" if near else "see")
+            + " --help and docs/formats.md"
+        )
     try:
         return Options.model_validate(options)
     except ValidationError as error:
         # A check of several fields together names none of them.
         faults = [": ".join([*map(str, problem["loc"][:1]), fault_of(problem)]) for problem in error.errors()]
         raise InvalidInput("; ".join(faults)) from None
+
+
+def note_without_effect(options: Options, chosen: str | None) -> None:
+    """Print which of the options that the user gave have no effect in the format `chosen`; None: in any."""
+    for name, need in without_effect(options, options.model_fields_set, chosen).items():
+        print(f"{name} has no effect here: {need}", file=sys.stderr)
 
 
 def write_output(target: Path | None, content: bytes) -> None:

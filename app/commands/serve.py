@@ -23,14 +23,15 @@ from app.commands.accepting import (
     lengthen_queues,
 )
 from app.commands.ending import command, print_error
+from app.commands.web_sockets import MAX_MESSAGE_BYTES, WebSocketConnection
 from app.concurrency import BackgroundTasks
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
 from app.listening import (
-    address_fault,
     check_key_of_commands,
     max_connections,
     raise_descriptor_limit,
+    service_faults,
 )
 from app.main import create_app
 from app.settings import Settings, load_settings, unknown_variables
@@ -95,7 +96,7 @@ def run_server(overrides: dict[str, Any]) -> int:
         check_compute_type(plan)
         check_key_of_commands(settings, os.environ)
         # Before anything is started: uvicorn would notice only once the workers load.
-        if (fault := address_fault(settings.host, settings.port)) is not None:
+        for fault in service_faults(settings):
             print_error(f"{fault.message}. {fault.remedy}")
             return 1
         raise_descriptor_limit(settings)
@@ -136,6 +137,9 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         http=cast(
             type[asyncio.Protocol], partial(Connection, connections, send_timeout_s=settings.send_timeout_s)
         ),
+        ws=WebSocketConnection,
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_per_message_deflate=False,  # few bytes could become many
         backlog=ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=GRACE_S,

@@ -15,19 +15,24 @@ PATIENCE = 15  # timeouts that a player may pause for
 log = structlog.get_logger("whisperfleet.api")
 
 
-class SteadyProtocol(H11Protocol):
-    """uvicorn's protocol for a connection, which is closed if its client stops reading.
+class Steady(asyncio.Protocol):
+    """Mixin for uvicorn's protocols: a connection is closed if its client stops reading.
 
     What the client does not take at once has to be taken within `send_timeout_s`. `send_in_parts` passes a
     body on in parts, and each waits for the one before. So a client has to read a part in that time.
     """
+
+    transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    client: tuple[str, int] | None
+    scope: Any
 
     def __init__(self, *, send_timeout_s: float, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._send_timeout_s = send_timeout_s
         self._stall_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # `pause_writing` is called if anything waits
         connection = transport.get_extra_info("socket")
@@ -37,7 +42,7 @@ class SteadyProtocol(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        patience = PATIENCE if PATIENT in (self.scope or {}).get("state", {}) else 1
+        patience = PATIENCE if PATIENT in self._state else 1
         self._stall_timer = self.loop.call_later(patience * self._send_timeout_s, self._end_stalled)
 
     def resume_writing(self) -> None:
@@ -48,6 +53,11 @@ class SteadyProtocol(H11Protocol):
         self._stop_timer()
         super().connection_lost(exc)
 
+    @property
+    def _state(self) -> Any:
+        """The state of the request under way."""
+        return (self.scope or {}).get("state", {})
+
     def _stop_timer(self) -> None:
         if self._stall_timer is not None:
             self._stall_timer.cancel()
@@ -55,11 +65,14 @@ class SteadyProtocol(H11Protocol):
 
     def _end_stalled(self) -> None:
         """Close the connection at once. The response ends as if the client had disconnected."""
-        scope: Any = self.scope or {}
         log.info(
             "a client stopped reading; its connection is closed",
-            path=scope.get("path"),
+            path=(self.scope or {}).get("path"),
             client=self.client[0] if self.client else None,
-            request_id=scope.get("state", {}).get("request_id"),
+            request_id=self._state.get("request_id"),
         )
         self.transport.abort()
+
+
+class SteadyProtocol(Steady, H11Protocol):
+    """uvicorn's protocol for HTTP."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.doctor.finding import Finding, fail, fail_setting, fail_with, ok, warn
 from app.errors import InvalidSetting
-from app.listening import address_fault, max_connections, wanted_connections
+from app.listening import max_connections, service_faults, wanted_connections
 from app.settings import PREFIX, SECRET_SETTINGS, Settings, key_ring, unknown_variables
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
@@ -60,7 +60,7 @@ def check_data_dir(settings: Settings) -> Finding:
 def check_port(settings: Settings) -> Finding:
     """Whether the service can listen on its addresses."""
     title, host, port = "address", settings.host, settings.port
-    fault = address_fault(host, port)
+    fault = next(service_faults(settings), None)
     if fault is None:
         return ok(title, f"{host} port {port} is free" if port else f"{host}, any free port")
     if fault.in_use:

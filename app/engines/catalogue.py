@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.engines.model_files import DEMO, ModelFiles, can_translate, find, is_english_only
 from app.errors import InvalidInput, InvalidSetting, UnknownModel
-from app.languages import language_name
+from app.languages import LANGUAGES, language_name
 from workers.messages import LoadOptions
 
 _ENGLISH = ("en",)
@@ -56,7 +56,7 @@ class ModelCatalogue:
 
     default: str  # loaded when a worker starts, and unloaded only when it ends
     idle_s: float  # any other model is unloaded after this time without use
-    options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
+    options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models that `add` has got
     others: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     is_loaded: Callable[[str], bool] = lambda model: False  # by a worker, now
@@ -82,7 +82,8 @@ class ModelCatalogue:
     def listed(self) -> dict[str, str]:
         """Each name that requests may use, models first, with the state of the model that it means."""
         states = self.states()
-        meant = {alias: model or self.default for alias, model in self.aliases.items()}
+        aliases = {DEFAULT_MODEL_ALIAS: "", **self.aliases}
+        meant = {alias: model or self.default for alias, model in aliases.items()}
         return states | {alias: states[model] for alias, model in meant.items() if model in states}
 
     def resolve(self, name: str, task: str = "transcribe", language: str | None = None) -> str:
@@ -109,10 +110,8 @@ class ModelCatalogue:
 
         Of a model that was not loaded, only its files or its name tell: it knows all languages, or English.
         """
-        if model not in self._abilities:
-            self._abilities[model] = (is_english_only(model), can_translate(model))
-        english_only, translates = self._abilities[model]
-        known = self.languages.get(model) or (_ENGLISH if english_only else ())
+        _, translates = self._abilities_of(model)
+        known = self._known(model)
         reason = ": it knows English alone" if known == _ENGLISH else ""
         if task == "translate" and (reason or not translates):
             raise InvalidInput(
@@ -127,6 +126,20 @@ class ModelCatalogue:
                 param="language",
             )
 
+    def known_languages(self, model: str) -> tuple[str, ...]:
+        """The languages that a model knows, ISO 639-1, as `check` does."""
+        return self._known(model) or tuple(LANGUAGES)
+
+    def _known(self, model: str) -> tuple[str, ...]:
+        """Those that it is known to know; none: perhaps all."""
+        english_only, _ = self._abilities_of(model)
+        return self.languages.get(model) or (_ENGLISH if english_only else ())
+
+    def _abilities_of(self, model: str) -> tuple[bool, bool]:
+        if model not in self._abilities:
+            self._abilities[model] = (is_english_only(model), can_translate(model))
+        return self._abilities[model]
+
     async def locate(self, model: str, load_options: Callable[[ModelFiles], LoadOptions]) -> None:
         """Make sure that a model's files are on this machine; downloads them if necessary.
 
@@ -136,5 +149,10 @@ class ModelCatalogue:
             return
         async with self._locating[model]:
             if model not in self.options:
-                self.options[model] = load_options(await find(model))
-                self._abilities.pop(model, None)  # its files tell more than its name
+                self.add(model, load_options(await find(model)))
+
+    def add(self, model: str, options: LoadOptions) -> None:
+        """A model's files are on this machine, and workers load it with `options`."""
+        self.options[model] = options
+        # Its files tell more than its name. They are read now, and not while a request is checked.
+        self._abilities[model] = (is_english_only(model), can_translate(model))

@@ -89,17 +89,17 @@ def _own_name(name: str) -> str:
     return Path(name).name.lower()
 
 
-def min_context_s(folder: Path) -> float:
+def min_context_s(folder: Path, usual_s: float = _USUAL_MIN_CONTEXT_S) -> float:
     """The least audio context (s) for short windows that a model was trained for, at most 30.
 
-    A model says so as `min_audio_context_s` in its `generation_config.json`; else it is 10 s.
+    A model says so as `min_audio_context_s` in its `generation_config.json`; else it is `usual_s`.
     """
     with suppress(OSError, ValueError):
         config = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
         value = config.get("min_audio_context_s") if isinstance(config, dict) else None
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
             return min(float(value), FULL_CONTEXT_S)
-    return _USUAL_MIN_CONTEXT_S
+    return usual_s
 
 
 def locate(name: str, report: Report | None = None) -> ModelFiles:

@@ -79,6 +79,13 @@ class ClipPlanner:
         clips = self._plan(None, total + self._max_silence + 1)
         return [replace(clip, end=min(clip.end, total)) for clip in clips]
 
+    def open_clip(self, ongoing: Span | None) -> PlannedClip | None:
+        """The clip that is not certain yet, up to the last speech in it; None if it has no speech."""
+        spans = self._known(ongoing)
+        if not spans:
+            return None
+        return PlannedClip(self._planned, self._start(spans), spans[-1][1], tuple(spans))
+
     def _add(self, spans: Sequence[Span]) -> None:
         # A span that was cut while it was ongoing comes with its beginning, which is in a clip already.
         self._spans += [(max(start, self._floor), end) for start, end in spans if end > self._floor]

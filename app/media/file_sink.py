@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
 BUFFER_BYTES = 1 << 20  # written and hashed at once
+BUFFER_CHUNKS = 1 << 10  # the same: each takes memory, however short it is
 MAX_PLAIN_TEXT_BYTES = 4096
 
 
@@ -52,7 +53,8 @@ class FileSink:
     size: int = field(init=False)  # bytes so far
     hash: "Hash" = field(init=False)  # of those that are written
     _written: int = field(init=False)
-    _pending: bytearray = field(default_factory=bytearray)
+    _pending: list[bytes] = field(default_factory=list)  # not joined: large buffers cost page faults
+    _pending_bytes: int = 0
     _file: BufferedWriter | None = None
 
     def __post_init__(self) -> None:
@@ -65,11 +67,12 @@ class FileSink:
         self.size += len(data)
         if self.size > self.max_bytes:
             raise too_large(self.max_bytes, self.param)
-        self._pending += data
+        self._pending.append(data)
+        self._pending_bytes += len(data)
 
     async def drain(self) -> None:
         """Write the pending bytes in a thread once there are enough of them. Raises OSError and DiskFull."""
-        if len(self._pending) >= BUFFER_BYTES:
+        if self._pending_bytes >= BUFFER_BYTES or len(self._pending) >= BUFFER_CHUNKS:
             await run_shielded(asyncio.to_thread(self._write))
 
     async def finish(self) -> None:
@@ -99,22 +102,28 @@ class FileSink:
             )
             raise InvalidInput(f"`{self.param}` {fault}.", param=self.param, code="empty_file")
         # With curl a forgotten "@" is the most common mistake, and "not audio" would not explain it.
-        if not self.described and self.size == len(self._pending) and _is_plain_text(self._pending):
+        if (
+            not self.described
+            and self.size == self._pending_bytes
+            and _is_plain_text(b"".join(self._pending))
+        ):
             raise InvalidInput(
                 f"`{self.param}` is a text field, not a file; with curl, write -F {self.param}=@PATH.",
                 param=self.param,
             )
 
     def _write(self) -> None:
-        data, self._pending = self._pending, bytearray()
-        self.space.check(len(data))
+        chunks, self._pending = self._pending, []
+        size, self._pending_bytes = self._pending_bytes, 0
+        self.space.check(size)
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._open()
-        self._file.write(data)
-        self._written += len(data)
-        self.space.written += len(data)
-        self.hash.update(data)
+        for chunk in chunks:
+            self._file.write(chunk)
+            self.hash.update(chunk)
+        self._written += size
+        self.space.written += size
 
     def _open(self) -> BufferedWriter:
         # Only the service's own user may read recordings.
@@ -150,7 +159,7 @@ def too_large(max_bytes: int, param: str) -> TooLarge:
     )
 
 
-def _is_plain_text(data: bytearray) -> bool:
+def _is_plain_text(data: bytes) -> bool:
     if len(data) > MAX_PLAIN_TEXT_BYTES:
         return False
     try:

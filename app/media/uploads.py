@@ -20,7 +20,7 @@ from app.media.file_sink import FileSink, too_large
 from app.media.multipart import MAX_FIELD_BYTES, MAX_LARGE_FIELD_BYTES, Parts, base_name
 from app.telemetry.work import current_work
 
-FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
+FEED_BYTES = 1 << 18  # parsed at once, and received: a huge chunk would block the event loop
 OVERHEAD_BYTES = 2 * MAX_FIELD_BYTES  # that a body may have beside its file: fields, headers, boundaries
 
 Fields = Mapping[str, list[str]]

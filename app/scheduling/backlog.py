@@ -1,14 +1,17 @@
 """The waiting tasks, and which of them make a slot's next batch.
 
 Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
-also for slots with different limits.
+also for slots with different limits. Tasks with deadlines wait in a queue of their own, and no plan counts
+them: they get up to half of each batch, or every other batch.
 """
 
 import asyncio
+import sys
 from bisect import insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from app.scheduling.batching import (
@@ -17,8 +20,10 @@ from app.scheduling.batching import (
     BatchCost,
     SlotEstimate,
     choose_similar,
+    efficient_count,
     plan_last_batches,
 )
+from app.scheduling.deadline_queue import DeadlineQueue
 from app.scheduling.fair_queue import FairQueue
 from app.scheduling.tasks import Slot, Task
 
@@ -29,6 +34,13 @@ _LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may tak
 _PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which they failed
 _LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any time on the clock
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
+_UNLIMITED = sys.maxsize  # tasks in a batch
+# Of a batch, for others while tasks with deadlines have batches of their own. A slot that prepares batches
+# ahead answers these tasks only when the next batch is prepared.
+_SMALL_PART = 4
+# Of the time to its deadline, for which a task waits before it gets a batch without others. So several such
+# tasks share it: many slots would each run a batch for one or two of them.
+_WAITING_PART = 0.1
 
 
 @dataclass(slots=True)
@@ -116,7 +128,10 @@ class ThroughputEstimator:
 
 
 class Backlog(FairQueue[Task[P, R]]):
-    """The fair queue of all slots, with batches for each of them."""
+    """The fair queue of all slots, with batches for each of them.
+
+    It has the tasks without a deadline, and `with_deadline` has the others.
+    """
 
     def __init__(
         self,
@@ -127,6 +142,7 @@ class Backlog(FairQueue[Task[P, R]]):
     ) -> None:
         """`can_run`, `kind_of`: see `Dispatcher`."""
         super().__init__()
+        self.with_deadline = DeadlineQueue[P, R]()
         self._slots: list[Slot[P, R]] = []  # for which batches are planned: all but those that drain
         self._by_index: dict[int, Slot[P, R]] = {}
         self._throughput = throughput
@@ -153,26 +169,79 @@ class Backlog(FairQueue[Task[P, R]]):
 
         A job whose task continues has the next turn: what was begun in its turn is finished first.
         """
-        if task.continues:
+        if task.deadline is not None:
+            self.with_deadline.put(task)
+        elif task.continues:
             self.put_first(task.job, task, task.work.owner, behind=lambda other: other.continues)
         else:
             self.put(task.job, task, task.work.owner)
 
     def requeue_batch(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
-        """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile."""
+        """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile.
+
+        Tasks with deadlines stay in order of these; their owners get the next turns.
+        """
         for task in reversed(batch):
             if task.cancelled:
                 task.future.cancel()
                 continue
             task.isolated = task.isolated or isolated
-            self.put_first(task.job, task, task.work.owner)
+            if task.deadline is not None:
+                self.with_deadline.put(task, first=True)
+            else:
+                self.put_first(task.job, task, task.work.owner)
 
-    def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+    def take_with_deadlines(self, slot: Slot[P, R], *, others_first: bool) -> list[Task[P, R]]:
+        """As `take_batch`, while there are tasks with deadlines, or they were the slot's last batch.
+
+        If no others wait that the slot may run, the batch is theirs. Otherwise they join that of the others,
+        in at most half of the places, if their keys are equal. If not, they get a batch of their own once one
+        of them has waited for a part of its time, but not two in a row: `others_first` says that the slot's
+        last one was such a batch. The batches of others between them are small.
+        """
+        few = max(1, slot.batch_limit() // _SMALL_PART)
+        first = self.with_deadline.find(partial(self._fits, slot))
+        if first is None:
+            return self.take_batch(slot, few if others_first else _UNLIMITED)
+        limit = efficient_count([first.size] * slot.batch_limit(first.weight), self._cost)
+        other = next((task for task in self if not task.future.done() and self._fits(slot, task)), None)
+        if other is None:
+            return self._take_by_deadline(slot, limit)
+        if limit > 1 and first.key == other.key and not (others_first or first.isolated or other.isolated):
+            return self._take_mixed(slot, limit)
+        if others_first or not any(map(_is_due, self.with_deadline)):
+            return self.take_batch(slot, few) or self._take_by_deadline(slot, limit)
+        return self._take_by_deadline(slot, limit)
+
+    def _take_mixed(self, slot: Slot[P, R], limit: int) -> list[Task[P, R]]:
+        """Remove and return others, and tasks with deadlines in half of the places. Their keys are equal."""
+        batch = self._take_by_deadline(slot, limit // 2)
+        others = self.take_batch(slot, limit - len(batch))
+        if others and (others[0].key != batch[0].key or others[0].isolated):
+            self.requeue_batch(batch, isolated=False)
+            return others
+        return [*others, *batch]
+
+    def _take_by_deadline(self, slot: Slot[P, R], most: int) -> list[Task[P, R]]:
+        """Remove and return tasks with deadlines that a slot may run together."""
+        batch: list[Task[P, R]] = []
+
+        def joins(task: Task[P, R]) -> bool:
+            alike = not batch or (task.key == batch[0].key and not task.isolated)
+            return alike and self._fits(slot, task)
+
+        while len(batch) < most and (task := self.with_deadline.take(joins)):
+            batch.append(task)
+            if task.isolated:
+                break
+        return batch
+
+    def take_batch(self, slot: Slot[P, R], most: int = _UNLIMITED) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
 
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch. A slot that drains takes the tasks that only it can
-        run, one by one.
+        run, one by one. `most`: how many, whatever the slot takes.
         """
         if not len(self):
             return []
@@ -183,28 +252,19 @@ class Backlog(FairQueue[Task[P, R]]):
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
             line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
-                places = self._choose(slot, line, few_left=few_left)
+                places = self._choose(slot, line, most, few_left=few_left)
                 return self.take_at(places) if places else []
         first = next(iter(self))
-        quota = slot.batch_limit(first.weight)
+        quota = min(slot.batch_limit(first.weight), most)
         if few_left and quota > 1:
-            quota = len(self._plan_last(slot, self, first))  # 0: the others are to run them
+            quota = len(self._plan_last(slot, self, first, most))  # 0: the others are to run them
         return self._take_in_turns(slot, quota)
 
     def _take_in_turns(self, slot: Slot[P, R], quota: int) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot, job by job, `quota` at most."""
 
         batch: list[Task[P, R]] = []
-        is_draining = slot.status.state == "draining"
-
-        def fits(task: Task[P, R]) -> bool:
-            if not self._can_run(slot, task.payload):
-                return False
-            if task.affinity == slot.index:  # it runs on no other slot, also after an error
-                return True
-            if task.failed_on == slot.index and self._others_serve(slot):
-                return False
-            return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
+        fits = partial(self._fits, slot)
 
         def joins(task: Task[P, R]) -> bool:
             return fits(task) and task.key == batch[0].key and not task.isolated
@@ -237,6 +297,17 @@ class Backlog(FairQueue[Task[P, R]]):
                 break
         return batch
 
+    def _fits(self, slot: Slot[P, R], task: Task[P, R]) -> bool:
+        """Whether a slot may run a task now."""
+        if not self._can_run(slot, task.payload):
+            return False
+        if task.affinity == slot.index:  # it runs on no other slot, also after an error
+            return True
+        if task.failed_on == slot.index and self._others_serve(slot):
+            return False
+        is_draining = slot.status.state == "draining"
+        return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
+
     def oldest_queued_at(self) -> float | None:
         """When the task was submitted that waits longest (time of the event loop); None if none waits.
 
@@ -258,22 +329,27 @@ class Backlog(FairQueue[Task[P, R]]):
         weight = next((task.weight for task in self), 1)
         return sum(slot.batch_limit(weight) for slot in self._slots)
 
-    def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]], *, few_left: bool) -> list[int]:
+    def _choose(
+        self, slot: Slot[P, R], line: Sequence[Task[P, R]], most: int, *, few_left: bool
+    ) -> list[int]:
         """The places of the slot's next batch in the only job's line; none if the others are to run them."""
         first = line[0]
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
         if few_left and first.passed_over < PLANNED_ROUNDS * len(self._slots):
-            places = self._plan_last(slot, line, first)
+            places = self._plan_last(slot, line, first, most)
         else:
             urgent = [place for place, task in enumerate(line) if task.continues] if first.continues else []
             sizes = [task.size for task in line]
-            places = choose_similar(sizes, slot.batch_limit(first.weight), self._cost, urgent)
+            limit = min(slot.batch_limit(first.weight), most)
+            places = choose_similar(sizes, limit, self._cost, urgent)
         if places and 0 not in places:
             first.passed_over += 1
         return places
 
-    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R]) -> list[int]:
+    def _plan_last(
+        self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R], most: int
+    ) -> list[int]:
         now = asyncio.get_running_loop().time()
         kind = self._kind_of(first.payload)
         candidates = [other for other in self._slots if other is slot or other.status.is_serving]
@@ -281,7 +357,7 @@ class Backlog(FairQueue[Task[P, R]]):
             SlotEstimate(
                 self._throughput.free_in(other.index, now),
                 self._throughput.ratio(other.index, kind),
-                other.batch_limit(first.weight),
+                min(other.batch_limit(first.weight), most if other is slot else _UNLIMITED),
             )
             for other in candidates
         ]
@@ -303,6 +379,13 @@ def _head(line: Sequence[Task[P, R]]) -> Iterator[Task[P, R]]:
         yield task
         if not task.continues:
             return
+
+
+def _is_due(task: Task[P, R]) -> bool:
+    """Whether a task with a deadline has waited long enough to get a batch without others."""
+    assert task.deadline is not None
+    waited_s = asyncio.get_running_loop().time() - task.queued_at
+    return waited_s >= _WAITING_PART * (task.deadline - task.queued_at)
 
 
 def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:

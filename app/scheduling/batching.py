@@ -66,7 +66,7 @@ def choose_similar(
         return _similar_to_first(sizes, urgent, limit, cost)
     others = [place for place in range(len(sizes)) if place not in urgent]
     places = [*urgent, *_similar_to_first(sizes, others, limit - len(urgent), cost)]
-    return places[: _efficient_count(sorted((sizes[place] for place in places), reverse=True), cost)]
+    return places[: efficient_count(sorted((sizes[place] for place in places), reverse=True), cost)]
 
 
 def _similar_to_first(
@@ -74,7 +74,7 @@ def _similar_to_first(
 ) -> list[int]:
     """The group of the first of these places, if they are grouped by size."""
     order = sorted(places, key=lambda place: -sizes[place])
-    count = _efficient_count([sizes[place] for place in order[:limit]], cost)
+    count = efficient_count([sizes[place] for place in order[:limit]], cost)
     start = order.index(places[0]) // count * count if order else 0
     return order[start : start + count]
 
@@ -97,10 +97,10 @@ def plan_last_batches(
     start, count = planned[0] if planned else (packed[-1][1], packed[-1][2])
     places = order[start : start + min(count, slots[mine].limit)]
     # A batch in flight cannot move to another slot, however wrong the estimate of its time was.
-    return places[: _efficient_count([sizes[place] for place in places], cost)]
+    return places[: efficient_count([sizes[place] for place in places], cost)]
 
 
-def _efficient_count(sizes: Sequence[float], cost: BatchCost) -> int:
+def efficient_count(sizes: Sequence[float], cost: BatchCost) -> int:
     """How many of the tasks make a batch that is faster than two batches of half of them each."""
     count = len(sizes)
     while count > 1:

@@ -53,6 +53,7 @@ class _ServedSlot(Generic[P, R]):
         self.overlapping = slot if _overlaps(slot) else None
         self.wakeup = Wakeup()
         self.in_flight: deque[Batch[P, R]] = deque()  # in order
+        self.others_first = False  # the last batch had only tasks with deadlines
         self.loop: asyncio.Task[None] | None = None
         self.is_removed = False  # the dispatcher has taken its tasks back, and ignores what it still answers
         self.closed = asyncio.Event()  # removed, and its process has ended
@@ -211,6 +212,7 @@ class Dispatcher(Generic[P, R]):
 
     def _unanswered(self) -> Iterator[Task[P, R]]:
         yield from self._backlog
+        yield from self._backlog.with_deadline
         yield from self._failures.held
         yield from self._in_flight()
 
@@ -248,6 +250,11 @@ class Dispatcher(Generic[P, R]):
         await asyncio.sleep(0)  # lets the callers of `submit` receive their results
 
     @property
+    def expired(self) -> int:
+        """How many tasks were dropped because of their deadlines."""
+        return self._backlog.with_deadline.expired
+
+    @property
     def prefetch_limit(self) -> int:
         """How many unfinished tasks of one job are enough to keep all slots busy with full batches."""
         return self._backlog.prefetch_limit
@@ -258,7 +265,7 @@ class Dispatcher(Generic[P, R]):
         return served.in_flight[0] if served is not None and served.in_flight else None
 
     def backlog(self) -> tuple[int, float]:
-        """How many tasks wait, and for how long the oldest has (s; 0 if none waits)."""
+        """How many tasks without a deadline wait, and for how long the oldest has (s; 0 if none waits)."""
         oldest = self._backlog.oldest_queued_at()
         waited_s = 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
         return len(self._backlog), waited_s
@@ -275,6 +282,7 @@ class Dispatcher(Generic[P, R]):
         size: float = 0.0,
         weight: int = 1,
         continues: bool = False,
+        deadline: float | None = None,
     ) -> TaskResult[R]:
         """Run a task when its turn comes.
 
@@ -286,6 +294,16 @@ class Dispatcher(Generic[P, R]):
         Raises NotReady while there is no slot or the last start of every slot has failed, TaskCrashes if the
         task crashes each process that runs it, and the exception that the task itself raises. With
         `waits_for_slots`, a task waits while there is no slot.
+
+        `deadline` (time of the event loop): the result is worth nothing if the task is sent later. Such tasks
+        are sent by their deadlines, but leave half of the places to others that wait; their owners take
+        turns. Give those of one owner deadlines that are equally far ahead, and cancel the caller to replace
+        one that waits. Raises Expired if the task was not sent by then. It is never retried: it raises the
+        error of its batch, ProcessCrashed if its process crashed or was lost, or its device failed. Then it
+        may be what crashes processes, and the next one like it would, too. So the caller must submit no
+        further one of the same input until a task without a deadline that has this input is answered: that
+        one is isolated if it crashes processes, and counted. `on_crash` says whether the task was alone in
+        its process; the count is `crash_count` of that other task.
         """
         if crash_count >= MAX_CRASHES:
             raise crashes_processes(crash_count)
@@ -305,6 +323,7 @@ class Dispatcher(Generic[P, R]):
             continues,
             future,
             loop.time(),
+            deadline,
             isolated=crash_count > 0,
         )
         self._backlog.put_task(task)
@@ -316,6 +335,9 @@ class Dispatcher(Generic[P, R]):
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in [*self._backlog.remove(job), *(task for task in self._failures.held if task.job == job)]:
             task.future.cancel()
+        if self._backlog.with_deadline.size:
+            for task in [task for task in self._backlog.with_deadline if task.job == job]:
+                task.future.cancel()
         for task in self._in_flight():
             task.cancelled = task.cancelled or task.job == job
 
@@ -342,7 +364,8 @@ class Dispatcher(Generic[P, R]):
             return
         # Not those that start for other reasons: something may be wrong with them.
         soon_free = [slot for slot in self.slots if slot.status.state == "idle" or slot.status.waking]
-        lacking = len(self._backlog) - sum(slot.batch_limit() for slot in soon_free)
+        waiting = len(self._backlog) + self._backlog.with_deadline.size
+        lacking = waiting - sum(slot.batch_limit() for slot in soon_free)
         for served in asleep:
             if lacking <= 0:
                 break
@@ -362,7 +385,7 @@ class Dispatcher(Generic[P, R]):
         return NotReady(f"no {self._name} could be started: {next(failed, 'there is none')}")
 
     def _refuse_waiting(self) -> None:
-        for task in [*self._backlog.clear(), *self._failures.held]:
+        for task in [*self._backlog.clear(), *self._backlog.with_deadline, *self._failures.held]:
             if not task.future.done():
                 task.future.set_exception(self._not_ready())
 
@@ -503,7 +526,10 @@ class Dispatcher(Generic[P, R]):
             return []
         if served.is_removed:  # but its loop, which another slot's removal has woken, has not ended yet
             return []
-        batch = self._backlog.take_batch(slot)
+        if self._backlog.with_deadline.size or served.others_first:
+            batch = self._backlog.take_with_deadlines(slot, others_first=served.others_first)
+        else:
+            batch = self._backlog.take_batch(slot)
         if before and any(task.isolated for task in batch):
             self._backlog.requeue_batch(batch, isolated=True)  # until it is the only one in flight
             return []
@@ -539,7 +565,11 @@ class Dispatcher(Generic[P, R]):
         served.in_flight.append(Batch(served.index, batch, now, sent=now, began=clock))
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
-        expected_s = self._throughput.begin(served.index, cost_s, clock, self._kind_of(batch[0].payload))
+        kind = self._kind_of(batch[0].payload)
+        served.others_first = all(task.deadline is not None for task in batch)
+        if served.others_first:  # what they take must not count for the others
+            kind = ("with a deadline", kind)
+        expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
         # At least the time that was too short for a task, whatever slot that was.
         return max(expected_s or 0.0, *(task.hung_s for task in batch)) or None
 

@@ -146,17 +146,22 @@ class FailurePolicy(Generic[P, R]):
     def after_failure(
         self, slot: int, batch: Sequence[Task[P, R]], following: Sequence[Task[P, R]], error: Exception
     ) -> list[Action[P, R]]:
-        """A batch failed. `following`: tasks that the slot has got since; a crash takes them as well."""
-        if isinstance(error, DeviceFailed):
-            return self._after_device_failure(slot, [*batch, *following], error)
-        if isinstance(error, ProcessLost):
-            return self._after_loss(slot, [*batch, *following], error)
-        if isinstance(error, ProcessCrashed):
-            return self._after_crash([*batch, *following], error)
+        """A batch failed. `following`: tasks that the slot has got since; a crash takes them as well.
+
+        Tasks with deadlines are not retried, unless no task of the batch is at fault for certain.
+        """
         if isinstance(error, RequeueBatch):
             log.warning("batch requeued", pool=self._pool, tasks=len(batch), reason=error.message)
             return [Requeue(batch, isolated=False)]
-        return self._after_error(slot, batch, error)
+        if isinstance(error, DeviceFailed):
+            actions = self._after_device_failure(slot, [*batch, *following], error)
+        elif isinstance(error, ProcessLost):
+            actions = self._after_loss(slot, [*batch, *following], error)
+        elif isinstance(error, ProcessCrashed):
+            actions = self._after_crash([*batch, *following], error)
+        else:
+            actions = self._after_error(slot, batch, error)
+        return _without_late_retries(actions, error)
 
     def _after_crash(self, batch: Sequence[Task[P, R]], error: ProcessCrashed) -> list[Action[P, R]]:
         """Retry the tasks of a crashed process one by one: so the one at fault is found."""
@@ -187,7 +192,7 @@ class FailurePolicy(Generic[P, R]):
         task in flight.
         """
         log.warning("device failed", pool=self._pool, slot=slot, tasks=len(batch), error=error.message)
-        if len(batch) == 1:
+        if len(batch) == 1 and batch[0].deadline is None:
             self._health[slot].suspect = batch[0]
             batch[0].failed_on = slot
             batch[0].open_suspicions += 1
@@ -252,6 +257,17 @@ class FailurePolicy(Generic[P, R]):
         health.errors = 0
         error = DeviceFailed("tasks that fail on it succeed on other slots")
         return [*self._count_device_failure(slot, error), RestartSlot(slot, error.message)]
+
+
+def _without_late_retries(actions: Sequence[Action[P, R]], error: Exception) -> list[Action[P, R]]:
+    """Fail the tasks with deadlines that the actions would requeue: a retry would come late."""
+    changed: list[Action[P, R]] = []
+    for action in actions:
+        if isinstance(action, Requeue):
+            changed += [FailTask(task, error) for task in action.tasks if task.deadline is not None]
+            action = Requeue([task for task in action.tasks if task.deadline is None], action.isolated)
+        changed.append(action)
+    return changed
 
 
 def restart_reason(error: Exception) -> RestartReason:

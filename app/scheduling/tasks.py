@@ -130,6 +130,7 @@ class Task(Generic[P, R]):
     continues: bool  # comes before the tasks of its job that do not
     future: asyncio.Future[TaskResult[R]]
     queued_at: float = 0.0  # when it was submitted (time of the event loop)
+    deadline: float | None = None  # it is dropped if it was not sent by then (time of the event loop)
     passed_over: int = 0  # times that a later task of its job was taken first
     isolated: bool = False  # runs in a batch of its own: it may be what crashes processes
     cancelled: bool = False  # its job was cancelled while the task was in flight

@@ -1,6 +1,6 @@
 """What the options of a request make of results: segments in its script, and files with cues."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
@@ -9,7 +9,7 @@ from app.options import Options
 from app.transcript.cues.profiles import cue_style
 from app.transcript.cues.shaping import shape_cues
 from app.transcript.cues.timing import Cue
-from app.transcript.formats import FORMATS, Format
+from app.transcript.formats import DOCUMENT_FORMATS, FORMATS, Format
 from app.transcript.formats.common import FileStyle, plain_line
 from app.transcript.text.chinese import LANGUAGES as CHINESE
 from app.transcript.text.chinese import convert_segments
@@ -22,6 +22,53 @@ from workers.messages import Segment, Span
 Writer = Callable[[Transcript, Iterable[Cue], FileStyle], Iterator[str | bytes]]
 
 CUE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.has_cues)
+
+# Which options need what for an effect, and whether they have it.
+_NEEDS: Mapping[tuple[str, ...], tuple[str, Callable[[Options], bool]]] = {
+    ("num_speakers", "min_speakers", "max_speakers"): ("needs diarize", lambda options: options.diarize),
+    ("speaker_names",): (
+        "needs diarize or channels=separate",
+        lambda options: options.diarize or options.channels == "separate",
+    ),
+    ("beam_size",): ("needs temperature=0", lambda options: options.temperature == 0),
+    ("chinese",): (
+        "needs text in Chinese",
+        lambda options: options.task == "transcribe" and options.language in (None, *CHINESE),
+    ),
+}
+_DEFAULTS = {name: field.default for name, field in Options.model_fields.items()}
+# In which formats options of files have an effect.
+_USED_IN: Mapping[tuple[str, ...], Collection[str]] = {
+    (
+        *("profile", "max_line_chars", "max_lines", "max_cps", "min_cue_s", "max_cue_s", "min_gap_s"),
+        *("fps", "start_offset_s"),
+    ): [name for name in FORMATS if name in CUE_FORMATS],
+    ("word_level",): ("vtt", "ass"),
+    ("srt_bom", "srt_crlf"): ("srt",),
+    ("times", "speakers"): DOCUMENT_FORMATS,
+}
+
+
+def without_effect(
+    options: Options, given: Collection[str], file_format: str | None = None
+) -> dict[str, str]:
+    """Those of the options named in `given` that have no effect, each with what it needs.
+
+    `file_format`: that of the result, also one that `FORMATS` lacks; None: it is chosen later. An option at
+    its default value is as good as absent.
+    """
+    useless = {
+        name: need for names, (need, is_met) in _NEEDS.items() if not is_met(options) for name in names
+    }
+    if file_format is not None:
+        useless |= {
+            name: f"only in {', '.join(formats)}"
+            for names, formats in _USED_IN.items()
+            if file_format not in formats
+            for name in names
+        }
+    changed = {name for name in given if getattr(options, name, None) != _DEFAULTS.get(name)}
+    return {name: need for name, need in useless.items() if name in changed}
 
 
 def clip_segments(clip: Span, result: ClipResult, options: Options) -> tuple[Segment, ...]:

@@ -41,8 +41,21 @@ def is_doubtful(result: WindowResult) -> bool:
     """
     if result.poor or result.avg_logprob < result.thresholds.logprob / 2:
         return True
+    text = text_of(result)
+    return not _letters(text) or repeats_itself(text)
+
+
+def text_of(result: WindowResult) -> str:
+    """All text of a window, closed by a timestamp or not."""
     segments = [*result.segments, *([result.tail] if result.tail else [])]
-    text = "".join(segment.text for segment in segments).casefold()
+    return "".join(segment.text for segment in segments)
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether a text repeats some letters at once, as people do not."""
+    return _REPEATED.search(_letters(text)) is not None
+
+
+def _letters(text: str) -> str:
     # Marks are the vowels of some scripts.
-    letters = "".join(letter for letter in text if category(letter)[0] in "LMN")
-    return not letters or _REPEATED.search(letters) is not None
+    return "".join(letter for letter in text.casefold() if category(letter)[0] in "LMN")

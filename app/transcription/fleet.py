@@ -210,7 +210,7 @@ class WhisperFleet:
             self._located.set()
             await asyncio.sleep(_RETRY_S)
         self.catalogue.default = files.name
-        self.catalogue.options[files.name] = self._plan.load_options(files)
+        self.catalogue.add(files.name, self._plan.load_options(files))
         settings = self._settings
         self._dispatcher = Dispatcher(
             "worker",

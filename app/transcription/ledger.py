@@ -24,7 +24,9 @@ _LEAST_S = 1e-4  # of a part in traces: what has nothing to do takes less
 
 FleetBatch = Batch[WindowSource, WindowResult]
 
-_REQUEST = "request-"  # begins the names of synchronous requests; those of jobs are their ids
+# Begin the names of synchronous requests, and of live streams; those of jobs are their ids.
+_REQUEST = "request-"
+STREAM = "stream-"
 
 
 def new_request() -> str:
@@ -40,8 +42,9 @@ def bare_id(job: str) -> str:
 def jobs_of(clips: Mapping[str, int]) -> list[dict[str, object]]:
     """Jobs and requests with their clips as JSON."""
     return [
-        {"job": job, "kind": "request" if job.startswith(_REQUEST) else "job", "clips": count}
+        {"job": job, "kind": prefix.rstrip("-") or "job", "clips": count}
         for job, count in clips.items()
+        for prefix in [next((known for known in (_REQUEST, STREAM) if job.startswith(known)), "")]
     ]
 
 

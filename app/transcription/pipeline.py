@@ -309,11 +309,11 @@ class Pipeline:
                 request.key, await self.results.get_or_transcribe(request, self._decode_windows)
             )
         except TaskCrashes as error:
-            raise _clip_failed(clip, error) from error
+            raise clip_failed(clip, error) from error
         except WhisperfleetError:
             raise
         except Exception as error:
-            raise _clip_failed(clip, error) from error
+            raise clip_failed(clip, error) from error
 
     async def _decode_windows(self, request: ClipRequest) -> ClipResult:
         """Have workers transcribe a clip, window by window."""
@@ -368,7 +368,8 @@ class Pipeline:
             self.observer.progressed(self._progress)
 
 
-def _clip_failed(clip: PlannedClip, error: Exception) -> ClipFailed:
+def clip_failed(clip: PlannedClip, error: Exception) -> ClipFailed:
+    """The error for a clip that cannot be transcribed."""
     return ClipFailed(
         f"The span from {clip.start / SAMPLE_RATE:.2f} s to {clip.end / SAMPLE_RATE:.2f} s could not be "
         f"transcribed: {error}",

@@ -12,10 +12,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import langcodes
-
 from app.files import exchange, rename_new, write_part
-from app.languages import LANGUAGES, language_code, language_name
+from app.languages import code_in_files, language_name
 from app.transcript.formats import FORMATS
 
 _TEMPORARY = re.compile(r"\.whisperfleet-[0-9a-f]{16}\.tmp")
@@ -55,16 +53,8 @@ def read_language(text: str) -> str | None:
 
     None if it is none of Whisper's languages.
     """
-    try:
-        return players_code(language_code(text) or "")
-    except ValueError:
-        pass
-    try:
-        code = langcodes.standardize_tag(text, macro=True).partition("-")[0]
-    except ValueError:
-        return None
-    code = {"jv": "jw", "nb": "no"}.get(code, code)
-    return players_code(code) if code in LANGUAGES else None
+    code = code_in_files(text)
+    return None if code is None else players_code(code)
 
 
 def path_of(recording: Path, language: str, file_format: str) -> Path:

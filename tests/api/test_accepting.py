@@ -146,28 +146,6 @@ def test_requests_in_one_packet(serve, connect):
     assert responds(connection)
 
 
-def test_a_web_socket_is_no_connection_of_http(serve, connect):
-    class Echo(asyncio.Protocol):
-        def __init__(self, **options):
-            pass
-
-        def connection_made(self, transport):
-            self.transport = transport
-
-        def data_received(self, data):
-            self.transport.write(data)
-
-    site = serve(header_timeout_s=0.2)
-    site.server.config.ws_protocol_class = Echo
-    connection = connect(
-        site, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    )
-    assert connection.recv(65536).startswith(b"GET / ")
-    time.sleep(0.4)
-    connection.sendall(b"anything")
-    assert connection.recv(65536) == b"anything"
-
-
 # Limits
 
 

@@ -69,7 +69,7 @@ def test_an_etag_holds_while_the_job_goes_on_and_only_then(site: Site) -> None:
     ("changes", "status", "param", "reason"),
     [
         ({"titel": "x"}, 400, "titel", "did you mean `title`"),
-        ({"status": "failed"}, 400, "status", "can be changed"),
+        ({"status": "failed"}, 400, "status", "these are: title, notes, tags"),
         ({"title": "x" * 201}, 400, "title", "200"),
         ({"title": 5}, 400, "title", "string"),
         ({"notes": "x" * 5001}, 400, "notes", "5000"),

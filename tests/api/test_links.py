@@ -283,7 +283,7 @@ def test_all_links_are_one_owner_and_each_is_known(locked, stranger, job, monkey
     hold = admission.Limiter.hold
 
     def held(limiter, request):
-        seen.append((admission.owner_of(request), admission.link_of(request), current_work().owner))
+        seen.append((auth.client_of(request).owner, admission.link_of(request), current_work().owner))
         return hold(limiter, request)
 
     monkeypatch.setattr(admission.Limiter, "hold", held)

@@ -269,3 +269,22 @@ def test_a_disk_that_does_not_say(site, monkeypatch, fault):
 
     monkeypatch.setattr(site.service.media.folder.disk, "free_bytes", Sampler("the disk", "statvfs", read))
     assert values(site, "disk_free_bytes") == {}
+
+
+def test_live_streams(fresh):
+    live = fresh.server.config.app.state.live.metrics
+    live.open = 3
+    live.draft_dropped()
+    for delay_s in (0.6, 0.9, 4):
+        live.first_words(delay_s)
+    live.final(0.3)
+    assert values(fresh, "live_streams") == {(): 3}
+    assert values(fresh, "live_drafts_dropped_total") == {(): 1}
+    found = families(fresh)
+    for name, first, count in (("first_words", 2, 3), ("final", 1, 1)):
+        samples = found[f"whisperfleet_live_{name}_seconds"].samples
+        counted = {sample.labels["le"]: sample.value for sample in samples if "le" in sample.labels}
+        assert (counted["1.0"], counted["+Inf"]) == (first, count)
+    with fresh.client.stream("GET", "/v1/workers/events") as events:
+        lines = (line for line in events.iter_lines() if line.startswith("data: "))
+        assert json.loads(next(lines).removeprefix("data: "))["queue"]["streams"] == 3

@@ -68,7 +68,7 @@ def test_the_page_knows_the_service(serve):
     data = json.loads(text)
     assert data["version"] == site.client.get("/health").json()["version"]
     assert (data["keys"], data["urls"], data["max_upload_mb"]) == (True, True, 12)
-    assert data["aliases"] == ["a", "b"]
+    assert data["aliases"] == ["whisper-1", "a", "b"]
     assert data["languages"]["de"] == "german"
     assert {"srt", "vtt", "txt", "json"} <= set(data["formats"])
     assert data["options"] == Options().model_dump(mode="json")

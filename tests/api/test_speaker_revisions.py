@@ -146,7 +146,7 @@ def test_the_request_says_which_version_it_corrects(site, job):
 
 
 INVALID = [
-    ({"nun_speakers": 2}, "nun_speakers", "num_speakers, min_speakers"),
+    ({"nun_speakers": 2}, "nun_speakers", "did you mean `num_speakers`?"),
     ({"num_speakers": 0}, "num_speakers", "greater than or equal to 1"),
     ({"num_speakers": "2"}, "num_speakers", "integer"),
     ({"num_speakers": 2, "max_speakers": 3}, None, "cannot be combined"),

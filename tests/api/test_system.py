@@ -14,8 +14,8 @@ from tests.api.fake_service import OTHER_MODEL, catalogue
 def test_models(site):
     listed = site.client.get("/v1/models").json()
     assert listed["object"] == "list"
-    assert [model["id"] for model in listed["data"]] == ["tiny", OTHER_MODEL]
-    assert [model["state"] for model in listed["data"]] == ["loaded", "unloaded"]
+    assert [model["id"] for model in listed["data"]] == ["tiny", OTHER_MODEL, "whisper-1"]
+    assert [model["state"] for model in listed["data"]] == ["loaded", "unloaded", "loaded"]
     assert listed["data"][0].keys() == {"id", "object", "created", "owned_by", "state"}
 
 
@@ -31,6 +31,7 @@ def test_aliases_are_listed_and_retrieved_as_models(site):
     assert [(model["id"], model["state"]) for model in listed] == [
         ("tiny", "loaded"),
         (OTHER_MODEL, "unloaded"),
+        ("whisper-1", "loaded"),
         ("gpt-4o-transcribe", "loaded"),
         ("openai/mini", "unloaded"),
     ]

@@ -12,6 +12,7 @@ from app.api.operation import worker_events
 from app.api.operation.worker_events import WorkerEvents
 from app.errors import DatabaseUnavailable
 from app.jobs.storage.store import Store
+from app.live.metrics import LiveMetrics
 from app.scheduling.tasks import Outcome
 from app.settings import Settings
 from app.transcription.ledger import Block
@@ -63,7 +64,7 @@ def test_a_snapshot_comes_first(site):
     assert (block["id"], block["jobs"]) == (1, [{"job": "9b2e", "kind": "job", "clips": 2}])
     assert fleet == {
         "workers": site.service.fleet.workers(),
-        "queue": {"clips": 7, "oldest_s": 12.3, "jobs": 0},
+        "queue": {"clips": 7, "oldest_s": 12.3, "jobs": 0, "streams": 0},
     }
 
 
@@ -78,7 +79,7 @@ def test_changes_follow(site):
         assert (name, [block["outcome"] for block in data["blocks"]]) == ("block", ["requeued"])
         site.service.fleet.waiting = (3, 0.5)
         name, data = next(events)
-        assert (name, data["queue"]) == ("queue", {"clips": 3, "oldest_s": 0.5, "jobs": 0})
+        assert (name, data["queue"]) == ("queue", {"clips": 3, "oldest_s": 0.5, "jobs": 0, "streams": 0})
 
 
 def test_jobs_that_wait_are_counted(site):
@@ -198,7 +199,7 @@ def service(tmp_path):
 @pytest.mark.anyio
 @pytest.mark.timeout(20)
 async def test_a_slow_client_gets_a_new_snapshot_and_holds_nobody_up(service):
-    events = WorkerEvents(service.fleet, Jobs)
+    events = WorkerEvents(service.fleet, Jobs, LiveMetrics())
     slow, quick = events.stream(), events.stream()
     assert (await anext(slow)).startswith("event: fleet\n")
     assert (await anext(quick)).startswith("event: fleet\n")
@@ -224,7 +225,7 @@ async def test_a_long_history_is_one_event(service, monkeypatch):
     monkeypatch.setattr(worker_events, "_BLOCKS_AT_ONCE", 3)
     for _ in range(10):
         add_block(service)
-    stream = WorkerEvents(service.fleet, Jobs).stream()
+    stream = WorkerEvents(service.fleet, Jobs, LiveMetrics()).stream()
     event = await anext(stream)
     await stream.aclose()
     assert event.count("\n\n") == 1
@@ -236,7 +237,7 @@ async def test_a_long_history_is_one_event(service, monkeypatch):
 @pytest.mark.timeout(20)
 async def test_what_changes_while_a_snapshot_is_sent_follows_it(service, monkeypatch):
     monkeypatch.setattr(worker_events, "_BLOCKS_AT_ONCE", 1)
-    events = WorkerEvents(service.fleet, Jobs)
+    events = WorkerEvents(service.fleet, Jobs, LiveMetrics())
     first = events.stream()
     await anext(first)
     for _ in range(50):
@@ -261,7 +262,7 @@ async def test_what_changes_while_a_snapshot_is_sent_follows_it(service, monkeyp
 @pytest.mark.anyio
 @pytest.mark.timeout(20)
 async def test_a_fault_in_one_round_does_not_end_the_events(service):
-    events = WorkerEvents(service.fleet, Jobs)
+    events = WorkerEvents(service.fleet, Jobs, LiveMetrics())
     stream = events.stream()
     await anext(stream)
     workers = service.fleet.workers

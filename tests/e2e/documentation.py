@@ -1,15 +1,17 @@
 """The commands of README and docs/, as a reader would run them."""
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.environments import python_with
 from tests.e2e.running import DATA, SIMULATED, Server, environment
 from tests.pages import PAGES, ROOT
 
@@ -24,13 +26,22 @@ _PARTS = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+# How a page names what a program needs: "`pip install NAME`", "the `NAME` package".
+_PACKAGES = re.compile(r"\bpip install ([\w-]+)|`([\w-]+)` (?:package|client)\b")
+
+# A reader has not activated the environment of the tests.
+_PATH = ":".join(folder for folder in os.environ["PATH"].split(":") if not folder.startswith(sys.prefix))
+
 # What stands for a value that a reader would have: ids of two jobs that are done, and a key.
 FIRST_JOB, SECOND_JOB, KEY = "9b2e…", "51c0…", "3f5c…"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of commands, where it stands, and why no test runs it."""
+    """A block of commands, where it stands, and why no test runs it.
+
+    `packages`: those that its section names before it.
+    """
 
     page: str
     heading: str
@@ -38,6 +49,7 @@ class Block:
     language: str
     text: str
     reason: str | None
+    packages: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -57,18 +69,21 @@ class Block:
         return KEY in self.text or (bool(commands) and all("$KEY" in command for command in commands))
 
 
-def blocks(path: Path) -> list[Block]:
+def blocks(path: Path, languages: Collection[str] = LANGUAGES) -> list[Block]:
     """The blocks of a page that are commands or programs."""
     page = path.read_text(encoding="utf-8")
-    found, heading = [], ""
+    found, heading, begin = [], "", 0
     for part in _PARTS.finditer(page):
         if part["heading"]:
-            heading = part["heading"].lstrip("# ")
-        elif part["language"].strip() in LANGUAGES:
+            heading, begin = part["heading"].lstrip("# "), part.end()
+        elif part["language"].strip() in languages:
             line = page.count("\n", 0, part.start("text"))
             text = textwrap.dedent(part["text"])
             name = path.relative_to(ROOT).as_posix()
-            found.append(Block(name, heading, line, part["language"].strip(), text, part["reason"]))
+            named = _PACKAGES.findall(page, begin, part.start())
+            packages = tuple(dict.fromkeys(first or second for first, second in named))
+            language = part["language"].strip()
+            found.append(Block(name, heading, line, language, text, part["reason"], packages))
     return found
 
 
@@ -77,9 +92,9 @@ def all_blocks() -> list[Block]:
     return [block for path in PAGES for block in blocks(path)]
 
 
-def section(page: str, heading: str) -> list[Block]:
+def section(page: str, heading: str, languages: Collection[str] = LANGUAGES) -> list[Block]:
     """Those of one section."""
-    return [block for block in blocks(ROOT / page) if block.heading == heading]
+    return [block for block in blocks(ROOT / page, languages) if block.heading == heading]
 
 
 class Reader:
@@ -108,7 +123,7 @@ class Reader:
         if block.language in SHELL:
             command = ["bash", "-euo", "pipefail", "-c", self._filled(block.text)]
         else:
-            command = [sys.executable, "-c", self._filled(block.text), *block.arguments]
+            command = [str(self._python(block)), "-c", self._filled(block.text), *block.arguments]
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -122,6 +137,14 @@ class Reader:
         assert '"error":{' not in done.stdout, block.name
         return done.stdout
 
+    def environment_of(self, block: Block) -> Path:
+        """The folder of the environment with what the page says, which is made unless it is there."""
+        return self.folder / ".environments" / "-".join(["with", *sorted(block.packages)])
+
+    def _python(self, block: Block) -> Path:
+        folder = self.environment_of(block)
+        return folder / "bin" / "python" if folder.exists() else python_with(block.packages, folder)
+
     def _filled(self, text: str) -> str:
         """The text with the address of the server, and values instead of what stands for them."""
         text = text.replace("localhost:8000", f"127.0.0.1:{self.server.port}").replace(KEY, self.key)
@@ -132,7 +155,8 @@ class Reader:
 
     def _variables(self, block: Block) -> dict[str, Any]:
         job = {"JOB": f"/v1/jobs/{self.job(0)}"} if "$JOB" in block.text else {}
-        return {**SIMULATED, "WHISPER_CPU_WORKERS": 1, "HOME": self.folder, "KEY": self.key or "none", **job}
+        own = {"HOME": self.folder, "PATH": _PATH, "KEY": self.key or "none"}
+        return {**SIMULATED, "WHISPER_CPU_WORKERS": 1, **own, **job}
 
     def job(self, number: int) -> str:
         """The id of a job of this reader that is done."""

@@ -1,17 +1,24 @@
-"""The programs of docs/clients.md, run as they are written there."""
+"""The programs of docs/clients.md and examples/, run as they are, with nothing but what the page names."""
 
 import base64
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 import yaml
+from standardwebhooks import Webhook
 
+from tests.e2e.documentation import Block, section
+from tests.e2e.environments import python_with
 from tests.e2e.reading import read_srt
 from tests.e2e.running import SIMULATED, free_port, wait_for
 from tests.media_files import encode
@@ -19,18 +26,23 @@ from tests.media_files import encode
 pytestmark = pytest.mark.timeout(90)
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
+GUIDE = "docs/clients.md"
+EXAMPLES = {"Jobs": "transcribe_job", "Webhooks": "webhook_receiver"}  # by their section
+NODE = shutil.which("node", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+IN_BOTH = pytest.mark.parametrize(
+    "language",
+    ["Python", pytest.param("Node", marks=pytest.mark.skipif(NODE is None, reason="there is no Node"))],
+)
 
 
-def blocks(language: str) -> list[str]:
-    """The blocks of a language that say nothing against being run."""
-    found = re.findall(rf"(<!-- not run: [^\n]*-->\n)?```{language}\n(.*?)```", GUIDE, re.DOTALL)
-    return [block for reason, block in found if not reason]
-
-
-def program(containing: str) -> str:
-    [found] = [block for block in blocks("python") if containing in block]
+def program(containing: str) -> Block:
+    """The one Python program of the page that has a text."""
+    [found] = [block for block in section(GUIDE, "Python", ("python",)) if containing in block.text]
     return found
+
+
+def example(heading: str, suffix: str) -> Path:
+    return ROOT / "examples" / f"{EXAMPLES[heading]}.{suffix}"
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +52,39 @@ def folder(tmp_path_factory, talk_pcm):
     return made
 
 
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> Callable[[Block], Path]:
+    """The Python of an environment for a program."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def find(block: Block) -> Path:
+        if block.packages not in made:
+            made[block.packages] = python_with(block.packages, tmp_path_factory.mktemp("environment"))
+        return made[block.packages]
+
+    return find
+
+
+@pytest.fixture
+def example_of(python) -> Callable[[str, str], list[str]]:
+    """The command that runs the example of a section."""
+
+    def find(heading: str, language: str) -> list[str]:
+        if language == "Node":
+            return [str(NODE), str(example(heading, "mjs"))]
+        return [str(python(section(GUIDE, heading)[-1])), str(example(heading, "py"))]
+
+    return find
+
+
 def environment(**variables: str) -> dict[str, str]:
-    proxies = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-    return {name: value for name, value in os.environ.items() if name.lower() not in proxies} | variables
+    others = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "pythonpath")
+    return {name: value for name, value in os.environ.items() if name.lower() not in others} | variables
 
 
-def run(code: str, folder: Path, server) -> str:
+def run(block: Block, python, folder: Path, server) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code.replace("http://localhost:8000", server.url)],
+        [python(block), "-c", block.text.replace("http://localhost:8000", server.url)],
         cwd=folder,
         env=environment(),
         capture_output=True,
@@ -58,34 +95,34 @@ def run(code: str, folder: Path, server) -> str:
     return done.stdout
 
 
-def test_subtitles_with_the_openai_package(folder, server):
+def test_subtitles_with_the_openai_package(folder, server, python):
     wanted = server.srt(folder / "talk.mp3", profile="netflix", hotwords="Reykjavík")
-    assert run(program("max_retries"), folder, server) == wanted + "\n"
+    assert run(program("max_retries"), python, folder, server) == wanted + "\n"
     assert read_srt(wanted)
 
 
-def test_words_and_a_stream_with_the_openai_package(folder, server):
-    *words, streamed = run(program("stream=True"), folder, server).splitlines()
+def test_words_and_a_stream_with_the_openai_package(folder, server, python):
+    *words, streamed = run(program("stream=True"), python, folder, server).splitlines()
     assert all(re.fullmatch(r" *\d+\.\d\d +\d+\.\d\d \S+", line) for line in words)
     text = server.text(folder / "talk.mp3").strip()
     assert [line.split()[-1] for line in words] == text.split()
     assert streamed == text
 
 
-def test_who_says_what_with_the_openai_package(folder, server):
-    lines = run(program("diarized_json"), folder, server).splitlines()
+def test_who_says_what_with_the_openai_package(folder, server, python):
+    lines = run(program("diarized_json"), python, folder, server).splitlines()
     assert all(re.fullmatch(r" *\d+\.\d\d [A-C]: \S.*", line) for line in lines), lines
     assert " A: " in lines[0]
     said = " ".join(line.partition(": ")[2] for line in lines)
     assert said.split() == server.text(folder / "talk.mp3").split()
 
 
-def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, tmp_path):
+@IN_BOTH
+def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, example_of, tmp_path, language):
     """The program starts before the service, which is killed once while it transcribes."""
-    (tmp_path / "transcribe_job.py").write_text(program("Idempotency-Key"))
     port = free_port()
     client = subprocess.Popen(
-        [sys.executable, "transcribe_job.py", folder / "talk.mp3", "talk.srt", "en"],
+        [*example_of("Jobs", language), folder / "talk.mp3", "talk.srt", "en"],
         cwd=tmp_path,
         env=environment(WHISPERFLEET=f"http://127.0.0.1:{port}"),
         stderr=subprocess.PIPE,
@@ -107,7 +144,7 @@ def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, tmp_
 def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, monkeypatch):
     """The same functions against answers that a real service gives rarely."""
     names: dict = {"__name__": "transcribe_job"}
-    exec(compile(program("Idempotency-Key"), "transcribe_job.py", "exec"), names)
+    exec(compile(example("Jobs", "py").read_text(), "transcribe_job.py", "exec"), names)
     pauses: list[float] = []
     monkeypatch.setattr(names["time"], "sleep", pauses.append)
     job = {"id": "1", "status": "succeeded", "progress": {"done_s": 20.0, "total_s": None}, "error": None}
@@ -142,12 +179,11 @@ def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, 
     assert asked[-1][0] not in {None, asked[0][0]}
 
 
-def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, tmp_path):
-    [code] = re.findall(r"```python\n(\"\"\"python receiver\.py.*?)```", GUIDE, re.DOTALL)
-    (tmp_path / "receiver.py").write_text(code)
+@IN_BOTH
+def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, example_of, tmp_path, language):
     secret, port = "whsec_" + base64.b64encode(bytes(24)).decode(), free_port()
     receiver = subprocess.Popen(
-        [sys.executable, "receiver.py", str(port)],
+        [*example_of("Webhooks", language), str(port)],
         cwd=tmp_path,
         env=environment(WHISPER_WEBHOOK_SECRET=secret),
         stdout=subprocess.PIPE,
@@ -159,6 +195,10 @@ def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, tmp_
         forged = {"type": "job.succeeded", "data": {"id": "1", "filename": "forged"}}
         answer = wait_for(lambda: posted(url, forged))
         assert answer.status_code == 400
+        body = json.dumps(forged)
+        for headers in forged_signatures(secret, body):
+            answer = httpx.post(url, content=body, headers=headers, trust_env=False)
+            assert answer.status_code == 400, headers
         server = commands.serve(
             **SIMULATED,
             WHISPER_CPU_WORKERS=1,
@@ -173,6 +213,29 @@ def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, tmp_
         receiver.communicate()
 
 
+def forged_signatures(secret: str, body: str) -> Iterator[dict[str, str]]:
+    """The headers of webhooks that are not the service's: of another secret, of long ago, broken ones."""
+    now = datetime.now(UTC)
+    other = "whsec_" + base64.b64encode(bytes(range(24))).decode()
+    for key, sent in (
+        (other, now),
+        (secret, now - timedelta(minutes=10)),
+        (secret, now + timedelta(minutes=10)),
+    ):
+        yield {
+            "webhook-id": "msg_1",
+            "webhook-timestamp": str(int(sent.timestamp())),
+            "webhook-signature": Webhook(key).sign("msg_1", sent, body),
+        }
+    for signature in ("", "v1", "v1,", "v1,AAAA", "v2,x v1,=", ","):
+        yield {
+            "webhook-id": "msg_1",
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": signature,
+        }
+    yield {"webhook-id": "msg_1", "webhook-timestamp": "soon", "webhook-signature": "v1,AAAA"}
+
+
 def posted(url: str, body: dict) -> httpx.Response | None:
     """The answer, once somebody listens."""
     try:
@@ -182,7 +245,8 @@ def posted(url: str, body: dict) -> httpx.Response | None:
 
 
 def test_the_network_of_the_service_has_it_under_the_name_that_clients_use() -> None:
-    client = yaml.safe_load(next(iter(blocks("yaml"))))
+    [block] = section(GUIDE, "Containers", ("yaml",))
+    client = yaml.safe_load(block.text)
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     joined = client["networks"]["whisperfleet"]
     assert joined == {"name": f"{compose['name']}_default", "external": True}

@@ -112,7 +112,7 @@ def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
         row = fleet.rows[victim["slot"]]
         assert (row["error"], row["pid"] == victim["pid"]) == (None, False)
         assert server.finished(job)["status"] == "succeeded"
-        while fleet.queue != {"clips": 0, "oldest_s": 0.0, "jobs": 0} or any(
+        while fleet.queue != {"clips": 0, "oldest_s": 0.0, "jobs": 0, "streams": 0} or any(
             row["working"] for row in fleet.rows.values()
         ):
             fleet.advance()
@@ -141,7 +141,7 @@ def slow(module_commands: Commands) -> Server:
 
 def test_the_queue_behind_a_slow_worker(slow, two_minutes):
     with following(slow) as fleet:
-        assert fleet.queue == {"clips": 0, "oldest_s": 0.0, "jobs": 0}
+        assert fleet.queue == {"clips": 0, "oldest_s": 0.0, "jobs": 0, "streams": 0}
         slow.submit(two_minutes)
         while not (fleet.queue["clips"] and fleet.queue["oldest_s"]):
             fleet.advance()

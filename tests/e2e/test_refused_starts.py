@@ -75,6 +75,16 @@ def test_a_port_that_is_in_use(run_here):
     assert "set WHISPER_PORT" in line
 
 
+def test_a_port_for_wyoming_that_is_in_use(run_here):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        refused = run_here("serve", "--port", 0, WHISPER_WYOMING_PORT=port)
+    assert refused.code == 1
+    [line] = refused.stderr.splitlines()
+    assert line.startswith(f"whisperfleet: port {port} is in use on 127.0.0.1. ")
+    assert "set WHISPER_WYOMING_PORT" in line
+
+
 @pytest.mark.parametrize("name", ["WHISPER_MODEL", "WHISPER_COMPUTE_TYPE"])
 def test_transcribe_refuses_the_same_settings(run_here, shorts, name):
     assert_refused(run_here("transcribe", shorts[0], **{name: "nonsense"}), name, "nonsense")

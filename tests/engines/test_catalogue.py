@@ -53,6 +53,7 @@ def test_names_are_listed_with_the_states_of_their_models() -> None:
     assert list(catalogue.listed().items()) == [
         ("demo", "unloaded"),
         (TURBO, "loaded"),
+        ("whisper-1", "unloaded"),
         ("gpt-4o-transcribe", "unloaded"),
         ("gpt-4o-mini-transcribe", "loaded"),
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from structlog.testing import capture_logs
 
-from app.errors import DeviceFailed, NotReady, ProcessCrashed, ProcessLost, RequeueBatch, TaskCrashes
+from app.errors import DeviceFailed, Expired, NotReady, ProcessCrashed, ProcessLost, RequeueBatch, TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES, MAX_LOSSES
 from bench.virtual_clock import VirtualClockLoop
@@ -122,6 +122,7 @@ class ChangingSlots(RuleBasedStateMachine):
         self.leaving: list[asyncio.Task[None]] = []
         self.asked: dict[str, asyncio.Task[str]] = {}
         self.sent: set[str] = set()
+        self.deadlines: dict[str, float] = {}
         self.crashes = Counter[str]()  # in which a task was in flight
         self.losses = Counter[str]()
         self.dispatcher = Dispatcher[str, str](
@@ -177,15 +178,20 @@ class ChangingSlots(RuleBasedStateMachine):
         count=st.integers(1, 6),
         key=st.integers(0, 1),
         bound_to=st.none() | st.integers(0),
+        within_s=st.sampled_from([None, None, 0.5, 20.0]),
     )
-    def submit(self, job: str, count: int, key: int, bound_to: int | None) -> None:
+    def submit(self, job: str, count: int, key: int, bound_to: int | None, within_s: float | None) -> None:
         affinity = self._pick(bound_to).index if self.slots and bound_to is not None else bound_to
+        deadline = None if within_s is None else self.loop.time() + within_s
 
         async def ask(payload: str) -> str:
-            return (await self.dispatcher.submit(job, payload, key=key, affinity=affinity)).result
+            task = self.dispatcher.submit(job, payload, key=key, affinity=affinity, deadline=deadline)
+            return (await task).result
 
         for _ in range(count):
             payload = f"{job}{len(self.asked):04}"
+            if deadline is not None:
+                self.deadlines[payload] = deadline
             self.asked[payload] = self.loop.create_task(ask(payload))
         self._settle()
 
@@ -272,10 +278,17 @@ class ChangingSlots(RuleBasedStateMachine):
         if any(slot.status.state == "idle" for slot in self.slots.values()):
             free = [
                 task.payload
-                for task in self.dispatcher._backlog
+                for task in [*self.dispatcher._backlog, *self.dispatcher._backlog.with_deadline]
                 if task.affinity is None and task.failed_on is None and not task.future.done()
             ]
             assert free == []
+
+    @invariant()
+    def no_task_waits_beyond_its_deadline(self) -> None:
+        queue = self.dispatcher._backlog.with_deadline
+        waiting = [task for task in queue if not task.future.done()]
+        assert all(self.deadlines[task.payload] > self.loop.time() for task in waiting)
+        assert queue.size == len(list(queue)) == len(waiting)
 
     def teardown(self) -> None:
         if not hasattr(self, "dispatcher"):
@@ -300,6 +313,8 @@ class ChangingSlots(RuleBasedStateMachine):
         for payload, task in self.asked.items():
             assert task.done(), payload
             error = None if task.cancelled() else task.exception()
+            if payload in self.deadlines and isinstance(error, Expired | ProcessCrashed):
+                continue
             assert isinstance(error, NotReady | TaskCrashes | ValueError | None), error
             if isinstance(error, TaskCrashes):
                 counted = self.crashes[payload] + max(0, self.losses[payload] - MAX_LOSSES)

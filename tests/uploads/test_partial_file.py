@@ -207,7 +207,7 @@ async def test_a_failed_write_loses_nothing_that_is_in_the_file(tmp_path, monkey
     def fail(sink: sinks.FileSink) -> None:
         if sink.size > 1000:
             assert sink._file is not None
-            sink._file.write(sink._pending[:7])
+            sink._file.write(sink._pending[0][:7])
             raise OSError(number, "No space left on device")
         write(sink)
 

@@ -8,7 +8,7 @@ function snapshot(changes = {}) {
   return {
     time: NOW,
     workers: [worker()],
-    queue: { clips: 3, oldest_s: 1, jobs: 1 },
+    queue: { clips: 3, oldest_s: 1, jobs: 1, streams: 2 },
     blocks: [block()],
     ...changes,
   };
@@ -24,7 +24,7 @@ function folded(events, localTime = NOW) {
 test("the first event fills everything", () => {
   const fleet = folded([["fleet", snapshot()]], NOW - 30);
   assert.equal(fleet.offset, 30);
-  assert.deepEqual(fleet.queue, { clips: 3, oldest_s: 1, jobs: 1 });
+  assert.deepEqual(fleet.queue, { clips: 3, oldest_s: 1, jobs: 1, streams: 2 });
   assert.deepEqual(
     fleet.workers.map((row) => row.slot),
     [0],
@@ -76,7 +76,12 @@ test("changes of state are kept with their times, and one from before the span i
     { at: NOW + 2, state: "restarting" },
     { at: NOW + 3, state: "idle" },
   ]);
-  applyEvent(fleet, "queue", { time: NOW + 302.5, queue: { clips: 0, oldest_s: 0, jobs: 0 } }, NOW);
+  applyEvent(
+    fleet,
+    "queue",
+    { time: NOW + 302.5, queue: { clips: 0, oldest_s: 0, jobs: 0, streams: 0 } },
+    NOW,
+  );
   assert.deepEqual(
     fleet.states.get(0)?.map(({ state }) => state),
     ["restarting", "idle"],

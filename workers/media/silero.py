@@ -14,11 +14,14 @@ import numpy.typing as npt
 from workers.messages import FRAME_SAMPLES
 
 _FILE = "data/silero_vad_16k_sequence.onnx"
-_CONTEXT_SAMPLES = 64  # of the previous frame, before each frame
+CONTEXT_SAMPLES = 64  # of the previous frame, before each frame
 _MAX_FRAMES = 512  # in one call of the model
 _STATE_SHAPE = (1, 1, 128)
 
 Floats = npt.NDArray[np.float32]
+State = tuple[Floats, Floats]  # of the model after a frame
+
+SILENT: State = (np.zeros(_STATE_SHAPE, np.float32), np.zeros(_STATE_SHAPE, np.float32))  # before the first
 
 
 class SileroModel:
@@ -38,14 +41,24 @@ class SileroModel:
 
         The last frame may be padded with silence. The values equal those of silero-vad's `audio_forward`.
         """
-        framed = _with_context(samples)
-        hidden = cell = np.zeros(_STATE_SHAPE, np.float32)
+        frames = -(-len(samples) // FRAME_SAMPLES)
+        padded = np.zeros(CONTEXT_SAMPLES + frames * FRAME_SAMPLES, np.float32)
+        padded[CONTEXT_SAMPLES : CONTEXT_SAMPLES + len(samples)] = samples
+        return self.probabilities_after(SILENT, padded)[0]
+
+    def probabilities_after(self, state: State, samples: Floats) -> tuple[Floats, State]:
+        """The probability of speech in each frame, shape (frames,), and the state after the last one.
+
+        `samples`: whole frames, behind `CONTEXT_SAMPLES` of the frame before the first. `state`: after that.
+        """
+        hidden, cell = state
         found = [np.zeros(0, np.float32)]
+        framed = _with_context(samples)
         for first in range(0, len(framed), _MAX_FRAMES):
             block = {"input": framed[first : first + _MAX_FRAMES], "h": hidden, "c": cell}
             values, hidden, cell = self._session.run(["speech_probs", "hn", "cn"], block)
             found.append(values.reshape(-1))
-        return np.concatenate(found)
+        return np.concatenate(found), (hidden, cell)
 
 
 def model_file() -> Path:
@@ -57,11 +70,9 @@ def model_file() -> Path:
 
 
 def _with_context(samples: Floats) -> Floats:
-    """The frames, each after the end of the previous one: shape (frames, context + frame)."""
-    frames = -(-len(samples) // FRAME_SAMPLES)
-    padded = np.zeros(_CONTEXT_SAMPLES + frames * FRAME_SAMPLES, np.float32)
-    padded[_CONTEXT_SAMPLES : _CONTEXT_SAMPLES + len(samples)] = samples
-    if not frames:
-        return np.zeros((0, _CONTEXT_SAMPLES + FRAME_SAMPLES), np.float32)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, _CONTEXT_SAMPLES + FRAME_SAMPLES)
+    """Frames, each after the end of the previous one: shape (frames, context + frame)."""
+    length = CONTEXT_SAMPLES + FRAME_SAMPLES
+    if len(samples) < length:
+        return np.zeros((0, length), np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(samples, length)
     return np.ascontiguousarray(windows[::FRAME_SAMPLES])

@@ -96,8 +96,11 @@ class LoadedModel:
     ) -> list[WindowResult]:
         """The transcripts of a batch of windows, given the features of each. Raises CTranslate2's errors."""
         windows = [self._adapt_to_model(window) for window in windows]
+        groups: dict[int, list[int]] = {}  # places of windows; CTranslate2 needs prompts of one length
+        for place, window in enumerate(windows):
+            groups.setdefault(len(self._prompt(window.decoding, "en")), []).append(place)
         results: dict[int, WindowResult] = {}
-        for group in self._group_by_prompt(windows):
+        for group in groups.values():
             decoded = self._decode_together([windows[at] for at in group], [features[at] for at in group])
             results |= zip(group, decoded, strict=True)
         return [results[at] for at in range(len(windows))]
@@ -110,13 +113,6 @@ class LoadedModel:
         elif decoding.language not in self.languages:
             decoding = replace(decoding, language=None)
         return replace(window, decoding=decoding)
-
-    def _group_by_prompt(self, windows: Sequence[Window]) -> list[list[int]]:
-        """The places of windows that may be decoded together: CTranslate2 needs prompts of one length."""
-        groups: dict[int, list[int]] = {}
-        for place, window in enumerate(windows):
-            groups.setdefault(len(self._prompt(window.decoding, "en")), []).append(place)
-        return list(groups.values())
 
     def _decode_together(
         self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]"

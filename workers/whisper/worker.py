@@ -79,14 +79,13 @@ def unload(model: str) -> None:
 
 def read(windows: Sequence[AnyWindow]) -> list[Window | OSError]:
     """The windows with their audio, each with an error in its place if its audio cannot be read."""
-    return [_window_or_error(window) for window in windows]
-
-
-def _window_or_error(window: AnyWindow) -> Window | OSError:
-    try:
-        return window.read()
-    except OSError as error:
-        return error
+    batch: list[Window | OSError] = []
+    for window in windows:
+        try:
+            batch.append(window.read())
+        except OSError as error:
+            batch.append(error)
+    return batch
 
 
 def decode(windows: Sequence[AnyWindow]) -> list[Answer]:

@@ -19,6 +19,7 @@ from app.api.http.errors import documented_errors
 from app.api.http.forms import QueryFields
 from app.api.http.receiving import received
 from app.api.http.sending import sendable
+from app.api.http.unused import WARNING, note_without_effect
 from app.api.operation.system import VERSION
 from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
@@ -105,13 +106,14 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         summary="Transcribe or translate a recording",
         response_class=Response,
         responses={
-            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "headers": WARNING},
             **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
         },
         openapi_extra=BODY,
     )
     async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
         model = _choose_model(service, query)
+        note_without_effect(request, query, query.model_fields_set, query.output)
         if query.options.diarize:
             service.media.speaker_models.check()
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:

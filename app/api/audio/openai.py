@@ -36,6 +36,7 @@ from app.api.http.forms import (
 )
 from app.api.http.receiving import receive
 from app.api.http.sending import compressed
+from app.api.http.unused import WARNING, note_unknown_fields, note_without_effect
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
 from app.errors import InvalidInput
 from app.media.uploads import Fields
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "headers": WARNING},
     **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
 }
 
@@ -125,7 +126,7 @@ def openai_routes(service: "TranscriptionService", admission: Admission) -> APIR
         "/v1/audio/transcriptions",
         summary="Transcribe a recording",
         openapi_extra=request_body(TranscriptionForm),
-        responses=RESPONSES | {200: {"content": text | {"text/event-stream": {}}}},
+        responses=RESPONSES | {200: RESPONSES[200] | {"content": text | {"text/event-stream": {}}}},
         # Models with more required fields come first: generated clients try them in order.
         response_model=VerboseTranscription | DiarizedTranscription | Transcription,
     )
@@ -161,6 +162,11 @@ async def _respond(
         streaming = False
         try:
             form = parse(form_type, upload.fields, upload.file)
+            streams = isinstance(form, TranscriptionForm) and form.stream
+            note_unknown_fields(request, form_type, upload.fields)
+            note_without_effect(
+                request, form, form.model_fields_set, "text" if streams else form.response_format
+            )
             model = service.fleet.catalogue.resolve(form.model.strip(), form.task, form.language)
             granularities = form.timestamp_granularities if isinstance(form, TranscriptionForm) else []
             options = with_word_times(form.options, form.response_format)
@@ -174,7 +180,7 @@ async def _respond(
                 form = form.model_copy(update={"known_speaker_references": []})  # they may be large
                 upload.fields.clear()
             transcribe = partial(service.transcribe, form.file, options, model, known=known)
-            if isinstance(form, TranscriptionForm) and form.stream:
+            if streams:
                 admitted.enter_context(admission.streams.hold(request))
                 streaming = True  # the stream removes the file at its end
                 last = partial(_last_event, service) if form.response_format == DIARIZED else done_event

@@ -13,6 +13,7 @@ from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
 from app.api.http.forms import AudioFile, FormFields, check_present, parse, request_body
 from app.api.http.receiving import received
+from app.api.http.unused import WARNING, note_unknown_fields
 from app.api.schemas import SpeechTimestamp
 from app.errors import InvalidInput
 from app.media.clip_search import FoundSpeech
@@ -88,12 +89,13 @@ def speech_routes(service: "TranscriptionService", admission: Admission) -> APIR
         "/v1/audio/speech/timestamps",
         summary="Find where somebody speaks, without transcribing",
         openapi_extra=request_body(SpeechForm),
-        responses=documented_errors(400, 401, 413, 415, 429, 500, 503, 507),
+        responses={200: {"headers": WARNING}, **documented_errors(400, 401, 413, 415, 429, 500, 503, 507)},
         response_model=list[SpeechTimestamp],
     )
     async def create_speech_timestamps(request: Request) -> Response:
         async with received(service, admission, request, before_file=check) as upload:
             form = parse(SpeechForm, upload.fields, upload.file)
+            note_unknown_fields(request, SpeechForm, upload.fields)
             work = service.media.find_speech(form.file, form.parameters)
             found = await run_unless_disconnected(request, work)
         limit_s = form.max_speech_duration_s or math.inf

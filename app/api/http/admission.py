@@ -33,8 +33,20 @@ class Limiter:
     def hold(self, request: Request) -> Iterator[None]:
         """Count a request meanwhile. Raises as `check` does."""
         self.check(request)
-        counted = [(self._held, owner_of(request))]
-        if link := link_of(request):
+        with self._count(client_of(request).owner, link_of(request)):
+            yield
+
+    @contextmanager
+    def hold_for(self, owner: str) -> Iterator[None]:
+        """Count what an owner holds without a request. Raises QueueFull if it exceeds the limit."""
+        self._shares.check(owner, self._held)
+        with self._count(owner):
+            yield
+
+    @contextmanager
+    def _count(self, owner: str, link: str = "") -> Iterator[None]:
+        counted = [(self._held, owner)]
+        if link:
             counted.append((self._by_link, link))
         for counter, name in counted:
             counter[name] += 1
@@ -50,7 +62,7 @@ class Limiter:
         """Raise QueueFull if a request exceeds the limit."""
         if link := link_of(request):
             self._shares.limit.check_link(self._by_link[link])
-        self._shares.check(owner_of(request), self._held)
+        self._shares.check(client_of(request).owner, self._held)
 
 
 class Admission:
@@ -63,13 +75,9 @@ class Admission:
         self.uploads = Limiter(limits.uploads)
         self.corrections = Limiter(limits.corrections)
         self.streams = Limiter(limits.streams)
+        self.live_streams = Limiter(limits.live_streams)
         self.sending = Limiter(limits.sending)
         self.recordings = Limiter(limits.recordings)
-
-
-def owner_of(request: Request) -> str:
-    """The owner of what a request makes, see `app.owners.Client`."""
-    return client_of(request).owner
 
 
 def link_of(request: Request) -> str:

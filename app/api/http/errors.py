@@ -1,6 +1,6 @@
 """Error responses: one table of statuses and one JSON format. Never a traceback, and never a 422."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -17,11 +17,15 @@ from app import errors, limits
 from app.api.http.json_bodies import fault_of_field
 from app.api.http.root_path import route_path
 from app.api.schemas import Error, ErrorDetail
+from app.suggestions import nearest_name
 
 TUS_PATH, TUS_VERSION = "/v1/uploads", "1.0.0"  # of the protocol for resumable uploads
 CLIENT_CLOSED_REQUEST = 499  # nginx's status; only the log shows it, because the client is gone
 RETRY_AFTER_S = {429: limits.RETRY_AFTER_S, 503: 5}  # by status
 MAX_MESSAGE_CHARS = 1000
+MAX_NAME_CHARS = 100  # of a field that a client has named
+MAX_LISTED = 12  # faults, or names, in one message
+NOTHING: Mapping[str, Any] = {}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 log = structlog.get_logger("whisperfleet.api")
@@ -44,6 +48,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.UnknownRevision: Kind(404, "revision_not_found"),
     errors.UnknownSharedLink: Kind(404, "shared_link_not_found"),
     errors.UnknownUpload: Kind(404, "upload_not_found"),
+    errors.UnknownStream: Kind(404, "stream_not_found"),
     errors.UnknownNode: Kind(404, "node_not_found"),
     errors.AmbiguousNode: Kind(409, "ambiguous_node"),
     errors.JobNotDone: Kind(409, "job_not_done"),
@@ -53,11 +58,13 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.KeyReused: Kind(409, "idempotency_key_reused"),
     errors.UploadConflict: Kind(409, "upload_conflict"),
     errors.UploadExpired: Kind(410, "upload_expired"),
+    errors.StreamRefused: Kind(409, "stream_refused"),
     errors.PreconditionFailed: Kind(412, "revision_changed"),
     errors.UnsupportedTusVersion: Kind(412, "unsupported_tus_version"),
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.HostNotAllowed: Kind(421, "host_not_allowed"),
+    errors.UpgradeRequired: Kind(426, "web_socket_required"),
     errors.PreconditionRequired: Kind(428, "if_match_required"),
     errors.QueueFull: Kind(429, "queue_full"),
     errors.ProcessCrashed: Kind(500, "child_died"),
@@ -91,19 +98,36 @@ def json_error(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """The response to every error, in the format of OpenAI's API."""
-    kind = (
-        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
-    )
-    detail = ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
+    detail = _detail(status, message, param, code)
     return ErrorResponse(Error(error=detail).model_dump(), status, dict(headers or {}))
 
 
+def _detail(status: int, message: str, param: str | None, code: str | None) -> ErrorDetail:
+    kind = (
+        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    )
+    return ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
+
+
+def _kind(error: errors.WhisperfleetError) -> Kind:
+    """A subclass uses the entry of its nearest base."""
+    return next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
+
+
+def error_detail(error: errors.WhisperfleetError) -> dict[str, Any]:
+    """One of the service's own errors, as responses and the events of live streams describe it."""
+    kind = _kind(error)
+    return _detail(kind.status, error.message, error.param, error.code or kind.code).model_dump()
+
+
 def error_response(error: errors.WhisperfleetError) -> JSONResponse:
-    """The response to one of the service's own errors. A subclass uses the entry of its nearest base."""
-    kind = next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
+    """The response to one of the service's own errors."""
+    kind = _kind(error)
     headers: dict[str, str] = {}
     if kind.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if kind.status == 426:
+        headers |= {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
     if kind.status in RETRY_AFTER_S:
         headers["Retry-After"] = str(RETRY_AFTER_S[kind.status])
     if kind.status == 429 or kind.status >= 500:
@@ -114,19 +138,44 @@ def error_response(error: errors.WhisperfleetError) -> JSONResponse:
     )
 
 
-def invalid_input(problems: Sequence[Mapping[str, Any]]) -> errors.InvalidInput:
-    """pydantic's list of errors as one readable error. `param` is the first field at fault."""
+def invalid_input(
+    problems: Sequence[Mapping[str, Any]], known: Collection[str] = (), advice: Mapping[str, str] = NOTHING
+) -> errors.InvalidInput:
+    """pydantic's list of errors as one readable error. `param` is the first field at fault.
+
+    `known`: the names that a request may use. `advice`: what to do instead of sending one of these others.
+    """
     lines = []
-    for problem in problems:
+    for problem in problems[:MAX_LISTED]:  # a body may have thousands
         name = _field_name(problem)
-        text = fault_of_field(problem)
-        lines.append(f"`{name}`: {text}" if name else text)
+        if name and problem["type"] == "extra_forbidden":
+            lines.append(f"`{name}` is not known here{_instead(name, known, advice)}")
+        else:
+            text = fault_of_field(problem)
+            lines.append(f"`{name}`: {text}" if name else text)
     return errors.InvalidInput("; ".join(lines), param=_field_name(problems[0]) if problems else None)
+
+
+def unknown_names(
+    names: Collection[str], known: Collection[str], advice: Mapping[str, str] = NOTHING
+) -> errors.InvalidInput:
+    """The error of a request with names that it may not use, which is worded as by `invalid_input`."""
+    return invalid_input([{"type": "extra_forbidden", "loc": (name,)} for name in names], known, advice)
+
+
+def _instead(name: str, known: Collection[str], advice: Mapping[str, str]) -> str:
+    if name in advice:
+        return f": {advice[name]}"
+    if near := nearest_name(name, known):
+        return f" (did you mean `{near}`?)"
+    if 0 < len(known) <= MAX_LISTED:
+        return f"; these are: {', '.join(known)}"
+    return ": leave it out, or see /docs"
 
 
 def _field_name(problem: Mapping[str, Any]) -> str | None:
     names = [str(part) for part in problem["loc"] if part not in ("body", "query", "path", "header")]
-    return names[0] if names else None
+    return names[0][:MAX_NAME_CHARS] if names else None
 
 
 def documented_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

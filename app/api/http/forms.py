@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.api.http.errors import invalid_input
+from app.api.http.errors import NOTHING, invalid_input
 from app.api.jobs.details import Notes, Tags, Title
 from app.errors import InvalidInput
 from app.media.uploads import Fields, Upload
@@ -33,15 +33,17 @@ LARGE_FIELDS = frozenset({KNOWN_REFERENCES, "known_speaker_references"})
 
 MAX_KNOWN_SPEAKERS = 10
 MAX_REFERENCE_CHARS = 4 << 20  # ten seconds of stereo at 48 kHz, as a data URL, take 2.6 million
+_FORMAT_OF_RESULT = "choose the format of its result, with `GET /v1/jobs/{id}/result?format=srt`"
 LISTS = (GRANULARITIES, KNOWN_NAMES, KNOWN_REFERENCES, "tags")  # fields that may be repeated
 
 
 class FormFields(BaseModel):
-    """The fields of a request. Unknown fields are ignored."""
+    """The fields of a request. Unknown ones are ignored, and `note_unused` names them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     fixed: ClassVar[Mapping[str, object]] = {}  # fields that the endpoint sets itself
+    advice: ClassVar[Mapping[str, str]] = {}  # what to do instead of sending one of these
 
 
 class RequestFields(FormFields, Options):
@@ -130,7 +132,13 @@ class KnownSpeakerFields(Options):
 
 
 class JobFields(QueryFields):
-    """The fields of a job, for every kind of request body."""
+    """The fields of a job, for every kind of request body. Unknown ones are refused."""
+
+    advice: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("format", "output", "output_format", "response_format"), _FORMAT_OF_RESULT),
+        GRANULARITIES: "send `word_timestamps=true`",
+        "stream": "follow the job with `GET /v1/jobs/{id}/events`",
+    }
 
     model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
     webhook_url: Text = Field(
@@ -148,6 +156,8 @@ class JobFields(QueryFields):
 
 
 class JobForm(JobFields, KnownSpeakerFields):
+    model_config = ConfigDict(extra="forbid")
+
     file: AudioFile = Field(description="The recording, in any format that FFmpeg reads.")
 
 
@@ -155,6 +165,7 @@ class JobSource(JobFields, KnownSpeakerFields):
     """A JSON document that says where the recording is."""
 
     model_config = ConfigDict(
+        extra="forbid",
         json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["upload"]}]},
         validate_by_name=True,
     )
@@ -176,7 +187,6 @@ class JobSource(JobFields, KnownSpeakerFields):
 
 
 F = TypeVar("F", bound=FormFields)
-NOTHING: Mapping[str, Any] = {}
 
 
 def parse(form: type[F], fields: Fields, file: Upload | None, defaults: Mapping[str, Any] = NOTHING) -> F:
@@ -185,7 +195,7 @@ def parse(form: type[F], fields: Fields, file: Upload | None, defaults: Mapping[
     try:
         return form.model_validate(values)
     except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False)) from None
+        raise invalid_fields(form, error.errors(include_url=False)) from None
 
 
 def check_early(
@@ -221,8 +231,18 @@ def check_present(
     except ValidationError as error:
         problems = [problem for problem in error.errors(include_url=False) if problem["type"] != "missing"]
         if problems:
-            raise invalid_input(problems) from None
+            raise invalid_fields(form, problems) from None
     return values
+
+
+def invalid_fields(form: type[BaseModel], problems: Sequence[Mapping[str, Any]]) -> InvalidInput:
+    """As `invalid_input`, with the names that the form has for those that it has not."""
+    return invalid_input(problems, names_of(form), getattr(form, "advice", NOTHING))
+
+
+def names_of(form: type[BaseModel]) -> list[str]:
+    """The names that requests use for the fields of a form."""
+    return [field.alias or name for name, field in form.model_fields.items()]
 
 
 def with_implied(form: type[FormFields], fields: Mapping[str, object]) -> dict[str, object]:

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.http.errors import error_response
+from app.api.http.handshakes import is_handshake
 from app.api.http.keys import OPEN_PATHS
 from app.api.http.root_path import route_path
 from app.errors import HostNotAllowed, OriginNotAllowed
@@ -71,6 +72,7 @@ class AllowedHosts:
 class BrowserGuard:
     """ASGI middleware: refuses requests under other `hosts` (421), and changes by pages elsewhere (403).
 
+    A WebSocket counts as a change: no browser asks the service whether a page elsewhere may read from it.
     `hosts` None allows all. `origins` are those of other pages that may change something; `*` allows all.
     """
 
@@ -84,20 +86,21 @@ class BrowserGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and route_path(scope) not in OPEN_PATHS:
             try:
-                self._check(scope["method"], Headers(scope=scope))
+                changes = scope["method"] not in SAFE_METHODS or is_handshake(scope)
+                self._check(Headers(scope=scope), changes=changes)
             except (HostNotAllowed, OriginNotAllowed) as error:
                 self._warn(error.message)
                 await error_response(error)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 
-    def _check(self, method: str, headers: Headers) -> None:
+    def _check(self, headers: Headers, *, changes: bool) -> None:
         """Raise HostNotAllowed or OriginNotAllowed."""
         hosts = headers.getlist("host")
         for header in hosts:
             if self._hosts is not None and not self._hosts.allows(header):
                 raise _host_not_allowed(header)
-        if method in SAFE_METHODS or "*" in self._origins:
+        if not changes or "*" in self._origins:
             return
         origins = headers.getlist("origin")
         for origin in origins:

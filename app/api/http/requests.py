@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.http.errors import CLIENT_CLOSED_REQUEST, METHODS
+from app.api.http.handshakes import is_handshake
 from app.api.http.root_path import route_path
 from app.owners import LINK_OWNER
 from app.telemetry import traces
@@ -21,6 +22,7 @@ from app.telemetry.work import Work, working_for
 
 FIRST_ERROR = 400
 MAX_ADDRESS_CHARS = 64
+WARNING_HEADER = "X-Whisperfleet-Warning"
 UNMATCHED = "unmatched"  # no endpoint has this path and method
 OTHER = "other"  # a method of no endpoint
 
@@ -32,6 +34,11 @@ log = structlog.get_logger("whisperfleet.access")
 def public_path(request: Request, path: str) -> str:
     """A path of the service as clients see it: below the root path."""
     return f"{request.scope.get('root_path', '')}{path}"
+
+
+def warn(request: Request, text: str) -> None:
+    """Add a text, in ASCII, to the header of the answer for what the client should know."""
+    request.scope.setdefault("state", {}).setdefault("warnings", []).append(text)
 
 
 class RequestCounts:
@@ -100,6 +107,8 @@ class RequestLog:
                 answer_headers["x-request-id"] = request_id
                 if self._is_demo():
                     answer_headers["x-whisperfleet-model"] = "demo"
+                if warnings := scope["state"].get("warnings"):
+                    answer_headers[WARNING_HEADER] = "; ".join(warnings)
             await send(message)
 
         with (
@@ -115,7 +124,7 @@ class RequestLog:
                     route = getattr(scope.get("route"), "path", None)
                     traces.describe_answer(span, method, route, status)
                 # Probes and clients poll every few seconds.
-                quiet = scope["method"] == "GET" and status < FIRST_ERROR
+                quiet = scope["method"] == "GET" and status < FIRST_ERROR and not is_handshake(scope)
                 write = log.debug if quiet else log.info
                 address, owner = scope.get("client"), _owner(scope)
                 write(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Header, Request
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app.api.http.errors import documented_errors, invalid_input
@@ -17,6 +17,7 @@ from app.api.http.forms import RequestFields
 from app.api.http.json_bodies import json_object
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
+from app.api.http.unused import note_without_effect
 from app.api.jobs.lookup import check_done, find_job
 from app.api.jobs.submissions import IdempotencyKey, check_webhook
 from app.api.transcripts.versions import if_match_of, is_current, revision_etag
@@ -50,6 +51,8 @@ IfMatch = Annotated[
 
 class AgainFields(RequestFields):
     """What to transcribe, and how. Options that are absent are those of the job."""
+
+    model_config = ConfigDict(extra="forbid")
 
     model: str = Field("", max_length=256, description="A model of `/v1/models`; that of the job if absent.")
     webhook_url: Text = Field(None, max_length=2048, description="URL that is called when the new job ends.")
@@ -86,6 +89,7 @@ def again_routes(service: "TranscriptionService", jobs: "JobService") -> APIRout
         check_json(request)
         given = json_object(await receive_document(service, request), '{"start": 62.5, "end": 70}')
         fields = _parse(parent, given)
+        note_without_effect(request, fields, given)
         key = idempotency_key or None
         owner = parent.submission.owner
         if key is None or await jobs.store.find(owner, key) is None:
@@ -114,12 +118,10 @@ def _parse(parent: Job, given: Mapping[str, Any]) -> AgainFields:
                 "with. Leave it out, or submit the recording as a new job.",
                 param=name,
             )
-        if name not in _FIELDS:
-            raise InvalidInput(f"`{name[:100]}` is no field of this body. Leave it out.", param=name[:100])
     try:
         return AgainFields.model_validate({**_inherited(parent, given), **given})
     except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False)) from None
+        raise invalid_input(error.errors(include_url=False), _FIELDS) from None
 
 
 def _inherited(parent: Job, given: Mapping[str, Any]) -> dict[str, Any]:

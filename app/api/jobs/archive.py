@@ -18,6 +18,7 @@ from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.keys import client_of
 from app.api.http.sending import AdmittedResponse, plain_body
+from app.api.http.unused import note_without_effect
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import FileQuery, result_response
 from app.api.jobs.submissions import BINARY
@@ -26,6 +27,7 @@ from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetErr
 from app.files import folded_name
 from app.ids import ID
 from app.jobs.job import Job, Status
+from app.options import Options
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -84,6 +86,7 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         If a result cannot be made, because its job is deleted meanwhile or the format lacks a character, the
         archive says so in `errors.txt`.
         """
+        note_without_effect(request, Options.model_construct(**query.changes), query.changes, query.format)
         wanted = distinct_ids(query.ids, MAX_JOBS)
         owner = client_of(request).visible_owner
         await _check_done(jobs, wanted, owner)

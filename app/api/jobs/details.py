@@ -1,6 +1,5 @@
 """What people call a job: its title, its notes and its tags, as requests send and change them."""
 
-import difflib
 import hashlib
 import json
 import re
@@ -12,7 +11,7 @@ from app.api.http.errors import invalid_input
 from app.api.http.json_bodies import json_object
 from app.api.transcripts.correction_bodies import clean_line
 from app.api.transcripts.versions import is_current
-from app.errors import InvalidInput, PreconditionFailed
+from app.errors import PreconditionFailed
 from app.jobs.job import Job
 from app.jobs.search_terms import folded_tag
 from app.transcript.text.scripts import with_few_marks
@@ -85,17 +84,10 @@ class DetailChanges(BaseModel):
 def detail_changes(body: bytes) -> dict[str, Any]:
     """The fields that a merge patch changes, and their values. Raises InvalidInput."""
     document = json_object(body, '{"title": "Weekly meeting", "tags": ["team"]}')
-    for name in document.keys() - DetailChanges.model_fields:
-        near = difflib.get_close_matches(name[:100].lower(), DetailChanges.model_fields, 1, cutoff=0)
-        raise InvalidInput(
-            f"A job has no `{name[:100]}` that can be changed; did you mean `{near[0]}`? These can: "
-            f"{', '.join(DetailChanges.model_fields)}.",
-            param=name[:100],
-        )
     try:
         return DetailChanges.model_validate(document).model_dump(exclude_unset=True)
     except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False)) from None
+        raise invalid_input(error.errors(include_url=False), DetailChanges.model_fields) from None
 
 
 def details_etag(job: Job) -> str:

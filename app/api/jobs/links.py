@@ -122,7 +122,7 @@ def _parse(body: bytes) -> AudioLink | ResultLink:
     try:
         return _KINDS[path].model_validate(document)
     except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False)) from None
+        raise invalid_input(error.errors(include_url=False), _KINDS[path].model_fields) from None
 
 
 def _query(link: AudioLink | ResultLink, shared: SharedLink | None) -> str:

@@ -15,6 +15,7 @@ from app.api.http.forms import JobFields
 from app.api.http.keys import client_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.sending import sendable
+from app.api.http.unused import WARNING, note_without_effect
 from app.api.jobs.details import (
     MAX_TAGS,
     MERGE_PATCH,
@@ -39,6 +40,7 @@ from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
 from app.jobs.passages import Sentence
 from app.numbers import WHOLE
+from app.options import Options
 from app.owners import Client
 from app.transcript.formats import FORMATS
 from workers.messages import seconds
@@ -112,7 +114,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         summary="Submit a job",
         status_code=202,
         response_model=Job,
-        responses=documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
+        responses={
+            202: {"headers": WARNING},
+            **documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
+        },
         openapi_extra=submission_body(),
     )
     async def create_job(
@@ -269,7 +274,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         responses={
             200: {
                 "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
-                "headers": ETAG,
+                "headers": {**ETAG, **WARNING},
             },
             304: {"description": "The result has not changed", "headers": ETAG},
             **documented_errors(400, 401, 403, 404, 409, 429, 503),
@@ -285,6 +290,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         """With all corrections, unless a `revision` is named. Absent options are those of the job."""
         job = await find_job(jobs, request, job_id)
         number = wanted_number(query.revision)
+        note_without_effect(request, Options.model_construct(**query.changes), query.changes, query.format)
         response = await result_response(service, jobs, job, query, number, if_none_match)
         return await sendable(response, admission.sending.hold(request))
 

@@ -129,4 +129,4 @@ def _parse(body: bytes) -> LinkOptions:
     try:
         return LinkOptions.model_validate(json_object(body, '{"correct": true}'))
     except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False)) from None
+        raise invalid_input(error.errors(include_url=False), LinkOptions.model_fields) from None

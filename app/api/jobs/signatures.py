@@ -16,6 +16,7 @@ _QUERY = re.compile(
 )
 
 SHARED = "shared"  # the parameter with the id of the shared link that has made a link
+LINK_PARAMETERS = frozenset({SHARED, "expires", "signature"})  # that links add to those of their path
 
 _ASK_AGAIN = "Ask for a new link: `POST /v1/jobs/{id}/links`, with an API key."
 

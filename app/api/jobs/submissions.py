@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app import url_policy
-from app.api.http.admission import Admission, owner_of
-from app.api.http.errors import invalid_input
+from app.api.http.admission import Admission
 from app.api.http.forms import (
     LARGE_FIELDS,
     JobFields,
@@ -24,14 +23,17 @@ from app.api.http.forms import (
     JobSource,
     KnownSpeakerFields,
     check_early,
+    invalid_fields,
     known_speakers,
     parse,
     request_body,
     with_implied,
 )
 from app.api.http.json_bodies import json_object
+from app.api.http.keys import client_of
 from app.api.http.receiving import media_type, receive, receive_body, receive_document
 from app.api.http.requests import public_path
+from app.api.http.unused import note_without_effect
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.document import public
@@ -74,7 +76,7 @@ async def submit_job(
     Raises InvalidInput, UnknownModel and UnsupportedContentType for the request, and as the `receive`
     functions, `check_capacity` and `submit` do. Leaves no file behind then.
     """
-    owner = owner_of(request)
+    owner = client_of(request).owner
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     # What the query says is checked before a long upload; `_submission` checks what the body says.
     service.fleet.catalogue.resolve(query.model.strip())
@@ -82,6 +84,7 @@ async def submit_job(
         service.media.speaker_models.check()
     await check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
+    note_without_effect(request, fields, fields.model_fields_set)
 
     async def submit() -> Job:
         if isinstance(fields, JobSource) and fields.upload:
@@ -178,7 +181,7 @@ def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
     try:
         return JobSource.model_validate(with_implied(JobSource, {**defaults, **document}))
     except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False)) from None
+        raise invalid_fields(JobSource, error.errors(include_url=False)) from None
 
 
 async def _known_speakers(service: "TranscriptionService", fields: JobFields) -> Sequence[KnownSpeaker]:

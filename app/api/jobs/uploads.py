@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
 
-from app.api.http.admission import Admission, owner_of
+from app.api.http.admission import Admission
 from app.api.http.errors import TUS_PATH, TUS_VERSION, documented_errors
+from app.api.http.keys import client_of
 from app.api.http.receiving import declared_length, media_type, with_stall_timeout
 from app.api.http.requests import public_path
 from app.api.jobs.tus import EXTENSIONS, PART_TYPE, TusRoute, file_name
@@ -91,7 +92,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         has_part = _has_body(request)
         if has_part:
             _check_type(request)
-        owner = owner_of(request)
+        owner = client_of(request).owner
         with admission.uploads.hold(request) if has_part else nullcontext():
             upload = await uploads.create(owner, upload_length, filename, upload_metadata.strip())
             received = 0
@@ -115,7 +116,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     )
     async def retrieve_upload(request: Request, upload_id: str) -> Response:
         """This ends a request that still sends a part of the upload: its connection may be dead."""
-        upload, received = await uploads.offset(owner_of(request), upload_id)
+        upload, received = await uploads.offset(client_of(request).owner, upload_id)
         headers = _state(upload, received) | {"Upload-Length": str(upload.size), "Cache-Control": "no-store"}
         if upload.metadata:
             headers["Upload-Metadata"] = upload.metadata
@@ -136,7 +137,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     ) -> Response:
         """What has arrived of an interrupted part stays."""
         _check_type(request)
-        async with uploads.lock(owner_of(request), upload_id) as (upload, file):
+        async with uploads.lock(client_of(request).owner, upload_id) as (upload, file):
             with admission.uploads.hold(request):
                 length = declared_length(request)
                 part = resumable(chunks(request))
@@ -151,7 +152,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         dependencies=versioned,
     )
     async def delete_upload(request: Request, upload_id: str) -> Response:
-        await uploads.delete(owner_of(request), upload_id)
+        await uploads.delete(client_of(request).owner, upload_id)
         return Response(status_code=204)
 
     def chunks(request: Request) -> AsyncIterator[bytes]:

@@ -11,6 +11,7 @@ from app.api.http.admission import Admission
 from app.api.http.requests import RequestCounts
 from app.api.operation.system import VERSION
 from app.jobs.webhooks.delivery import Attempt
+from app.live.metrics import LiveMetrics
 from app.scheduling.tasks import STATES, Outcome, RestartReason
 from app.telemetry.histogram import Histogram
 from workers.messages import SAMPLE_RATE
@@ -34,6 +35,7 @@ class Sources:
     jobs: "JobService"
     admission: Admission
     requests: RequestCounts
+    live: LiveMetrics
 
 
 # Returns a number or a histogram if a metric has no labels, else samples; None: not known now. Never waits.
@@ -117,6 +119,10 @@ _READ: Mapping[str, Read] = {
     "gpu_utilisation_ratio": _gpu_utilisation,
     "media_busy_ratio": lambda source: source.service.media.pool.busy_ratio,
     "webhook_deliveries_total": _deliveries,
+    "live_streams": lambda source: source.live.open,
+    "live_first_words_seconds": lambda source: source.live.first_words_s,
+    "live_final_seconds": lambda source: source.live.final_s,
+    "live_drafts_dropped_total": lambda source: source.live.drafts_dropped,
     "uploads_in_progress": lambda source: source.admission.uploads.held,
     "disk_free_bytes": lambda source: source.service.media.folder.disk.free_bytes.latest,
     "build_info": lambda source: [((VERSION, platform.python_version()), 1)],

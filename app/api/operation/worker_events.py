@@ -14,6 +14,7 @@ from app.api.operation.fleet_state import FleetState
 from app.concurrency import Wakeup
 from app.errors import WhisperfleetError
 from app.jobs.job import Status
+from app.live.metrics import LiveMetrics
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -56,9 +57,10 @@ class _Mailbox:
 class WorkerEvents:
     """Watches the fleet while there are clients, and notifies all of them of the same changes."""
 
-    def __init__(self, fleet: "WhisperFleet", jobs: "JobService") -> None:
+    def __init__(self, fleet: "WhisperFleet", jobs: "JobService", live: LiveMetrics) -> None:
         self._fleet = fleet
         self._jobs = jobs
+        self._live = live
         self._mailboxes: set[_Mailbox] = set()
         self._state: FleetState | None = None  # None: not known yet, or nobody listens
         self._waiting_jobs: int | None = None
@@ -121,7 +123,12 @@ class WorkerEvents:
     def _publish(self, state: FleetState) -> None:
         """Notify all clients of what has changed."""
         clips, oldest_s = self._fleet.backlog()
-        queue = {"clips": clips, "oldest_s": round(oldest_s, 1), "jobs": self._waiting_jobs}
+        queue = {
+            "clips": clips,
+            "oldest_s": round(oldest_s, 1),
+            "jobs": self._waiting_jobs,
+            "streams": self._live.open,
+        }
         blocks = self._fleet.ledger.blocks_after(state.last_block)
         for event in state.update(time.time(), self._fleet.workers(), blocks, queue):
             text = f"event: {event.name}\ndata: {_json(event.data)}\n\n"

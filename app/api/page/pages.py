@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from app.api.jobs.results import ResultFormat
 from app.api.page.static_files import HEADERS, StaticFolder
+from app.engines.catalogue import DEFAULT_MODEL_ALIAS, parse_aliases
 from app.languages import LANGUAGES
 from app.options import Options
 from app.settings import Settings
@@ -95,7 +96,7 @@ def service_data(settings: Settings, version: str) -> str:
             "login": settings.trusted_user_header is not None,
             "urls": settings.allow_urls,
             "max_upload_mb": settings.max_upload_mb,
-            "aliases": [alias.partition("=")[0].strip() for alias in settings.model_aliases],
+            "aliases": [DEFAULT_MODEL_ALIAS, *parse_aliases(settings.model_aliases)],
             "languages": LANGUAGES,
             "formats": get_args(ResultFormat),
             "options": Options().model_dump(mode="json"),

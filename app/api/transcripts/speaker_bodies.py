@@ -95,11 +95,7 @@ def _invalid(problem: Mapping[str, Any]) -> InvalidInput:
         return invalid_json(problem["ctx"]["error"])
     if problem["type"] == "model_type":
         return no_object('{"num_speakers": 2}')
-    if problem["type"] == "extra_forbidden":
-        name = str(problem["loc"][0])[:100]
-        known = ", ".join(SpeakersBody.model_fields)
-        return InvalidInput(f"`{name}` is no field of this body. It takes {known}.", param=name)
-    return invalid_input([problem])
+    return invalid_input([problem], SpeakersBody.model_fields)
 
 
 def speakers_body() -> dict[str, Any]:

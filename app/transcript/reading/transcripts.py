@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from app.languages import language_code
+from app.languages import known_code
 from app.transcript.edited import speaker_of
 from app.transcript.reading.fields import (
     Object,
@@ -142,10 +142,7 @@ def _duration(document: Object, details: Object) -> int | None:
 
 def _language(document: Object) -> str:
     """ISO 639-1 code; empty if the document names no language that Whisper knows."""
-    try:
-        return language_code(text_field(document, "language")) or ""
-    except ValueError:
-        return ""
+    return known_code(text_field(document, "language")) or ""
 
 
 def _read_segments(document: Object, duration: int | None) -> tuple[list[Segment], str | None]:

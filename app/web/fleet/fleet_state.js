@@ -18,7 +18,7 @@ export const SPAN_S = 300; // of the timelines
 
 /** @returns {Fleet} */
 export function newFleet() {
-  const queue = { clips: 0, oldest_s: 0, jobs: 0 };
+  const queue = { clips: 0, oldest_s: 0, jobs: 0, streams: 0 };
   const [blocks, states, loads] = [new Map(), new Map(), new Map()];
   return { offset: 0, workers: [], queue, blocks, states, loads };
 }

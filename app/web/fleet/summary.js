@@ -1,4 +1,4 @@
-/** The fleet in four figures. */
+/** The fleet in four figures, five while somebody speaks. */
 
 import { t } from "../core/text.js";
 import { html, useComputed } from "../vendor/ui.js";
@@ -13,7 +13,7 @@ const MINUTE_S = 60;
 
 export function Summary() {
   return html`<div class="fleet-cards">
-    <${WorkersCard} /><${SpeedCard} /><${QueueCard} /><${AgeCard} />
+    <${WorkersCard} /><${SpeedCard} /><${QueueCard} /><${AgeCard} /><${LiveCard} />
   </div>`;
 }
 
@@ -68,4 +68,10 @@ function AgeCard() {
   const { clips, oldest_s } = queue.value;
   const value = clips ? duration(oldest_s, 1) : "–";
   return html`<${Card} label=${t("fleet.oldest")} value=${value} note=${clips ? t("fleet.oldestNote") : t("fleet.nothingWaits")} />`;
+}
+
+function LiveCard() {
+  const { streams } = queue.value;
+  if (!streams) return null;
+  return html`<${Card} label=${t("fleet.streams")} value=${number(streams)} note=${t("fleet.streamsNote")} />`;
 }

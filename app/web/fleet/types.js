@@ -39,10 +39,11 @@
  * @property {GpuFigures | null} gpu
  * @property {(Share & {since: number})[]} working What it does now.
  *
- * @typedef {object} Queue What waits.
+ * @typedef {object} Queue What waits, and what is live.
  * @property {number} clips For a worker.
  * @property {number} oldest_s How long the oldest clip has waited.
  * @property {number | null} jobs That have not begun. null: not known now.
+ * @property {number} streams Live, and open.
  */
 
 export {};

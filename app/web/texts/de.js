@@ -572,6 +572,8 @@ const texts = {
   "fleet.nothingWaits": "nichts wartet",
   "fleet.oldest": "Ältester Clip",
   "fleet.oldestNote": "wartet auf einen Worker",
+  "fleet.streams": "Live-Streams",
+  "fleet.streamsNote": "Gesprochenes wird sofort zu Text",
   "fleet.lanes": "Worker",
   "fleet.worker": "Worker {slot}",
   "fleet.state.idle": "Bereit",

@@ -558,6 +558,8 @@ export default {
   "fleet.nothingWaits": "nothing waits",
   "fleet.oldest": "Oldest clip",
   "fleet.oldestNote": "waits for a worker",
+  "fleet.streams": "Live streams",
+  "fleet.streamsNote": "speech becomes text while it is spoken",
   "fleet.lanes": "Workers",
   "fleet.worker": "Worker {slot}",
   "fleet.state.idle": "Ready",

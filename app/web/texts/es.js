@@ -566,6 +566,8 @@ const texts = {
   "fleet.nothingWaits": "nada espera",
   "fleet.oldest": "Fragmento más antiguo",
   "fleet.oldestNote": "espera un proceso libre",
+  "fleet.streams": "Transmisiones en directo",
+  "fleet.streamsNote": "el habla se convierte en texto al instante",
   "fleet.lanes": "Procesos",
   "fleet.worker": "Proceso {slot}",
   "fleet.state.idle": "Listo",

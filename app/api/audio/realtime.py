@@ -1,0 +1,264 @@
+"""OpenAI's Realtime API for transcription: live streams by WebSocket."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.api.audio.realtime_events import CONVERSATIONS
+from app.api.audio.realtime_session import (
+    EVENT_PREFIX,
+    IDLE_S,
+    POLICY_VIOLATION,
+    Ending,
+    Lagging,
+    RealtimeSession,
+)
+from app.api.http.admission import Admission
+from app.api.http.errors import documented_errors
+from app.api.http.handshakes import UpgradeResponse, WebSocket, is_handshake
+from app.api.http.keys import client_of
+from app.concurrency import run_shielded
+from app.engines.catalogue import DEFAULT_MODEL_ALIAS
+from app.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
+from app.listening import STREAM_PATH
+
+if TYPE_CHECKING:
+    from app.live.service import LiveService
+    from app.live.streams import Streams
+    from app.transcription.service import TranscriptionService
+
+PROTOCOL = "realtime"
+INTENT = "transcription"
+# OpenAI's models for streams: clients cannot choose others. They mean the default one.
+STREAM_MODELS = frozenset({"gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"})
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    101: {"description": "The stream is open: see docs/http.md for its events."},
+    **documented_errors(400, 401, 403, 404, 421, 426, 429, 503),
+}
+
+_NEWER = Ending(POLICY_VIOLATION, "A newer connection continues the stream.")
+_SLOW = Ending(POLICY_VIOLATION, "The client reads too slowly: the service does not keep so many events.")
+_IDLE = StreamRefused(
+    f"No audio has come for {IDLE_S:.0f} s, so the stream has ended. Open a new one.", code="stream_idle"
+)
+
+
+def realtime_routes(
+    service: "TranscriptionService",
+    live: "LiveService",
+    streams: "Streams[RealtimeSession]",
+    admission: Admission,
+) -> APIRouter:
+    router = APIRouter(tags=["audio"])
+    catalogue = service.fleet.catalogue
+
+    def resolve_model(name: str, language: str | None) -> str:
+        is_alias = name in STREAM_MODELS and name not in catalogue.listed()
+        return catalogue.resolve(DEFAULT_MODEL_ALIAS if is_alias else name, "transcribe", language)
+
+    async def open_session(request: Request, model: str) -> RealtimeSession:
+        """A new session. Raises QueueFull, and what `RealtimeSession.open` does."""
+        streams.check()
+        with ExitStack() as admitted:
+            try:
+                admission.live_streams.check(request)
+            except QueueFull:  # a client that opens a new stream does not come back to the one before
+                if not await streams.end_waiting(client_of(request).owner):
+                    raise
+            admitted.enter_context(admission.live_streams.hold(request))
+            session = RealtimeSession(
+                client_of(request).owner, live.open, resolve_model, service.settings.max_duration_s
+            )
+            await session.open(model)
+            session.admitted = admitted.pop_all()
+        streams.add(session)
+        return session
+
+    @router.get(
+        STREAM_PATH,
+        summary="Transcribe live: a WebSocket",
+        responses=RESPONSES,
+        status_code=101,
+        response_class=Response,
+    )
+    async def realtime(
+        request: Request,
+        intent: Annotated[str, Query(description=f"`{INTENT}`, or nothing.")] = INTENT,
+        model: Annotated[str, Query(max_length=256, description="The model of the transcription.")] = "",
+        session: Annotated[
+            str, Query(max_length=64, description="The id of a stream whose connection broke.")
+        ] = "",
+        last_event_id: Annotated[
+            str, Query(max_length=64, description="The last event of it that the client has got.")
+        ] = "",
+    ) -> Response:
+        if not is_handshake(request.scope):
+            raise UpgradeRequired(
+                f"{STREAM_PATH} takes WebSockets alone (version 13), and this request is none. If the client "
+                "has opened one, a proxy in between does not pass on `Upgrade` and `Connection`."
+            )
+        if intent != INTENT:
+            raise InvalidInput(CONVERSATIONS, param="intent")
+
+        async def find() -> tuple[RealtimeSession, int]:
+            if not session:
+                return await open_session(request, model), 0
+            known = streams.find(session, client_of(request).owner)
+            return known, _event_number(known, last_event_id)
+
+        return RealtimeResponse(request.scope, streams, find)
+
+    @router.post("/v1/realtime/{what:path}", include_in_schema=False)
+    async def no_realtime(what: str) -> Response:
+        raise InvalidInput(
+            f"There is no WebRTC here, nor sessions that are made before: open a WebSocket at {STREAM_PATH}, "
+            "with the key of the service.",
+            code="unsupported",
+        )
+
+    return router
+
+
+def _event_number(session: RealtimeSession, event_id: str) -> int:
+    """The number of the last event that a client has got. Raises UnknownStream and InvalidInput."""
+    digits = event_id.removeprefix(EVENT_PREFIX)
+    number = int(digits) if digits.isascii() and digits.isdecimal() else 0 if not event_id else -1
+    if not 0 <= number <= session.events.last:
+        raise InvalidInput(
+            "The stream has sent no such event: name the last `event_id` that has come.",
+            param="last_event_id",
+        )
+    try:
+        session.events.after(number)
+    except Lagging:
+        raise UnknownStream(
+            "The events after that one are no longer kept. Open a new stream.",
+            param="last_event_id",
+            code="event_not_kept",
+        ) from None
+    return number
+
+
+class RealtimeResponse(UpgradeResponse):
+    """Connects a client to its session, after the events that it has seen."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        streams: "Streams[RealtimeSession]",
+        find: Callable[[], Awaitable[tuple[RealtimeSession, int]]],
+    ) -> None:
+        """`find`: the session, and the number of the last event that the client has seen."""
+        super().__init__(scope, PROTOCOL)
+        self._streams = streams
+        self._find = find
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        session, seen = await self._find()
+        self._connection = Connection(session, seen)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await run_shielded(self._leave(session))
+
+    async def run(self, web_socket: WebSocket) -> None:
+        self._streams.connected(self._connection.session)
+        await self._connection.run(web_socket)
+
+    async def _leave(self, session: RealtimeSession) -> None:
+        connection = self._connection
+        connection.has_ended.set()
+        if session.connection not in (None, connection):  # a newer one has the session
+            return
+        session.connection = None
+        if connection.is_over or not session.is_known:
+            await self._streams.end(session)
+        else:
+            self._streams.disconnected(session)
+
+
+class Connection:
+    """A WebSocket for a session, until it breaks, or a newer one takes its place."""
+
+    def __init__(self, session: RealtimeSession, seen: int) -> None:
+        self.session = session
+        self.is_over = False  # the session is, too
+        self.has_ended = asyncio.Event()
+        self._seen = seen  # the number of the last event that the client has
+        self._is_replaced = asyncio.Event()
+
+    async def replace(self) -> None:
+        """End this connection, for another one of the same session."""
+        self._is_replaced.set()
+        await self.has_ended.wait()
+
+    async def run(self, web_socket: WebSocket) -> None:
+        """Raises OSError if the connection breaks."""
+        before, self.session.connection = self.session.connection, self
+        if before is not None:
+            await before.replace()
+        tasks = [
+            asyncio.create_task(work)
+            for work in (self._read(web_socket), self._write(web_socket), self._until_replaced(web_socket))
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except OSError:
+            raise
+        except Exception:
+            self.is_over = True
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, web_socket: WebSocket) -> None:
+        """Pass on the events of the client, until it closes the WebSocket."""
+        session = self.session
+        while True:
+            try:
+                async with asyncio.timeout_at(None if session.is_ending else session.last_audio + IDLE_S):
+                    message = await web_socket.receive()
+            except TimeoutError:
+                session.end(POLICY_VIOLATION, _IDLE)
+                continue
+            if message is None:
+                self.is_over = True
+                return
+            # Shielded: a connection that takes the place of this one knows how much audio was taken.
+            await run_shielded(session.handle(message))
+
+    async def _write(self, web_socket: WebSocket) -> None:
+        """Send the events of the session as they come, until it ends."""
+        session, seen, events = self.session, self._seen, self.session.events
+        await web_socket.send(session.created(seen))
+        while True:
+            events.sent = seen
+            try:
+                event = events.after(seen)
+            except Lagging:
+                ending: Ending | None = _SLOW
+            else:
+                if event is not None:
+                    await web_socket.send(event)
+                    seen += 1
+                    continue
+                ending = session.ending
+            if ending is not None:
+                self.is_over = True
+                await web_socket.close(*ending)
+                return
+            await session.changed.wait()
+
+    async def _until_replaced(self, web_socket: WebSocket) -> None:
+        await self._is_replaced.wait()
+        await web_socket.close(*_NEWER)

@@ -1,0 +1,105 @@
+"""What a request says and the service does not use: it is refused, or named in a header of the answer."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from app.api.http.errors import unknown_names
+from app.api.http.forms import LISTS, FormFields, names_of
+from app.api.http.requests import WARNING_HEADER, warn
+from app.api.jobs.signatures import LINK_PARAMETERS
+from app.media.uploads import Fields
+from app.options import Options
+from app.suggestions import nearest_name
+from app.transcript.rendering import without_effect
+
+MAX_NAMED = 8
+MAX_NAME_CHARS = 40
+
+# OpenAPI's description of the header, for answers that may have it.
+WARNING: dict[str, Any] = {
+    WARNING_HEADER: {
+        "schema": {"type": "string"},
+        "description": "Names what the request has and the service did not use: unknown fields and "
+        "parameters, and options without effect. Absent if there are none.",
+    }
+}
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Raise InvalidInput for parameters of a query that the path does not have. A dependency of routes."""
+    if unknown := _unknown_parameters(request):
+        model = next(_models(request), None)
+        raise unknown_names(unknown, _parameters(request), getattr(model, "advice", {}))
+
+
+async def note_unknown_parameters(request: Request) -> None:
+    """Name them in the answer instead: clients of other programs expect no more. A dependency of routes."""
+    _note_ignored(request, "ignored in the query", _unknown_parameters(request), _parameters(request))
+
+
+def note_unknown_fields(request: Request, form: type[FormFields], fields: Fields) -> None:
+    """Name the fields of a form that the service ignores."""
+    known = [name for name in names_of(form) if name not in form.fixed]
+    spelled = {*known, *(name.removesuffix("[]") for name in known if name in LISTS)}
+    unknown = [name for name, values in fields.items() if name not in spelled and any(map(str.strip, values))]
+    _note_ignored(request, "ignored", unknown, known)
+
+
+def note_without_effect(
+    request: Request, options: Options, given: Collection[str], file_format: str | None = None
+) -> None:
+    """Name the options that were given, and have no effect. `file_format`: None, if it is chosen later."""
+    useless = without_effect(options, given, file_format)
+    _note(request, "without effect", useless, lambda name: f" ({useless[name]})")
+
+
+def _unknown_parameters(request: Request) -> list[str]:
+    if not request.query_params:
+        return []
+    known = {*_parameters(request), *LINK_PARAMETERS}
+    given = [name for name, value in request.query_params.multi_items() if value.strip()]
+    return [name for name in dict.fromkeys(given) if name not in known]
+
+
+def _parameters(request: Request) -> list[str]:
+    """The names of all parameters that the query of a path may have."""
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)
+    of_models = [name for model in _models(request) for name in names_of(model)]
+    return [*of_models, *(field.alias for field in route.dependant.query_params)]
+
+
+def _models(request: Request) -> Iterator[type[BaseModel]]:
+    """The models of whole queries."""
+    for field in request.scope["route"].dependant.query_params:
+        kind = field.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield kind
+
+
+def _note_ignored(request: Request, what: str, names: Collection[str], known: Collection[str]) -> None:
+    def question(name: str) -> str:
+        near = nearest_name(name, known)
+        return f" (did you mean {near}?)" if near else ""
+
+    _note(request, what, names, question)
+
+
+def _note(
+    request: Request, what: str, names: Collection[str] | Mapping[str, str], remark: Callable[[str], str]
+) -> None:
+    if not names:
+        return
+    shown = [f"{_ascii(name)}{remark(name)}" for name in list(names)[:MAX_NAMED]]
+    if len(names) > MAX_NAMED:
+        shown.append(f"and {len(names) - MAX_NAMED} more")
+    warn(request, f"{what}: {', '.join(shown)}")
+
+
+def _ascii(name: str) -> str:
+    """A name that a client has chosen, in characters that a header may have."""
+    return ascii(name[:MAX_NAME_CHARS])[1:-1][:MAX_NAME_CHARS]

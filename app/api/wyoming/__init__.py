@@ -1,0 +1,1 @@
+"""Wyoming, the protocol by which Home Assistant has speech transcribed."""

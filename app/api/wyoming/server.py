@@ -1,0 +1,88 @@
+"""The TCP server for clients of Wyoming."""
+
+import asyncio
+import uuid
+
+import structlog
+
+from app.api.http.admission import Limiter
+from app.api.wyoming.framing import MAX_LINE_BYTES, encode
+from app.api.wyoming.session import Session, Streams
+from app.concurrency import BackgroundTasks
+from app.engines.catalogue import ModelCatalogue
+from app.errors import InvalidSetting
+from app.settings import Settings
+from app.telemetry.work import Work, working_for
+
+log = structlog.get_logger("whisperfleet.api")
+
+
+class WyomingServer:
+    """Listens on the address of `WHISPER_WYOMING_PORT`, and does nothing without one."""
+
+    def __init__(
+        self, settings: Settings, streams: Streams, catalogue: ModelCatalogue, places: Limiter
+    ) -> None:
+        self._settings = settings
+        self._streams = streams
+        self._catalogue = catalogue
+        self._places = places
+        self._sessions = BackgroundTasks()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int | None:
+        """Where it listens, which matters if the setting is port 0; None if it does not."""
+        return self._server.sockets[0].getsockname()[1] if self._server and self._server.sockets else None
+
+    @property
+    def clients(self) -> int:
+        """How many are connected."""
+        return len(self._sessions)
+
+    async def start(self) -> None:
+        """Raises InvalidSetting if the address is in use, or none of this machine."""
+        address = self._settings.wyoming_address
+        if address is None:
+            return
+        host, port = address
+        try:
+            self._server = await asyncio.start_server(self._accept, host, port, limit=MAX_LINE_BYTES)
+        except OSError as error:
+            raise InvalidSetting(f"WHISPER_WYOMING_PORT={host}:{port}: {error.strerror or error}") from None
+        log.info("Wyoming is served", host=host, port=self.port)
+        if self._settings.needs_key:
+            log.warning(
+                "Wyoming knows no keys",
+                reason=f"whoever reaches {host} port {self.port} can have speech transcribed without a key",
+            )
+
+    async def stop(self) -> None:
+        """Disconnect all clients."""
+        if self._server is None:
+            return
+        self._server.close()
+        sessions = list(self._sessions)
+        for session in sessions:
+            session.cancel()
+        await asyncio.gather(*sessions, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        most = self._settings.max_streams
+        if self.clients >= most:
+            text = f"{most} clients are connected, as many as this service takes (WHISPER_MAX_STREAMS)."
+            writer.write(encode("error", {"text": text, "code": "too_many_streams"}))
+            writer.close()
+            return
+        self._sessions.spawn(self._serve(reader, writer))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        session = Session(
+            reader, writer, self._streams, self._catalogue, self._places, self._settings.header_timeout_s
+        )
+        with working_for(Work(f"wyoming_{uuid.uuid4().hex}")):
+            try:
+                await session.run()
+            except Exception:
+                log.exception("a client of Wyoming was disconnected")

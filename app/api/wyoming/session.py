@@ -1,0 +1,293 @@
+"""One client of Wyoming: it asks what there is, and has its speech transcribed."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from app.api.http.admission import Limiter
+from app.api.operation.system import VERSION
+from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
+from app.engines.catalogue import ModelCatalogue
+from app.errors import InvalidInput, WhisperfleetError
+from app.languages import language_code, language_tag
+from app.live.events import Agreed, Completed, Failed, LiveEvent, StreamOptions
+from app.live.stream import LiveStream
+from workers.messages import Encoding
+
+IDLE_S = 60.0  # a client that neither asks nor speaks for so long is disconnected
+LINGER_S = 10.0  # a client that still sends gets so long to read an error
+CLOSE_S = 1.0  # a client may take so long to read the last events
+MAX_UNREAD_BYTES = 1 << 16  # a client that leaves more unread is disconnected
+MAX_HOTWORDS_CHARS = 4000
+OWNER = ""  # of all streams: the protocol knows no keys
+
+_PROGRAM = "whisperfleet"
+_ENCODINGS = {16_000: Encoding.PCM_16K, 24_000: Encoding.PCM_24K}  # by rate (Hz)
+
+log = structlog.get_logger("whisperfleet.api")
+
+
+class Streams(Protocol):
+    """What opens live streams."""
+
+    async def open(self, model: str, options: StreamOptions) -> LiveStream: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a client wants of its next speech."""
+
+    model: str = ""  # the default one
+    language: str | None = None
+    hotwords: str | None = None
+
+
+class Utterance:
+    """The text of one speech, as it grows. `send` takes an event and its data."""
+
+    def __init__(self, stream: LiveStream, encoding: Encoding, send: Callable[..., None]) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._send = send
+        self._completed: list[Completed] = []
+        self._error: WhisperfleetError | None = None
+        stream.on_event = self._take
+        send("transcript-start")
+
+    async def append(self, audio: bytes) -> None:
+        """Add audio: whole samples."""
+        await self._stream.append(audio, self._encoding)
+
+    async def finish(self) -> None:
+        """Send the text, once it is complete. Raises the error of a part that has none."""
+        await self._stream.finish()
+        if self._error is not None:
+            raise self._error
+        text = " ".join(item.text.strip() for item in self._completed).strip()
+        language = {"language": language_tag(self._completed[0].language)} if self._completed else {}
+        self._send("transcript", text=text, **language)
+        self._send("transcript-stop")
+
+    async def close(self) -> None:
+        """End the stream."""
+        await self._stream.close()
+
+    def _take(self, event: LiveEvent) -> None:
+        match event:
+            case Agreed(text=text):
+                self._send("transcript-chunk", text=text)
+            case Completed():
+                self._completed.append(event)
+            case Failed(error=error):
+                self._error = error
+
+
+class Session:
+    """The connection of one client, until it ends."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        streams: Streams,
+        catalogue: ModelCatalogue,
+        places: Limiter,
+        event_timeout_s: float,
+    ) -> None:
+        """`places`: of streams. `event_timeout_s`: see `EventReader`."""
+        self._reader = reader
+        self._writer = writer
+        self._streams = streams
+        self._catalogue = catalogue
+        self._places = places
+        self._events = EventReader(reader, event_timeout_s)
+        self._wish = Wish()
+        self._utterance: Utterance | None = None
+        self._place = ExitStack()
+        self._idle_at = 0.0
+
+    async def run(self) -> None:
+        """Answer the events of the client. Closes the connection at the end."""
+        try:
+            await self._answer_events()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has gone
+        except WhisperfleetError as error:
+            await self._end_utterance()
+            await self._refuse(error)
+        finally:
+            await self._end_utterance()
+            await self._close()
+
+    async def _answer_events(self) -> None:
+        while True:
+            if self._utterance is None:
+                self._stay()
+            try:
+                async with asyncio.timeout_at(self._idle_at):
+                    event = await self._events.next()
+            except TimeoutError:
+                raise InvalidInput(f"The connection ends: nothing came for {IDLE_S:g} s.") from None
+            if event is None:
+                return
+            match event.type:
+                case "describe":
+                    self._send("info", asr=programs(self._catalogue))
+                case "select-program":
+                    self._wish = Wish(self._model_of(event.data))
+                case "transcribe":
+                    self._wish = self._wish_of(event.data)
+                case "audio-start":
+                    await self._begin(event.data)
+                case "audio-chunk":
+                    await self._append(event.data, event.payload_bytes)
+                case "audio-stop":
+                    await self._finish()
+
+    def _stay(self) -> None:
+        self._idle_at = asyncio.get_running_loop().time() + IDLE_S
+
+    def _model_of(self, data: Mapping[str, Any]) -> str:
+        name = _text(data, "name") or ""
+        return next((model for model in self._catalogue.states() if name == self._program_name(model)), "")
+
+    def _program_name(self, model: str) -> str:
+        return program_name(model, self._catalogue.default)
+
+    def _wish_of(self, data: Mapping[str, Any]) -> Wish:
+        """Raises UnknownModel or InvalidInput for a model or a language that is not here."""
+        model = self._catalogue.resolve(_text(data, "name") or self._wish.model)
+        try:
+            language = language_code(_text(data, "language") or None)
+        except ValueError as error:
+            raise InvalidInput(str(error), param="language") from None
+        self._catalogue.check(model, "transcribe", language)
+        terms = [*_texts(data, "transcript_names"), *_texts(data, "transcript_terms")]
+        return Wish(model, language, ", ".join(terms)[:MAX_HOTWORDS_CHARS] or None)
+
+    async def _begin(self, data: Mapping[str, Any]) -> Utterance:
+        """Open a stream. Raises InvalidInput for a format that is not taken, and as `Streams.open` does."""
+        await self._end_utterance()
+        encoding = _encoding(data)
+        self._place.enter_context(self._places.hold_for(OWNER))
+        wish = self._wish
+        options = StreamOptions(wish.language, hotwords=wish.hotwords, turns=None)
+        stream = await self._streams.open(wish.model or self._catalogue.default, options)
+        self._utterance = Utterance(stream, encoding, self._send)
+        self._stay()
+        return self._utterance
+
+    async def _append(self, data: Mapping[str, Any], size: int) -> None:
+        utterance = self._utterance or await self._begin(data)
+        if size % 2:
+            raise InvalidInput("The payload of an `audio-chunk` ends in the middle of a sample.")
+        async for part in self._events.payload():
+            await utterance.append(part)
+            self._stay()
+
+    async def _finish(self) -> None:
+        if self._utterance is None:  # nobody spoke
+            for name in ("transcript-start", "transcript", "transcript-stop"):
+                self._send(name, **({"text": ""} if name == "transcript" else {}))
+            return
+        await self._utterance.finish()
+        await self._end_utterance()
+
+    async def _end_utterance(self) -> None:
+        utterance, self._utterance = self._utterance, None
+        try:
+            if utterance is not None:
+                await utterance.close()
+        finally:
+            self._place.close()
+
+    def _send(self, event_type: str, /, **data: Any) -> None:
+        transport = self._writer.transport
+        if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            transport.abort()
+        else:
+            self._writer.write(encode(event_type, data))
+
+    async def _refuse(self, error: WhisperfleetError) -> None:
+        """Send an error, and read on for a while: a connection with unread bytes is reset, with the error."""
+        self._send("error", text=error.message, code=error.code or type(error).__name__)
+        try:
+            self._writer.write_eof()
+            async with asyncio.timeout(LINGER_S):
+                while await self._reader.read(MAX_LINE_BYTES):
+                    pass
+        except (OSError, TimeoutError):
+            pass
+
+    async def _close(self) -> None:
+        """Close the connection, at last without what the client has not read."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError):
+            pass
+        finally:
+            self._writer.transport.abort()
+
+
+def programs(catalogue: ModelCatalogue) -> list[dict[str, Any]]:
+    """A program for each model, as `info` lists them, the default one first: clients take the first one."""
+    return [_program(model, catalogue) for model in catalogue.states()]
+
+
+def program_name(model: str, default: str) -> str:
+    return _PROGRAM if model == default else f"{_PROGRAM} {model}"
+
+
+def _program(model: str, catalogue: ModelCatalogue) -> dict[str, Any]:
+    # Home Assistant shows no program that is not installed, and looks once, perhaps while the model loads.
+    is_installed = model == catalogue.default or model in catalogue.options
+    return {
+        "name": program_name(model, catalogue.default),
+        "description": "Whisper on every GPU",
+        "attribution": {"name": "faster-whisper", "url": "https://github.com/SYSTRAN/faster-whisper"},
+        "installed": is_installed,
+        "version": VERSION,
+        "supports_transcript_streaming": True,
+        "requires_external_vad": True,
+        "models": [
+            {
+                "name": model,
+                "description": f"Whisper, {model}",
+                "attribution": {"name": "OpenAI", "url": "https://github.com/openai/whisper"},
+                "installed": is_installed,
+                "version": VERSION,
+                "languages": [language_tag(code) for code in catalogue.known_languages(model)],
+            }
+        ],
+    }
+
+
+def _encoding(data: Mapping[str, Any]) -> Encoding:
+    rate, width, channels = (data.get(name) for name in ("rate", "width", "channels"))
+    encoding = _ENCODINGS.get(rate) if isinstance(rate, int) and (width, channels) == (2, 1) else None
+    if encoding is None:
+        raise InvalidInput(
+            "This audio is not taken. Send 16-bit PCM of one channel: rate 16000 or 24000, width 2, "
+            "channels 1."
+        )
+    return encoding
+
+
+def _text(data: Mapping[str, Any], name: str) -> str | None:
+    value = data.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"`{name}` is no text.", param=name)
+    return value
+
+
+def _texts(data: Mapping[str, Any], name: str) -> list[str]:
+    values = data.get(name) or []
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InvalidInput(f"`{name}` is no list of texts.", param=name)
+    return values

@@ -1,0 +1,1 @@
+"""Live streams: speech becomes text while it is spoken."""

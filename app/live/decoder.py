@@ -1,0 +1,204 @@
+"""Has the workers decode the speech of a live stream: drafts while it is open, and its clips once closed."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import structlog
+
+from app.engines.window_request import expected_tokens
+from app.errors import Expired, NotReady, ProcessCrashed, WhisperfleetError
+from app.live.events import StreamOptions
+from app.live.items import Draft
+from app.media.clip_planner import PlannedClip
+from app.transcript.timeline import ClipResult
+from app.transcription.audio_context import context_s, repeats_itself, text_of
+from app.transcription.clip_decoding import ClipRequest, decode_clip
+from app.transcription.language_vote import LanguageVote
+from app.transcription.pipeline import WindowDispatcher, clip_failed
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, WindowInFile
+
+# A draft that waits for longer is not sent: its words would come too late, and the next one has them too.
+_DRAFT_DEADLINE_S = 2.0
+_DRAFT_BEAMS = 1  # five take up to five times as long, and the words that two drafts agree on are the same
+_DRAFT_GROWTH = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
+_AFTER_FAILURE_S = 1.0  # until the next draft: what makes one fail may take a moment to end
+_NOT_READY_S = 120.0  # that closed speech waits for a worker, before its text counts as failed
+_RETRY_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+# The file with the audio of a stream, and the clip in it that is open now; None if none is open any more.
+OpenSpeech = Callable[[], tuple[Path, PlannedClip] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamModel:
+    """A model, as streams use it."""
+
+    name: str
+    dispatcher: WindowDispatcher
+    max_silence: int  # see `ClipPlanner`
+    min_context_s: float  # of audio for the encoder, for clips: see `audio_context`
+    draft_context_s: float  # the same for drafts: less only if the model was trained for it
+
+
+@dataclass(slots=True)
+class _DraftWindow:
+    """The open speech of a stream, up to the moment in which a worker gets it.
+
+    So a draft that waits is always the newest one.
+    """
+
+    _open_speech: OpenSpeech
+    _decoding: DecodingOptions
+    _path: Path
+    clip: PlannedClip  # as it was sent, or submitted
+    continues: bool = False
+
+    @property
+    def samples(self) -> int:
+        return self.clip.end - self.clip.start
+
+    @property
+    def model(self) -> str:
+        return self._decoding.model
+
+    def for_worker(self) -> WindowInFile:
+        if (newest := self._open_speech()) is not None:
+            self._path, self.clip = newest
+        clip = self.clip
+        end = min(clip.end, clip.start + self._decoding.context_s * SAMPLE_RATE)
+        speech = tuple((start, min(stop, end)) for start, stop in clip.speech if start < end)
+        self.clip = replace(clip, end=end, speech=speech)
+        in_window = tuple((start - clip.start, stop - clip.start) for start, stop in speech)
+        return WindowInFile(str(self._path), clip.start, end - clip.start, in_window, self._decoding)
+
+
+class StreamDecoder:
+    """Decodes one stream. `job`: its name in the queue."""
+
+    def __init__(self, job: str, model: StreamModel) -> None:
+        self.job = job
+        self._model = model
+        self._vote = LanguageVote()
+        self._clips = 0
+        self._doubted: int | None = None  # start of the clip whose drafts need the full context
+
+    async def draft(self, options: StreamOptions, open_speech: OpenSpeech) -> Draft | None:
+        """What the open speech says so far. None if nothing is open, or it came too late or failed.
+
+        Raises ProcessCrashed if its worker crashed: it may be why, so no other draft of that clip may follow.
+        """
+        if (newest := open_speech()) is None:
+            return None
+        path, clip = newest
+        is_doubted = clip.start == self._doubted
+        least_s = FULL_CONTEXT_S if is_doubted else self._model.draft_context_s
+        decoding = replace(
+            self._decoding(options),
+            beam_size=_DRAFT_BEAMS,
+            context_s=context_s(clip.end - clip.start + _DRAFT_GROWTH, least_s),
+        )
+        window = _DraftWindow(open_speech, decoding, path, clip)
+        try:
+            answer = await self._model.dispatcher.submit(
+                self.job,
+                window,
+                key=decoding.batch_key,
+                size=expected_tokens(clip.speech),
+                weight=decoding.beams,
+                deadline=asyncio.get_running_loop().time() + _DRAFT_DEADLINE_S,
+            )
+        except Expired:
+            return None
+        except ProcessCrashed:
+            raise
+        except Exception as error:
+            log.warning("draft failed", error=str(error))
+            await asyncio.sleep(_AFTER_FAILURE_S)
+            return None
+        result = answer.result
+        # Improbable words count: they do if the next draft has them, too.
+        text = "" if result.silent else text_of(result)
+        said_until = max((stop for _, stop in window.clip.speech), default=0)
+        if result.repetitive or repeats_itself(text):
+            self._doubted = clip.start
+            return Draft(None, window.clip.end, said_until)
+        return Draft(text, window.clip.end, said_until)
+
+    async def decode(self, options: StreamOptions, path: Path, clip: PlannedClip) -> ClipResult:
+        """The result of a clip that is closed, as in a recording. Raises ClipFailed and NotReady."""
+        decoding = self._decoding(options)
+        request = ClipRequest(
+            path,
+            clip.start,
+            clip.end,
+            clip.speech,
+            replace(decoding, word_timestamps=True),
+            late_language=lambda: self._vote.elected,
+            min_context_s=self._model.min_context_s,
+        )
+        votes = decoding.language is None
+        index, weight = self._clips, sum(end - start for start, end in clip.speech)
+        if votes:
+            self._clips += 1
+            self._vote.announce(index, weight)
+        try:
+            result = await self._decode_when_ready(request)
+            if options.languages and result.language not in options.languages:
+                expected = [
+                    language for language, _ in result.language_probs if language in options.languages
+                ]
+                language = expected[0] if expected else options.languages[0]
+                request = replace(request, decoding=replace(request.decoding, language=language))
+                result = await self._decode_when_ready(request)
+        except WhisperfleetError as error:
+            if votes:
+                self._vote.abstain(index)
+            raise error if isinstance(error, NotReady) else clip_failed(clip, error) from error
+        except Exception as error:
+            raise clip_failed(clip, error) from error
+        if votes:
+            self._vote.cast(index, weight, result)
+        return result
+
+    async def _decode_when_ready(self, request: ClipRequest) -> ClipResult:
+        """Decode a clip, and wait for a worker if there is none."""
+        try:
+            async with asyncio.timeout(_NOT_READY_S):
+                while True:
+                    try:
+                        return await self._decode_windows(request)
+                    except NotReady:
+                        await asyncio.sleep(_RETRY_S)
+        except TimeoutError:
+            raise NotReady("no worker is available") from None
+
+    async def _decode_windows(self, request: ClipRequest) -> ClipResult:
+        windows = decode_clip(request)
+        window = next(windows)
+        while True:
+            answer = await self._model.dispatcher.submit(
+                self.job,
+                window,
+                key=window.batch_key,
+                size=expected_tokens(window.speech),
+                weight=window.decoding.beams,
+                continues=window.continues,
+            )
+            try:
+                window = windows.send(answer.result)
+            except StopIteration as done:
+                result: ClipResult = done.value
+                return result
+
+    def _decoding(self, options: StreamOptions) -> DecodingOptions:
+        language = options.language or (options.languages[0] if len(options.languages) == 1 else None)
+        return DecodingOptions(
+            model=self._model.name,
+            language=language or self._vote.elected,
+            prompt=options.prompt,
+            hotwords=options.hotwords,
+        )

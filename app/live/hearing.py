@@ -1,0 +1,119 @@
+"""The process that listens to all live streams: one call takes the new audio of all of them."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from app.concurrency import Wakeup
+from app.errors import ProcessCrashed
+from app.scheduling.process import ChildProcess
+from workers import runtime
+from workers.media import listening
+from workers.messages import Heard, NewAudio
+
+# Audio is collected for so long: a call takes a millisecond of the server, whatever is in it.
+_INTERVAL_S = 0.06
+_DEADLINE_S = 60.0
+_IDLE_S = 60.0  # after which the process ends
+_RETRY_S = 1.0  # after the process has crashed
+# Before the workers: each word waits for it.
+_NICENESS = 5
+
+log = structlog.get_logger(__name__)
+
+
+class Speaker(Protocol):
+    """A stream, as `Hearing` sees it."""
+
+    def next_audio(self) -> NewAudio | None:
+        """The audio that has come since the last call; None if there is none."""
+
+    def heard(self, heard: Heard | OSError) -> None:
+        """What was heard in it, or why it could not be stored."""
+
+    def failed(self) -> None:
+        """One of the above has raised an error."""
+
+
+class Hearing:
+    """Listens to streams while they have audio. The process runs while it is needed."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Speaker, None] = {}  # with new audio, in order
+        self._wakeup = Wakeup()
+        self._child: ChildProcess | None = None
+        self._loop: asyncio.Task[None] | None = None
+
+    def wake(self, stream: Speaker) -> None:
+        """A stream has new audio."""
+        self._waiting[stream] = None
+        self._wakeup.set()
+        if self._loop is None or self._loop.done():
+            self._loop = asyncio.create_task(self._listen_on())
+
+    def forget(self, stream: Speaker) -> None:
+        """A stream has ended. It may still be told what was heard in its last audio."""
+        self._waiting.pop(stream, None)
+
+    async def stop(self) -> None:
+        """End the process."""
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.gather(self._loop, return_exceptions=True)
+        await self._end_process()
+
+    async def _listen_on(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            waiting, self._waiting = self._waiting, {}
+            arrived = [
+                (stream, audio) for stream in waiting if (audio := self._next_audio(stream)) is not None
+            ]
+            if arrived:
+                answers = await self._hear([audio for _, audio in arrived])
+                for (stream, _), answer in zip(arrived, answers, strict=True):
+                    self._tell(stream, answer)
+                    self._waiting[stream] = None  # it may have got more meanwhile
+                await asyncio.sleep(max(0.0, began + _INTERVAL_S - loop.time()))
+            elif not self._waiting:
+                await self._wakeup.wait(_IDLE_S)
+                if not self._waiting:
+                    await self._end_process()
+
+    def _next_audio(self, stream: Speaker) -> NewAudio | None:
+        try:
+            return stream.next_audio()
+        except Exception:  # it must not keep the others from being heard
+            log.exception("audio not taken")
+            stream.failed()
+            return None
+
+    def _tell(self, stream: Speaker, answer: Heard | OSError) -> None:
+        try:
+            stream.heard(answer)
+        except Exception:
+            log.exception("audio not heard")
+            stream.failed()
+
+    async def _hear(self, arrived: Sequence[NewAudio]) -> Sequence[Heard | OSError]:
+        """Listen, in a new process whenever one crashes: it takes nothing along."""
+        while True:
+            try:
+                if self._child is None:
+                    self._child = ChildProcess(runtime.initialise, "", _NICENESS)
+                    await self._child.start()
+                return await self._child.call(listening.listen, arrived, deadline_s=_DEADLINE_S)
+            except ProcessCrashed as error:
+                log.warning("the process that listens to streams failed", error=error.message)
+            except Exception:  # a fault of this service: streams wait, and nothing of them is lost
+                log.exception("streams not heard")
+            await self._end_process()
+            await asyncio.sleep(_RETRY_S)
+
+    async def _end_process(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            await child.close()

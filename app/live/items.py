@@ -1,0 +1,96 @@
+"""The text of an item, clip by clip: what of it can be sent, and when. Pure.
+
+Text that was sent is never sent again, and the text of a clip comes after that of the clip before.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from app.errors import WhisperfleetError
+from app.live.agreement import Agreement, rest_of
+from app.live.events import Completed, Failed, StreamOptions
+from workers.messages import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a draft of open speech says. Positions are samples of the stream."""
+
+    text: str | None  # None: it cannot be trusted
+    until: int  # up to which it heard the stream
+    said_until: int  # the end of the last speech in that
+
+
+@dataclass(slots=True, eq=False)
+class ClipText:
+    """The text of one clip of an item."""
+
+    agreement: Agreement = field(default_factory=Agreement)
+    result: tuple[Segment, ...] | None = None  # of the stream: it replaces the drafts
+    may_be_drafted: bool = True  # no draft of it has crashed a worker
+    drafted_until: int = 0  # up to which the last draft heard the stream
+    agreed_until: int = 0  # the end of the last speech that two drafts have heard
+    _said_until: int = 0  # the same of the last one
+    _sent: int = 0  # of the words that drafts agree on
+    _is_sent: bool = False  # all of it that can be
+
+    def add_draft(self, draft: Draft) -> None:
+        """A draft has heard more of the speech."""
+        self.drafted_until = draft.until
+        if draft.text is not None:
+            self.agreement.add(draft.text)
+            self.agreed_until, self._said_until = self._said_until, draft.said_until
+
+    def sendable(self) -> tuple[str, int]:
+        """The text that can be sent now, and the sample by which it was spoken. It counts as sent then."""
+        words = self.agreement.words
+        if self.result is None:
+            text = "".join(words[self._sent :])
+            self._sent = len(words)
+            return text, self.agreed_until
+        if self._is_sent:
+            return "", 0
+        self._is_sent = True
+        whole = "".join(segment.text for segment in self.result)
+        end = self.result[-1].end if self.result else 0
+        return rest_of(words[: self._sent], whole) or "", end
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """A turn: the speech between two silences, or two commits. Positions are samples of the stream."""
+
+    number: int
+    start: int
+    options: StreamOptions
+    clips: list[ClipText] = field(default_factory=lambda: [ClipText()])  # the last one is open
+    is_turn: bool = False  # that the service has found
+    end: int | None = None  # once it is committed; no clip is open then
+    committed_at: float = 0.0  # in the event loop's time
+    language: str = ""
+    has_sent: bool = False
+    error: WhisperfleetError | None = None  # of a clip
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the item is committed, and all of its text is there."""
+        return self.end is not None and all(clip.result is not None for clip in self.clips)
+
+    def sendable(self) -> Iterator[tuple[str, int]]:
+        """The text that can be sent now, in order, and by when it was spoken. It counts as sent then."""
+        for clip in self.clips:
+            text, until = clip.sendable()
+            text = text if self.has_sent else text.lstrip()
+            if text.strip():
+                yield text, until
+            if clip.result is None:
+                return
+
+    def outcome(self) -> Completed | Failed:
+        """The event that ends an item which is done."""
+        assert self.end is not None
+        if self.error is not None:
+            return Failed(self.number, self.error)
+        segments = tuple(segment for clip in self.clips for segment in clip.result or ())
+        text = "".join(segment.text for segment in segments).strip()
+        return Completed(self.number, text, segments, self.end - self.start, self.language)

@@ -1,0 +1,66 @@
+"""Opens live streams, and ends them with the service."""
+
+import asyncio
+from pathlib import Path
+
+from app.engines.model_files import DEMO, min_context_s
+from app.live.decoder import StreamModel
+from app.live.events import StreamOptions
+from app.live.hearing import Hearing
+from app.live.metrics import LiveMetrics
+from app.live.stream import LiveStream
+from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
+from app.media.disk import disk_full
+from app.options import Options
+from app.transcription.service import TranscriptionService
+from workers.messages import FULL_CONTEXT_S
+
+
+class LiveService:
+    """Live streams on the workers of a service."""
+
+    def __init__(self, service: TranscriptionService) -> None:
+        self.metrics = LiveMetrics()
+        self._service = service
+        self._hearing = Hearing()
+        self._streams: set[LiveStream] = set()
+
+    async def open(self, model: str, options: StreamOptions) -> LiveStream:
+        """A new stream for the caller, see `telemetry.work`. `model`: its name, of `ModelCatalogue.resolve`.
+
+        Raises NotReady, ModelUnavailable, DiskFull, and InvalidInput if the model does not know the language.
+        """
+        fleet, folder = self._service.fleet, self._service.media.folder
+        languages = options.languages or (options.language,)
+        for language in languages:
+            dispatcher, name = await fleet.ready(model, Options(language=language))
+        if await asyncio.to_thread(folder.disk.free) <= 0:
+            raise disk_full()
+        files = fleet.catalogue.options[name]
+        least_s = await asyncio.to_thread(min_context_s, Path(files.path), FULL_CONTEXT_S)
+        stream = LiveStream(
+            StreamModel(
+                name,
+                dispatcher,
+                DEMO_MAX_SILENCE_SAMPLES if name == DEMO else MAX_SILENCE_SAMPLES,
+                files.min_context_s,
+                least_s,
+            ),
+            options,
+            folder.pcm,
+            self._hearing,
+            self.metrics,
+            on_close=self._closed,
+        )
+        self._streams.add(stream)
+        self.metrics.open += 1
+        return stream
+
+    async def stop(self) -> None:
+        """End all streams."""
+        await asyncio.gather(*(stream.close() for stream in [*self._streams]))
+        await self._hearing.stop()
+
+    def _closed(self, stream: LiveStream) -> None:
+        self._streams.discard(stream)
+        self.metrics.open -= 1

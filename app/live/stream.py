@@ -1,0 +1,315 @@
+"""One live stream: its turns, and the text of each."""
+
+import asyncio
+import contextvars
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from app.concurrency import BackgroundTasks
+from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
+from app.live.audio import AudioFile, StreamAudio
+from app.live.decoder import StreamDecoder, StreamModel
+from app.live.events import (
+    Agreed,
+    Cleared,
+    Committed,
+    LiveEvent,
+    SpeechStarted,
+    SpeechStopped,
+    StreamOptions,
+)
+from app.live.hearing import Hearing
+from app.live.items import ClipText, Item
+from app.live.metrics import LiveMetrics
+from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep, TurnStopped
+from app.media.clip_planner import PlannedClip
+from app.media.speech import SAMPLES_PER_MS
+from app.transcript.timeline import place_segments
+from app.transcription.ledger import STREAM
+from workers.messages import SAMPLE_RATE, Encoding
+
+MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
+LEAST_COMMIT_S = 0.1
+_DRAFT_GROWTH = SAMPLE_RATE // 4  # of open speech, before another draft
+_LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
+_KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
+
+
+class LiveStream:
+    """Finds the turns in the audio of one client, and has them transcribed while they are spoken.
+
+    All methods are called in the event loop. Positions are samples at 16 kHz.
+    """
+
+    def __init__(
+        self,
+        model: StreamModel,
+        options: StreamOptions,
+        folder: Path,
+        hearing: Hearing,
+        metrics: LiveMetrics,
+        on_close: Callable[["LiveStream"], None] = lambda stream: None,
+    ) -> None:
+        """`folder`: for its audio. `on_close` is called once, when the stream ends."""
+        self.id = uuid.uuid4().hex
+        self.job = STREAM + self.id
+        # Called with each event, in order. It must not wait.
+        self.on_event: Callable[[LiveEvent], None] = lambda event: None
+        self._model = model
+        self._options = options
+        self._metrics = metrics
+        self._on_close = on_close
+        self._audio = StreamAudio(folder, self.id, hearing, self._heard, self._kept_from)
+        self._decoder = StreamDecoder(self.job, model)
+        self._turns = TurnFinder(options.turns, model.max_silence)
+        self._uncommitted_s = 0.0
+        self._received_at = 0.0  # when the last audio came, in the event loop's time
+        self._item_start = 0  # of the audio that no item has
+        self._next_number = 0
+        self._items: deque[Item] = deque()  # whose text is not complete; the last one may be open
+        self._item_done = asyncio.Event()  # set for a moment, and for good once the stream is closed
+        self._draft: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks()
+        self._is_closed = False
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()  # its tasks are for the owner of the stream
+
+    @property
+    def fault(self) -> WhisperfleetError | None:
+        """Why the stream takes no more audio."""
+        return self._audio.fault
+
+    def configure(self, options: StreamOptions) -> None:
+        """Change the options, from the next item on."""
+
+        def change() -> None:
+            self._options = options
+            self._renew_turns()
+
+        self._audio.then(change)
+
+    async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
+        """Add audio. Waits while too much of it is ahead of the detection of speech.
+
+        Raises StreamRefused if the stream has ended, or has more audio without a commit than it may have, and
+        DiskFull.
+        """
+        self._check_open()
+        seconds = len(audio) / encoding.bytes_per_second
+        if self._options.turns is None and self._uncommitted_s + seconds > MAX_UNCOMMITTED_S:
+            raise StreamRefused(
+                f"{MAX_UNCOMMITTED_S:.0f} s of audio are not committed, the most that a stream may have. "
+                "Commit or clear it, or let the service find the turns (`turn_detection`).",
+                code="input_audio_buffer_full",
+            )
+        self._uncommitted_s += seconds
+        self._received_at = self._loop.time()
+        await self._audio.append(audio, encoding)
+
+    def commit(self) -> None:
+        """End the open item. Raises StreamRefused if there is too little audio for one."""
+        self._check_open()
+        if self._uncommitted_s < LEAST_COMMIT_S:
+            raise StreamRefused(
+                f"There is too little audio to commit: {1000 * self._uncommitted_s:.0f} ms of the "
+                f"{1000 * LEAST_COMMIT_S:.0f} ms that an item needs. Append more first.",
+                code="input_audio_buffer_commit_empty",
+            )
+        self._uncommitted_s = 0.0
+        self._audio.then(self._commit)
+
+    def clear(self) -> None:
+        """Forget the audio that is not committed."""
+        self._check_open()
+        self._uncommitted_s = 0.0
+        self._audio.then(self._clear)
+
+    async def finish(self) -> None:
+        """No more audio follows: commit the speech that is open, and wait for all texts."""
+        self._audio.then(self._end_speech)
+        await self._audio.until_heard()
+        while self._items and not self._is_closed:
+            await self._item_done.wait()
+
+    async def close(self) -> None:
+        """End the stream: cancel its work, and remove its audio. It may be closed already."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        tasks = [*self._tasks]
+        for task in tasks:
+            task.cancel()
+        self._model.dispatcher.cancel(self.job)
+        self._item_done.set()
+        self._on_close(self)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # Workers read it: without it, they would report errors that nobody waits for.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_BATCH_S):
+                await self._model.dispatcher.until_ended(self.job)
+        await self._audio.close()
+
+    def _check_open(self) -> None:
+        if self._audio.fault is not None:
+            raise self._audio.fault
+        if self._is_closed:
+            raise StreamRefused("The stream has ended: open another one.", code="stream_ended")
+
+    # What is heard becomes turns, and these become items.
+
+    def _heard(self, probabilities: npt.NDArray[np.float32]) -> None:
+        self._take(self._turns.feed(probabilities))
+        self._renew_turns()
+        self._draft_if_due()
+
+    def _take(self, steps: Iterable[TurnStep]) -> None:
+        for step in steps:
+            if isinstance(step, TurnStarted):
+                self._open_item(step.start)
+            elif isinstance(step, ClipClosed):
+                self._close_clip(step.clip)
+            else:
+                self._close_item(step.end)
+
+    @property
+    def _open(self) -> Item | None:
+        """The item that is not committed, in which somebody has spoken."""
+        return self._items[-1] if self._items and self._items[-1].end is None else None
+
+    def _open_item(self, speech_start: int | None = None) -> None:
+        """Begin an item, when speech starts; or for audio in which nobody speaks."""
+        turns, start = self._options.turns, self._item_start
+        item = Item(self._next_number, start, self._options)
+        if turns is not None and speech_start is not None:
+            item.start = max(start, speech_start - turns.prefix_padding_ms * SAMPLES_PER_MS)
+            item.is_turn = True
+            self.on_event(SpeechStarted(item.number, item.start))
+        self._next_number += 1
+        self._items.append(item)
+
+    def _close_item(self, end: int) -> None:
+        item = self._items[-1]
+        item.end = self._item_start = max(end, item.start)
+        item.clips.pop()  # the open one
+        item.committed_at = self._loop.time()
+        self._uncommitted_s = 0.0
+        if item.is_turn:
+            self.on_event(SpeechStopped(item.number, item.end))
+        self.on_event(Committed(item.number))
+        self._send_text(item)
+
+    def _commit(self) -> None:
+        self._end_speech()
+        if self._turns.position > self._item_start:
+            self._open_item()
+            self._close_item(self._turns.position)
+
+    def _end_speech(self) -> None:
+        """Commit the open item, if there is one, and begin anew behind it."""
+        self._take(step for step in self._turns.finish() if not isinstance(step, TurnStopped))
+        if self._open is not None:
+            self._close_item(self._turns.position)
+        self._find_turns()
+
+    def _clear(self) -> None:
+        if self._open is not None:
+            self._items.pop()  # whatever comes of it is for nobody
+            self._cancel_draft()
+        self._find_turns()
+        self._item_start = self._turns.position
+        self.on_event(Cleared())
+
+    def _renew_turns(self) -> None:
+        """Find turns as the client wants now, once none is open."""
+        if self._options.turns != self._turns.detection and self._open is None:
+            self._find_turns()
+            self._item_start = self._turns.position
+
+    def _find_turns(self) -> None:
+        self._turns = TurnFinder(self._options.turns, self._model.max_silence, self._turns.position)
+
+    def _kept_from(self) -> int:
+        clip = self._turns.open_clip
+        return max(0, self._audio.position - _KEPT_SAMPLES) if clip is None else clip.start
+
+    # Speech becomes text.
+
+    def _open_speech(self) -> tuple[Path, PlannedClip] | None:
+        clip = self._turns.open_clip
+        return None if clip is None else (self._audio.file.path, clip)
+
+    def _draft_if_due(self) -> None:
+        """Begin a draft of the open speech, unless one is under way or would say nothing new."""
+        item, speech = self._open, self._open_speech()
+        is_drafting = self._draft is not None and not self._draft.done()
+        if item is None or speech is None or is_drafting:
+            return
+        text, clip = item.clips[-1], speech[1]
+        has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH
+        if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreed_until:
+            self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
+
+    async def _make_draft(self, item: Item, text: ClipText) -> None:
+        draft = None
+        try:
+            draft = await self._decoder.draft(item.options, self._open_speech)
+        except ProcessCrashed:
+            text.may_be_drafted = False
+        if draft is None:
+            self._metrics.draft_dropped()
+        else:
+            text.add_draft(draft)
+            self._send_text(item)
+        self._draft = None
+        self._draft_if_due()
+
+    def _cancel_draft(self) -> None:
+        if self._draft is not None:
+            self._draft.cancel()
+            self._draft = None
+
+    def _close_clip(self, clip: PlannedClip) -> None:
+        self._cancel_draft()
+        item = self._items[-1]
+        text = item.clips[-1]
+        item.clips.append(ClipText())
+        self._context.run(self._tasks.spawn, self._decode(item, text, clip, self._audio.hold()))
+
+    async def _decode(self, item: Item, text: ClipText, clip: PlannedClip, file: AudioFile) -> None:
+        try:
+            result = await self._decoder.decode(item.options, file.path, clip)
+            text.result = place_segments(result.segments, (clip.start, clip.end))
+            item.language = result.language
+        except WhisperfleetError as error:
+            text.result, item.error = (), error
+        finally:
+            self._audio.release(file)
+        self._send_text(item)
+
+    def _send_text(self, item: Item) -> None:
+        """Send what can be sent of an item's text, and all of it once it is there."""
+        if item not in self._items:  # it was cleared
+            return
+        for text, until in item.sendable():
+            if not item.has_sent:
+                item.has_sent = True
+                self._metrics.first_words(self._since_received(until))
+            self.on_event(Agreed(item.number, text))
+        if not item.is_done:
+            return
+        self._items.remove(item)
+        self._metrics.final(self._loop.time() - item.committed_at)
+        self.on_event(item.outcome())
+        self._item_done.set()
+        self._item_done.clear()
+
+    def _since_received(self, position: int) -> float:
+        """How long ago a sample came (s), if the client sends its audio as it is spoken."""
+        ahead_s = (self._audio.position - position) / SAMPLE_RATE
+        return max(0.0, self._loop.time() - self._received_at + ahead_s)

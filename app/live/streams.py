@@ -1,0 +1,98 @@
+"""The live streams that clients have: whose they are, and which of them wait for their client."""
+
+import asyncio
+from typing import Generic, Protocol, TypeVar
+
+from app.concurrency import BackgroundTasks
+from app.errors import STOPPING, NotReady, UnknownStream
+
+RESUME_S = 60.0  # a stream waits so long for its client
+
+
+class ClientStream(Protocol):
+    """A live stream with what its client knows of it."""
+
+    id: str  # random
+    owner: str
+
+    def stop(self) -> None:
+        """The service stops: send what is left, then say so."""
+
+    async def close(self) -> None:
+        """End the stream at once."""
+
+
+S = TypeVar("S", bound=ClientStream)
+
+
+class Streams(Generic[S]):
+    """Those of the service, by their ids."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, S] = {}
+        self._waiting: dict[str, asyncio.TimerHandle] = {}  # for their client
+        self._tasks = BackgroundTasks()
+        self._is_stopping = False
+
+    def check(self) -> None:
+        """Raise NotReady if the service stops, and takes no more streams."""
+        if self._is_stopping:
+            raise NotReady(STOPPING)
+
+    def add(self, stream: S) -> None:
+        """A client has opened a stream, and is connected to it."""
+        self._streams[stream.id] = stream
+
+    def find(self, id: str, owner: str) -> S:
+        """The stream that its owner wants to continue. Raises UnknownStream."""
+        stream = self._streams.get(id)
+        if stream is None or stream.owner != owner:
+            raise UnknownStream(
+                f"There is no stream {id[:40]!r} to continue: one waits {RESUME_S:.0f} s for its client. "
+                "Open a new one.",
+                param="session",
+            )
+        return stream
+
+    def connected(self, stream: S) -> None:
+        """The client is back."""
+        if (timer := self._waiting.pop(stream.id, None)) is not None:
+            timer.cancel()
+
+    def disconnected(self, stream: S) -> None:
+        """The connection of the client broke. It may come back for a while."""
+        self.connected(stream)
+        if self._is_stopping:
+            self._tasks.spawn(self.end(stream))
+        elif stream.id in self._streams:
+            loop = asyncio.get_running_loop()
+            end = lambda: self._tasks.spawn(self.end(stream))  # noqa: E731
+            self._waiting[stream.id] = loop.call_later(RESUME_S, end)
+
+    async def end_waiting(self, owner: str) -> bool:
+        """End the stream of an owner that has waited longest for its client. False if none waits."""
+        waiting = (self._streams[id] for id in self._waiting)
+        stream = next((stream for stream in waiting if stream.owner == owner), None)
+        if stream is not None:
+            await self.end(stream)
+        return stream is not None
+
+    async def end(self, stream: S) -> None:
+        """The client needs the stream no longer."""
+        self.connected(stream)
+        self._streams.pop(stream.id, None)
+        await stream.close()
+
+    def begin_shutdown(self) -> None:
+        """Take no more streams, and let those of connected clients end."""
+        self._is_stopping = True
+        for stream in [*self._streams.values()]:
+            if stream.id in self._waiting:
+                self._tasks.spawn(self.end(stream))
+            else:
+                stream.stop()
+
+    async def stop(self) -> None:
+        """End all streams."""
+        self._is_stopping = True
+        await asyncio.gather(*(self.end(stream) for stream in [*self._streams.values()]), *self._tasks)

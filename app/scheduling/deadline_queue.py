@@ -1,0 +1,98 @@
+"""Waiting tasks with deadlines: what is not sent in time is worth nothing, and is dropped."""
+
+import asyncio
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Generic, TypeVar
+
+from app.errors import Expired
+from app.scheduling.tasks import Task
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class DeadlineQueue(Generic[P, R]):
+    """Owners take turns, task by task, and of each owner's tasks the one with the earliest deadline is next.
+
+    A task whose deadline passes gets the error Expired. One that its caller cancels leaves the queue.
+    """
+
+    def __init__(self) -> None:
+        # The owner to be served next is first, and so is each owner's next task.
+        self._owners: OrderedDict[str, list[Task[P, R]]] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None  # for the earliest deadline, or an earlier time
+        self.size = 0
+        self.expired = 0  # tasks so far
+
+    def __iter__(self) -> Iterator[Task[P, R]]:
+        """All tasks, owner by owner."""
+        return chain.from_iterable(self._owners.values())
+
+    def put(self, task: Task[P, R], *, first: bool = False) -> None:
+        """Add a task that has a deadline. `first`: its owner gets the next turn."""
+        insort(self._owners.setdefault(task.work.owner, []), task, key=_deadline)
+        self.size += 1
+        if first:
+            self._owners.move_to_end(task.work.owner, last=False)
+        task.future.add_done_callback(partial(self._discard, task))
+        self._set_timer(_deadline(task))
+
+    def find(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
+        """The next task that fits; it stays in the queue. None if there is none."""
+        now = asyncio.get_running_loop().time()
+        return next(
+            (task for task in self if _deadline(task) > now and not task.future.done() and fits(task)), None
+        )
+
+    def take(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
+        """Remove and return the next task that fits, and give its owner the last turn."""
+        task = self.find(fits)
+        if task is not None:
+            self._remove(task)
+            if task.work.owner in self._owners:
+                self._owners.move_to_end(task.work.owner)
+        return task
+
+    def _remove(self, task: Task[P, R]) -> None:
+        """Remove a task if it is in the queue."""
+        line = self._owners.get(task.work.owner, [])
+        place = bisect_left(line, _deadline(task), key=_deadline)
+        while place < len(line) and line[place] is not task:  # others may have its deadline
+            place += 1
+        if place == len(line):
+            return
+        del line[place]
+        if not line:
+            del self._owners[task.work.owner]
+        self.size -= 1
+
+    def _discard(self, task: Task[P, R], _: asyncio.Future[object]) -> None:
+        self._remove(task)
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is None or at < self._timer.when():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_at(at, self._expire)
+
+    def _expire(self) -> None:
+        """Drop the tasks whose deadlines have passed, and wait for the next deadline."""
+        # The loop calls up to a tick early.
+        due = max(asyncio.get_running_loop().time(), self._timer.when() if self._timer else 0.0)
+        self._timer = None
+        for task in [task for task in self if _deadline(task) <= due]:
+            self._remove(task)
+            if not task.future.done():
+                task.future.set_exception(Expired("no slot was free for the task by its deadline"))
+                self.expired += 1
+        if self._owners:
+            self._set_timer(min(_deadline(line[0]) for line in self._owners.values()))
+
+
+def _deadline(task: Task[P, R]) -> float:
+    assert task.deadline is not None
+    return task.deadline

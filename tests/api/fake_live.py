@@ -1,0 +1,83 @@
+"""Live streams without workers. Tests say what the streams tell, and read what they were told."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.errors import StreamRefused, WhisperfleetError
+from app.live.events import Cleared, Committed, Completed, LiveEvent, StreamOptions
+from app.live.metrics import LiveMetrics
+from workers.messages import SAMPLE_RATE, Encoding
+
+
+@dataclass
+class FakeStream:
+    """Commits what it has, with the length as its text."""
+
+    model: str
+    options: StreamOptions
+    audio: bytearray = field(default_factory=bytearray)
+    encodings: list[Encoding] = field(default_factory=list)
+    uncommitted: int = 0  # bytes
+    items: int = 0
+    paused: bool = False  # no append ends
+    fault: WhisperfleetError | None = None  # why it takes no more
+    is_finished: bool = False
+    is_closed: bool = False
+    on_event: Callable[[LiveEvent], None] = lambda event: None
+
+    def __post_init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def tell(self, *events: LiveEvent) -> None:
+        """Let the client have events. Called by the thread of a test."""
+        self._loop.call_soon_threadsafe(lambda: [self.on_event(event) for event in events])
+
+    def configure(self, options: StreamOptions) -> None:
+        self.options = options
+
+    async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
+        while self.paused:  # noqa: ASYNC110 (another thread sets it)
+            await asyncio.sleep(0.005)
+        if self.fault is not None:
+            raise self.fault
+        self.audio += audio
+        self.encodings.append(encoding)
+        self.uncommitted += len(audio)
+
+    def commit(self) -> None:
+        if not self.uncommitted:
+            raise StreamRefused("There is no audio to commit.", code="input_audio_buffer_commit_empty")
+        number, self.items = self.items, self.items + 1
+        self.on_event(Committed(number))
+        self.on_event(Completed(number, f"{self.uncommitted} bytes.", (), SAMPLE_RATE, "en"))
+        self.uncommitted = 0
+
+    def clear(self) -> None:
+        self.uncommitted = 0
+        self.on_event(Cleared())
+
+    async def finish(self) -> None:
+        self.is_finished = True
+        if self.uncommitted:
+            self.commit()
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeLiveService:
+    """Opens streams, unless it has an error."""
+
+    def __init__(self, service: object) -> None:
+        self.streams: list[FakeStream] = []
+        self.error: WhisperfleetError | None = None
+        self.metrics = LiveMetrics()
+
+    async def open(self, model: str, options: StreamOptions) -> FakeStream:
+        if self.error is not None:
+            raise self.error
+        self.streams.append(FakeStream(model, options))
+        return self.streams[-1]
+
+    async def stop(self) -> None: ...

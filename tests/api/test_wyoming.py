@@ -1,0 +1,337 @@
+"""Wyoming by its own client: what is there, and speech that becomes text while it is spoken."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+
+import pytest
+from wyoming.asr import Transcribe, Transcript, TranscriptChunk, TranscriptStart, TranscriptStop
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.client import AsyncTcpClient
+from wyoming.error import Error
+from wyoming.event import Event, async_read_event
+from wyoming.info import Describe, Info, SelectProgram
+
+from app.api.http.admission import Limiter
+from app.api.wyoming import session
+from app.api.wyoming.server import WyomingServer
+from app.errors import ClipFailed, InvalidSetting, NotReady, WhisperfleetError
+from app.limits import Limits
+from app.live.events import Agreed, Committed, Completed, Failed, LiveEvent, StreamOptions
+from app.settings import Settings
+from tests.api.fake_service import OTHER_MODEL, catalogue
+from workers.messages import Encoding
+
+pytestmark = pytest.mark.anyio
+SECOND = bytes(32_000)
+FORMAT = {"rate": 16_000, "width": 2, "channels": 1}
+
+
+class FakeStream:
+    """A stream that says what a test wants, once it is finished."""
+
+    id = "4f"
+
+    def __init__(self, model: str, options: StreamOptions, events: list[LiveEvent]) -> None:
+        self.model = model
+        self.options = options
+        self.events = events
+        self.audio = bytearray()
+        self.encodings: set[Encoding] = set()
+        self.closed = False
+        self.on_event: Callable[[LiveEvent], None] = lambda event: None
+
+    async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
+        assert not self.closed
+        self.audio += audio
+        self.encodings.add(encoding)
+        while self.events and isinstance(self.events[0], Agreed):
+            self.on_event(self.events.pop(0))
+
+    async def finish(self) -> None:
+        for event in self.events:
+            self.on_event(event)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class FakeStreams:
+    def __init__(self) -> None:
+        self.opened: list[FakeStream] = []
+        self.events: list[LiveEvent] = []
+        self.error: WhisperfleetError | None = None
+
+    async def open(self, model: str, options: StreamOptions) -> FakeStream:
+        if self.error is not None:
+            raise self.error
+        self.opened.append(FakeStream(model, options, list(self.events)))
+        return self.opened[-1]
+
+
+class Site:
+    """A server, and what it has opened."""
+
+    def __init__(self, server: WyomingServer, streams: FakeStreams, places: Limiter) -> None:
+        self.server = server
+        self.streams = streams
+        self.places = places
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[AsyncTcpClient]:
+        assert self.server.port is not None
+        async with AsyncTcpClient("127.0.0.1", self.server.port, read_timeout=10) as client:
+            yield client
+
+    async def idle(self) -> None:
+        """Wait until nothing is left of any client."""
+        async with asyncio.timeout(10):
+            while self.server.clients or self.places.held:  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.005)
+        assert all(stream.closed for stream in self.streams.opened)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    settings = Settings(wyoming_port="0", max_streams=3, _env_file=None)
+    streams, places = FakeStreams(), Limiter(Limits(settings).live_streams)
+    server = WyomingServer(settings, streams, catalogue(), places)  # type: ignore[arg-type]
+    await server.start()
+    try:
+        yield Site(server, streams, places)
+    finally:
+        await server.stop()
+
+
+def completed(text: str, item: int = 0) -> Completed:
+    return Completed(item, text, (), 32_000, "en")
+
+
+async def speak(client: AsyncTcpClient, *chunks: bytes, **audio_format: int) -> list[Event]:
+    """All events until the text is complete, or the connection ends."""
+    sent = FORMAT | audio_format
+    await client.write_event(AudioStart(**sent).event())
+    for chunk in chunks:
+        await client.write_event(AudioChunk(**sent, audio=chunk).event())
+    await client.write_event(AudioStop().event())
+    return [event async for event in answers(client)]
+
+
+async def answers(client: AsyncTcpClient) -> AsyncIterator[Event]:
+    while (event := await client.read_event()) is not None:
+        yield event
+        if TranscriptStop.is_type(event.type):
+            return
+
+
+async def test_what_is_there_is_described(site: Site) -> None:
+    async with site.client() as client:
+        await client.write_event(Describe().event())
+        event = await client.read_event()
+        assert event is not None
+        default, other = Info.from_event(event).asr
+    assert (default.name, default.installed, default.supports_transcript_streaming) == (
+        "whisperfleet",
+        True,
+        True,
+    )
+    [model] = default.models
+    assert (model.name, model.installed) == ("tiny", True)
+    assert {"en", "de", "jv"} <= set(model.languages)
+    assert model.attribution.url.startswith("https://")
+    assert [model.name for model in other.models] == [OTHER_MODEL]
+    assert other.models[0].languages == ["en"], "its name says so"
+
+
+async def test_speech_becomes_text_while_it_is_spoken(site: Site) -> None:
+    site.streams.events = [
+        Agreed(0, "Turn on"),
+        Agreed(0, " the"),
+        Committed(0),
+        completed("Turn on the light."),
+    ]
+    async with site.client() as client:
+        names = Transcribe(language="en-GB", transcript_names=["Küche"], transcript_terms=["lamp"])
+        await client.write_event(names.event())
+        events = await speak(client, SECOND[:2048], SECOND, SECOND[:10])
+        kinds = [event.type for event in events]
+        chunks = [
+            TranscriptChunk.from_event(event).text for event in events if event.type == "transcript-chunk"
+        ]
+        assert TranscriptStart.is_type(kinds[0])
+        assert chunks == ["Turn on", " the"]
+        final = Transcript.from_event(events[-2])
+        assert (final.text, final.language) == ("Turn on the light.", "en")
+        # The next one on the same connection.
+        site.streams.events = [completed("Yes.")]
+        [*_, second, _] = await speak(client, SECOND)
+        assert Transcript.from_event(second).text == "Yes."
+    first, _ = site.streams.opened
+    assert len(first.audio) == 2048 + len(SECOND) + 10
+    assert (first.model, first.options) == (
+        "tiny",
+        StreamOptions(language="en", hotwords="Küche, lamp", turns=None),
+    )
+    await site.idle()
+
+
+@pytest.mark.parametrize("chunks", [(), (SECOND,)])
+async def test_a_text_comes_also_if_nobody_spoke(site: Site, chunks: tuple[bytes, ...]) -> None:
+    async with site.client() as client:
+        events = await speak(client, *chunks)
+        assert [event.type for event in events] == ["transcript-start", "transcript", "transcript-stop"]
+        assert Transcript.from_event(events[1]).text == ""
+
+
+async def test_audio_stop_alone_has_a_text(site: Site) -> None:
+    async with site.client() as client:
+        await client.write_event(AudioStop().event())
+        assert [event.type async for event in answers(client)][1] == "transcript"
+    assert not site.streams.opened
+
+
+async def test_another_model_is_chosen_by_name_or_as_a_program(site: Site) -> None:
+    async with site.client() as client:
+        await client.write_event(Transcribe(name=OTHER_MODEL).event())
+        await speak(client, SECOND)
+    async with site.client() as client:
+        await client.write_event(SelectProgram(f"whisperfleet {OTHER_MODEL}").event())
+        await client.write_event(Transcribe(language="en").event())
+        await speak(client, SECOND, rate=24_000)
+    assert [stream.model for stream in site.streams.opened] == [OTHER_MODEL, OTHER_MODEL]
+    assert site.streams.opened[1].encodings == {Encoding.PCM_24K}
+
+
+async def test_events_that_are_unknown_are_ignored(site: Site) -> None:
+    async with site.client() as client:
+        await client.write_event(Event("ping", {"text": "x"}, b"123"))
+        assert (await speak(client, SECOND))[-1].type == "transcript-stop"
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([AudioStart(44_100, 2, 1).event()], "rate 16000 or 24000"),
+        ([AudioStart(16_000, 2, 2).event()], "channels 1"),
+        ([Event("audio-start", {"rate": [], "width": 2, "channels": 1})], "16-bit"),
+        ([AudioStart(**FORMAT).event(), AudioChunk(**FORMAT, audio=b"123").event()], "middle of a sample"),
+        ([Transcribe(language="Klingon").event()], "not a language"),
+        ([Transcribe(name=OTHER_MODEL, language="de").event()], "does not know"),
+        ([Transcribe(name="gpt-9").event()], "not offered"),
+        ([Event("transcribe", {"name": 7})], "no text"),
+        ([Event("transcribe", {"transcript_terms": "x"})], "no list"),
+    ],
+)
+async def test_what_is_not_possible_is_said(site: Site, events: list[Event], reason: str) -> None:
+    async with site.client() as client:
+        for event in events:
+            await client.write_event(event)
+        *_, last = [event async for event in answers(client)]
+        assert reason in Error.from_event(last).text
+        # As Home Assistant does: it reads nothing until all is sent.
+    await site.idle()
+
+
+async def test_a_failure_is_an_error_and_no_empty_text(site: Site) -> None:
+    site.streams.events = [completed("Turn"), Failed(1, ClipFailed("A clip failed."))]
+    async with site.client() as client:
+        events = await speak(client, SECOND)
+        assert [event.type for event in events] == ["transcript-start", "error"]
+    site.streams.error = NotReady("No worker is ready.", code="not_ready")
+    async with site.client() as client:
+        [event] = await speak(client, SECOND)
+        assert Error.from_event(event) == Error("No worker is ready.", "not_ready")
+    await site.idle()
+
+
+async def test_a_client_that_leaves_takes_nothing_with_it(site: Site) -> None:
+    async with site.client() as client:
+        await client.write_event(AudioStart(**FORMAT).event())
+        await client.write_event(AudioChunk(**FORMAT, audio=SECOND).event())
+        assert (await client.read_event()).type == "transcript-start"  # type: ignore[union-attr]
+        assert site.places.held == 1
+    await site.idle()
+
+
+async def test_clients_have_a_limit(site: Site) -> None:
+    async with site.client(), site.client(), site.client() as third:
+        await third.write_event(Describe().event())
+        await third.read_event()
+        async with site.client() as fourth:
+            event = await fourth.read_event()
+            assert event is not None
+            assert "WHISPER_MAX_STREAMS" in Error.from_event(event).text
+    await site.idle()
+    async with site.client() as client:
+        await client.write_event(Describe().event())
+        assert await client.read_event() is not None
+
+
+async def test_streams_share_their_limit_with_others(site: Site) -> None:
+    with site.places.hold_for("ada"), site.places.hold_for("ada"), site.places.hold_for("bob"):
+        async with site.client() as client:
+            await speak(client, SECOND)  # one place is guaranteed to each owner
+        with site.places.hold_for(""):
+            async with site.client() as client:
+                [event] = await speak(client, SECOND)
+                assert event.data["code"] == "too_many_streams"
+
+
+async def test_a_client_that_is_idle_is_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "IDLE_S", 0.1)
+    async with site.client() as client:
+        await client.write_event(AudioStart(**FORMAT).event())
+        events = [event.type async for event in answers(client)]
+        assert events[-1] == "error"
+    await site.idle()
+
+
+async def test_a_client_that_does_not_read_is_disconnected(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "LINGER_S", 0.1)
+    _, writer = await asyncio.open_connection("127.0.0.1", site.server.port)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+
+    async def ask_for_ever() -> None:
+        while True:
+            writer.write(json.dumps({"type": "describe"}).encode() + b"\n")
+            await writer.drain()
+
+    with pytest.raises(ConnectionError):
+        await ask_for_ever()
+    writer.close()
+    await site.idle()
+
+
+async def test_what_is_no_wyoming_is_refused_at_once(site: Site) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.server.port)
+    request = b'POST / HTTP/1.1\r\nHost: localhost\r\n\r\n{"type": "describe"}\n'
+    writer.write(request)
+    event = await async_read_event(reader)
+    assert event is not None
+    assert "another port" in Error.from_event(event).text
+    assert await reader.read() == b""
+    writer.close()
+    await site.idle()
+
+
+async def test_a_stop_disconnects(site: Site) -> None:
+    async with site.client() as client:
+        await client.write_event(AudioStart(**FORMAT).event())
+        await client.read_event()
+        await site.server.stop()
+        assert await client.read_event() is None
+    await site.idle()
+
+
+async def test_an_address_in_use_is_named() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        port = other.getsockname()[1]
+        settings = Settings(wyoming_port=f"127.0.0.1:{port}", _env_file=None)
+        places = Limiter(Limits(settings).live_streams)
+        server = WyomingServer(settings, FakeStreams(), catalogue(), places)  # type: ignore[arg-type]
+        with pytest.raises(InvalidSetting, match=f"WHISPER_WYOMING_PORT=127.0.0.1:{port}: "):
+            await server.start()

@@ -1,0 +1,138 @@
+"""A live stream without processes: speech is what is loud, and its words say where they were spoken."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from app.engines.window_request import WindowSource
+from app.live.decoder import StreamModel
+from app.live.events import LiveEvent, StreamOptions
+from app.live.hearing import Hearing, Speaker
+from app.live.metrics import LiveMetrics
+from app.live.stream import LiveStream
+from app.media.clip_planner import MAX_SILENCE_SAMPLES
+from app.scheduling.tasks import TaskResult
+from app.transcription.pipeline import WindowDispatcher
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    FRAME_SAMPLES,
+    FULL_CONTEXT_S,
+    SAMPLE_RATE,
+    Ear,
+    Heard,
+    NewAudio,
+    Segment,
+    WindowInFile,
+    WindowResult,
+    Word,
+)
+
+WORD_SAMPLES = SAMPLE_RATE // 2
+
+
+def loud(seconds: float) -> bytes:
+    return np.full(round(seconds * SAMPLE_RATE), 1000, "<i2").tobytes()
+
+
+def silent(seconds: float) -> bytes:
+    return bytes(round(seconds * SAMPLE_RATE) * BYTES_PER_SAMPLE)
+
+
+class LoudHearing(Hearing):
+    """Hears speech in whatever is loud, in this process."""
+
+    def wake(self, stream: Speaker) -> None:
+        asyncio.get_running_loop().call_soon(self._listen, stream)
+
+    def _listen(self, stream: Speaker) -> None:
+        audio = stream.next_audio()
+        if audio is not None:
+            stream.heard(listen_to(audio))
+            self.wake(stream)
+
+
+def listen_to(new: NewAudio) -> Heard | OSError:
+    path = Path(new.pcm_path)
+    try:
+        if new.copied is not None:
+            source, first = new.copied
+            before = Path(source).read_bytes()[first * BYTES_PER_SAMPLE :]
+            with path.open("wb") as file:
+                file.seek(first * BYTES_PER_SAMPLE)
+                file.write(before)
+        with path.open("ab") as file:
+            file.truncate(new.ear.position * BYTES_PER_SAMPLE)
+            file.write(new.audio)
+    except OSError as error:
+        return error
+    samples = np.frombuffer(new.ear.unheard + new.audio, "<i2")
+    whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
+    probabilities = samples[:whole].reshape(-1, FRAME_SAMPLES).max(axis=1, initial=0) > 0
+    position = new.ear.position + len(new.audio) // BYTES_PER_SAMPLE
+    ear = Ear(position=position, unheard=samples[whole:].tobytes())
+    return Heard(ear, probabilities.astype(np.float32).tobytes())
+
+
+def words_in(pcm: bytes, start: int) -> Iterator[Word]:
+    """A word for each loud half second of a stream, counted from its start; `start`: of these samples."""
+    samples = np.frombuffer(pcm, "<i2")
+    first = -(-start // WORD_SAMPLES)
+    for number in range(first, (start + len(samples)) // WORD_SAMPLES):
+        at = number * WORD_SAMPLES - start
+        if samples[at : at + WORD_SAMPLES].all():
+            yield Word(f" w{number}", at, at + WORD_SAMPLES, 1.0)
+
+
+@dataclass
+class FakeDispatcher:
+    """Answers windows with the words in their audio, each after `delay_s`."""
+
+    delay_s: float = 0.0
+    # Called with each window before it is answered; may raise.
+    on_window: Callable[[WindowInFile, bool], None] = lambda window, is_draft: None
+    windows: list[tuple[WindowInFile, bool]] = field(default_factory=list)  # and whether it is a draft
+    cancelled: list[str] = field(default_factory=list)
+
+    async def submit(
+        self, job: str, payload: WindowSource, *, deadline: float | None = None, **others: Any
+    ) -> TaskResult[WindowResult]:
+        await asyncio.sleep(self.delay_s)
+        window = payload.for_worker()
+        assert isinstance(window, WindowInFile)
+        self.windows.append((window, deadline is not None))
+        self.on_window(window, deadline is not None)
+        words = tuple(words_in(window.read().pcm, window.start))
+        segments = ()
+        if words:
+            text = "".join(word.text for word in words)
+            segments = (Segment(words[0].start, words[-1].end, text, (), 0.0, 0.0, 1.0, 0.0, words),)
+        result = WindowResult(window.decoding.language or "en", (), segments, None, len(words), 0.0, 0.0, 1.0)
+        return TaskResult(result, 0, 0)
+
+    def cancel(self, job: str) -> None:
+        self.cancelled.append(job)
+
+    async def until_ended(self, job: str) -> None: ...
+
+
+@contextmanager
+def opened_stream(
+    folder: Path, options: StreamOptions = StreamOptions(), dispatcher: FakeDispatcher | None = None
+) -> Iterator[tuple[LiveStream, list[LiveEvent]]]:
+    """A stream, and its events so far."""
+    model = StreamModel(
+        "model",
+        cast(WindowDispatcher, dispatcher or FakeDispatcher()),
+        MAX_SILENCE_SAMPLES,
+        FULL_CONTEXT_S,
+        FULL_CONTEXT_S,
+    )
+    stream = LiveStream(model, options, folder, LoudHearing(), LiveMetrics())
+    events: list[LiveEvent] = []
+    stream.on_event = events.append
+    yield stream, events

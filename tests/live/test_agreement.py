@@ -1,0 +1,67 @@
+"""Local agreement of drafts."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.live.agreement import Agreement, rest_of, split_words
+
+words = st.lists(st.sampled_from(["a", "the", "cat", "Cat.", "sat", "猫", "が", "..."]), max_size=12)
+
+
+def agree(*drafts: str) -> list[str]:
+    agreement = Agreement()
+    return ["".join(agreement.add(draft)) for draft in drafts]
+
+
+def test_a_word_is_certain_once_two_drafts_in_a_row_have_it() -> None:
+    assert agree(" The cat", " The cat sat", " The cat sat on", " The cat sat on the mat.") == [
+        "",
+        " The cat",
+        " sat",
+        " on",
+    ]
+
+
+def test_case_and_punctuation_do_not_matter_and_the_newer_ones_count() -> None:
+    assert agree(" the cat.", " The cat, and") == ["", " The cat,"]
+
+
+def test_words_that_changed_are_not_sent_again() -> None:
+    assert agree(" I see a whale", " I see a whale", " I sea a whale and", " I sea a whale and a fin") == [
+        "",
+        " I see a whale",
+        "",
+        " and",
+    ]
+    # One word more before: what follows is still sent once.
+    assert (
+        agree(" you see whales", " you see whales", " Oh you see whales and", " Oh you see whales and fins")[
+            -1
+        ]
+        == " and"
+    )
+
+
+def test_scripts_without_spaces_agree_by_characters() -> None:
+    assert agree("今日は", "今日は天", "今日は天気") == ["", "今日は", "天"]
+
+
+@given(st.lists(st.text(max_size=30), max_size=6))
+def test_nothing_is_sent_that_the_latest_draft_does_not_say(drafts: list[str]) -> None:
+    agreement = Agreement()
+    for draft in drafts:
+        certain = agreement.add(draft)
+        assert "".join(certain) in draft
+
+
+@given(words, words)
+def test_the_rest_completes_what_was_sent(sent: list[str], more: list[str]) -> None:
+    agreed = split_words(" ".join(["", *sent]))
+    rest = rest_of(agreed, " ".join(["", *sent, *more]))
+    assert rest is not None
+    assert "".join(agreed) + rest == " ".join(["", *sent, *more])
+
+
+def test_there_is_no_rest_of_another_text() -> None:
+    assert rest_of([" The", " cat"], " A cat sat") is None
+    assert rest_of([" The", " cat"], " The") is None

@@ -1,0 +1,332 @@
+"""A live stream: any audio in any pieces, with commits, faults and crashes between."""
+
+import asyncio
+import tempfile
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import ClipFailed, NotReady, ProcessCrashed, StreamRefused
+from app.live import decoder
+from app.live.audio import FILE_SAMPLES
+from app.live.events import (
+    Agreed,
+    Cleared,
+    Committed,
+    Completed,
+    Failed,
+    LiveEvent,
+    SpeechStarted,
+    SpeechStopped,
+    StreamOptions,
+    TurnDetection,
+)
+from app.live.hearing import Hearing, Speaker
+from app.live.stream import LEAST_COMMIT_S
+from tests.event_loop import until
+from tests.live.streams import FakeDispatcher, listen_to, loud, opened_stream, silent, words_in
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile
+
+BY_COMMIT = StreamOptions(turns=None)
+
+
+def texts(events: list[LiveEvent]) -> list[str]:
+    """The texts of the items, in their order."""
+    completed = [event for event in events if isinstance(event, Completed)]
+    return [event.text for event in sorted(completed, key=lambda event: event.item)]
+
+
+def stored_bytes(folder: Path) -> int:
+    """What the files of a folder take on the disk."""
+    return sum(path.stat().st_blocks * 512 for path in folder.iterdir())
+
+
+def agreed(events: list[LiveEvent]) -> dict[int, str]:
+    sent: defaultdict[int, str] = defaultdict(str)
+    for event in events:
+        if isinstance(event, Agreed):
+            sent[event.item] += event.text
+    return sent
+
+
+def test_words_come_while_they_are_spoken_and_the_text_when_the_turn_ends(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            for piece in (silent(1), *[loud(0.5)] * 6, silent(1)):
+                await stream.append(piece)
+                await asyncio.sleep(0.01)
+            await stream.finish()
+            await stream.close()
+            return events
+
+    events = asyncio.run(speak())
+    kinds = [type(event) for event in events if not isinstance(event, Agreed)]
+    assert kinds == [SpeechStarted, SpeechStopped, Committed, Completed]
+    assert texts(events) == ["w2 w3 w4 w5 w6 w7"]
+    committed = next(at for at, event in enumerate(events) if isinstance(event, Committed))
+    assert agreed(events[:committed])[0].startswith("w2 w3 w4")
+    assert agreed(events)[0] == "w2 w3 w4 w5 w6 w7"
+    assert not [*tmp_path.iterdir()]
+
+
+pieces = st.one_of(
+    st.builds(loud, st.integers(1, 60).map(lambda steps: steps / 20)),
+    st.builds(silent, st.integers(1, 60).map(lambda steps: steps / 20)),
+    st.sampled_from(["commit", "wait"]),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(pieces, max_size=15), st.sampled_from([StreamOptions(), BY_COMMIT]), st.integers(100, 40_000))
+def test_no_word_is_lost_or_said_twice(
+    actions: list[bytes | str], options: StreamOptions, piece_bytes: int
+) -> None:
+    async def speak(folder: Path) -> list[LiveEvent]:
+        with opened_stream(folder, options) as (stream, events):
+            for action in actions:
+                if action == "commit":
+                    with suppress(StreamRefused):  # too little audio
+                        stream.commit()
+                elif action == "wait":
+                    await asyncio.sleep(0.001)
+                else:
+                    assert isinstance(action, bytes)
+                    for first in range(0, len(action), piece_bytes):
+                        await stream.append(action[first : first + piece_bytes])
+            await stream.finish()
+            await stream.close()
+            return events
+
+    with tempfile.TemporaryDirectory() as folder:
+        events = asyncio.run(speak(Path(folder)))
+        assert not [*Path(folder).iterdir()]
+    spoken = b"".join(action for action in actions if isinstance(action, bytes))
+    said = " ".join(texts(events)).split()
+    expected = ["".join(word.text.split()) for word in words_in(spoken, 0)]
+    assert said == sorted(set(said), key=lambda word: int(word[1:]))
+    # A commit may cut a word, and less than a quarter of a second alone is no speech.
+    cuts = actions.count("commit") * 2 + len(actions)
+    assert set(said) <= set(expected)
+    assert len(expected) - len(said) <= cuts
+    committed = [event.item for event in events if isinstance(event, Committed)]
+    assert committed == sorted(set(committed))
+    assert sorted(event.item for event in events if isinstance(event, Completed)) == committed
+    for event in events:
+        if isinstance(event, Completed):
+            assert agreed(events).get(event.item, "") == event.text
+
+
+def test_only_commits_end_items_if_the_client_wants_that(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            for piece in (loud(2), silent(12), loud(2)):  # the silence divides clips
+                await stream.append(piece)
+                await asyncio.sleep(0.01)
+            stream.commit()
+            await stream.append(silent(1))
+            stream.commit()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    events = asyncio.run(speak())
+    assert texts(events) == ["w0 w1 w2 w3 w28 w29 w30 w31", ""]
+    assert not any(isinstance(event, SpeechStarted | SpeechStopped) for event in events)
+    lengths = {event.item: event.samples for event in events if isinstance(event, Completed)}
+    # Items end with a frame.
+    assert lengths[0] == pytest.approx(16 * SAMPLE_RATE, abs=2 * FRAME_SAMPLES)
+    assert lengths[1] == pytest.approx(SAMPLE_RATE, abs=2 * FRAME_SAMPLES)
+
+
+def test_a_commit_without_audio_is_refused(tmp_path: Path) -> None:
+    async def commit() -> None:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, _):
+            await stream.append(silent(LEAST_COMMIT_S / 2))
+            with pytest.raises(StreamRefused, match="too little audio"):
+                stream.commit()
+            await stream.close()
+            with pytest.raises(StreamRefused, match="has ended"):
+                await stream.append(silent(1))
+
+    asyncio.run(commit())
+
+
+def test_what_is_cleared_has_no_text(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            await stream.append(loud(2))
+            stream.clear()
+            await stream.append(loud(2))
+            stream.commit()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    events = asyncio.run(speak())
+    assert sum(isinstance(event, Cleared) for event in events) == 1
+    # The new item begins on a frame.
+    assert texts(events)[0].split()[-3:] == ["w5", "w6", "w7"]
+    assert "w3" not in texts(events)[0]
+
+
+def test_options_count_from_the_next_item_on(tmp_path: Path) -> None:
+    dispatcher = FakeDispatcher()
+
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, StreamOptions(language="de"), dispatcher) as (stream, events):
+            await stream.append(loud(2))
+            stream.configure(StreamOptions(language="fr"))
+            for piece in (loud(1), silent(1), loud(1), silent(1)):
+                await stream.append(piece)
+            await stream.finish()
+            await stream.close()
+            return events
+
+    events = asyncio.run(speak())
+    assert [event.language for event in events if isinstance(event, Completed)] == ["de", "fr"]
+
+
+def test_a_worker_that_dies_costs_drafts_alone(tmp_path: Path) -> None:
+    def crash(window: WindowInFile, is_draft: bool) -> None:
+        if is_draft:
+            raise ProcessCrashed("process 4711 crashed")
+
+    dispatcher = FakeDispatcher(on_window=crash)
+
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, events):
+            for piece in (*[loud(0.5)] * 6, silent(1)):
+                await stream.append(piece)
+                await asyncio.sleep(0.01)
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert texts(asyncio.run(speak())) == ["w0 w1 w2 w3 w4 w5"]
+    # What it heard may be why: no other draft has it.
+    assert sum(is_draft for _, is_draft in dispatcher.windows) == 1
+
+
+def test_closed_speech_waits_for_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "_RETRY_S", 0.01)
+    refused = 0
+
+    def refuse(window: WindowInFile, is_draft: bool) -> None:
+        nonlocal refused
+        refused += 1
+        if refused < 5:
+            raise NotReady("no worker could be started")
+
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, dispatcher=FakeDispatcher(on_window=refuse)) as (stream, events):
+            await stream.append(loud(2) + silent(1))
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert texts(asyncio.run(speak())) == ["w0 w1 w2 w3"]
+
+
+def test_a_clip_that_fails_is_said_and_the_stream_goes_on(tmp_path: Path) -> None:
+    def fail(window: WindowInFile, is_draft: bool) -> None:
+        if not is_draft and window.start < SAMPLE_RATE:
+            raise RuntimeError("no such token")
+
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, dispatcher=FakeDispatcher(on_window=fail)) as (stream, events):
+            await stream.append(loud(2) + silent(1) + loud(2) + silent(1))
+            await stream.finish()
+            await stream.close()
+            return events
+
+    events = asyncio.run(speak())
+    [failed] = [event for event in events if isinstance(event, Failed)]
+    assert failed.item == 0
+    assert isinstance(failed.error, ClipFailed)
+    assert "no such token" in failed.error.message
+    assert [event.item for event in events if isinstance(event, Completed)] == [1]
+
+
+def test_audio_ahead_of_its_hearing_waits_with_the_client(tmp_path: Path) -> None:
+    async def flood() -> None:
+        with opened_stream(tmp_path) as (stream, _):
+            await stream.append(silent(2))
+            sending = asyncio.create_task(stream.append(silent(10), Encoding.PCM_16K))
+            await asyncio.sleep(0)
+            assert not sending.done()
+            await sending
+            await stream.close()
+
+    asyncio.run(flood())
+
+
+def test_long_streams_leave_no_old_audio_behind(tmp_path: Path) -> None:
+    async def speak() -> tuple[int, list[LiveEvent]]:
+        with opened_stream(tmp_path) as (stream, events):
+            most = 0
+            for _ in range(120):
+                await stream.append(loud(3) + silent(1))
+                await asyncio.sleep(0)
+                most = max(most, stored_bytes(tmp_path))
+            await stream.finish()
+            await stream.close()
+            return most, events
+
+    most, events = asyncio.run(speak())
+    assert len(texts(events)) == 120
+    assert all(len(text.split()) == 6 for text in texts(events))
+    assert most < 2 * (FILE_SAMPLES + 60 * SAMPLE_RATE) * 2
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_that_is_gone_ends_the_stream_with_a_reason(tmp_path: Path) -> None:
+    async def speak() -> None:
+        with opened_stream(tmp_path / "none") as (stream, _):
+            await stream.append(loud(3))
+            await until(lambda: stream.fault is not None)
+            with pytest.raises(StreamRefused, match="cannot store"):
+                await stream.append(loud(3))
+            await stream.finish()
+            await stream.close()
+
+    asyncio.run(speak())
+
+
+def test_a_turn_detection_by_the_client_takes_the_place_of_commits(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            stream.configure(StreamOptions(turns=TurnDetection(silence_duration_ms=300)))
+            await stream.append(loud(1) + silent(0.5) + loud(1) + silent(0.5))
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert sum(isinstance(event, SpeechStopped) for event in asyncio.run(speak())) == 2
+
+
+def test_audio_that_is_heard_after_the_end_leaves_no_file(tmp_path: Path) -> None:
+    async def run() -> None:
+        with opened_stream(tmp_path) as (stream, _):
+            audio = stream._audio
+            audio._hearing = LateHearing()
+            await stream.append(loud(1))
+            new = audio.next_audio()
+            assert new is not None
+            await stream.close()
+            heard = listen_to(new)  # which writes the file
+            assert stored_bytes(tmp_path)
+            audio.heard(heard)
+            await asyncio.wait(set(audio._removing))
+
+    asyncio.run(run())
+    assert not [*tmp_path.iterdir()]
+
+
+class LateHearing(Hearing):
+    """Hears nothing by itself."""
+
+    def wake(self, stream: Speaker) -> None: ...

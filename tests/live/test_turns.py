@@ -1,0 +1,130 @@
+"""Turns and their clips, for any speech. Hypothesis draws probabilities, and divides them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.live.events import TurnDetection
+from app.live.turns import MAX_TURN_SAMPLES, ClipClosed, TurnFinder, TurnStarted, TurnStep, TurnStopped
+from app.media.clip_planner import MAX_SILENCE_SAMPLES
+from app.media.speech import SpeechDetector, VadParameters
+from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
+
+Floats = npt.NDArray[np.float32]
+
+# Stretches of (speech probability, frames): pauses and speech of up to 45 s.
+stretches = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.4, 0.7, 1.0]), st.integers(1, 1400)), min_size=1, max_size=20
+)
+detections = st.one_of(
+    st.none(),
+    st.builds(
+        TurnDetection,
+        prefix_padding_ms=st.integers(0, 2000),
+        silence_duration_ms=st.integers(0, 10_000),
+    ),
+)
+counts = st.lists(st.integers(1, 50), max_size=40)
+
+
+def probabilities_of(drawn: list[tuple[float, int]]) -> Floats:
+    return np.repeat(np.array([p for p, _ in drawn], np.float32), np.array([frames for _, frames in drawn]))
+
+
+def steps_of(
+    probabilities: Floats, detection: TurnDetection | None, divided: Sequence[int] = ()
+) -> list[TurnStep]:
+    finder = TurnFinder(detection, MAX_SILENCE_SAMPLES)
+    steps = []
+    for count in [*divided, len(probabilities)]:
+        steps += finder.feed(probabilities[:count])
+        probabilities = probabilities[count:]
+    return [*steps, *finder.finish()]
+
+
+def speech_of(probabilities: Floats, detection: TurnDetection | None) -> list[Span]:
+    threshold = 0.5 if detection is None else detection.threshold
+    detector = SpeechDetector(VadParameters(threshold))
+    return [*detector.feed(probabilities), *detector.finish(len(probabilities) * FRAME_SAMPLES)]
+
+
+@given(stretches, detections, counts)
+def test_the_turns_do_not_depend_on_how_the_audio_comes(
+    drawn: list[tuple[float, int]], detection: TurnDetection | None, divided: list[int]
+) -> None:
+    probabilities = probabilities_of(drawn)
+    assert steps_of(probabilities, detection, divided) == steps_of(probabilities, detection)
+
+
+@given(stretches, detections, counts)
+def test_all_speech_is_in_one_clip_of_one_turn(
+    drawn: list[tuple[float, int]], detection: TurnDetection | None, divided: list[int]
+) -> None:
+    probabilities = probabilities_of(drawn)
+    steps = steps_of(probabilities, detection, divided)
+    clips = [step.clip for step in steps if isinstance(step, ClipClosed)]
+    spans = speech_of(probabilities, detection)
+    assert all(0 <= clip.start < clip.end <= clip.start + MAX_CLIP_SAMPLES for clip in clips)
+    assert all(clip.end <= following.start for clip, following in pairwise(clips))
+    in_clips = np.zeros(len(probabilities) * FRAME_SAMPLES + 1, bool)
+    for clip in clips:
+        in_clips[clip.start : clip.end] = True
+    assert all(in_clips[start:end].all() for start, end in spans)
+    # A turn begins, has clips, and ends before the next one begins.
+    kinds = "".join({TurnStarted: "(", ClipClosed: "c", TurnStopped: ")"}[type(step)] for step in steps)
+    for turn in filter(None, kinds.split(")")):
+        assert turn[0] == "("
+        assert set(turn[1:]) <= {"c"}
+    assert kinds.count("(") == kinds.count(")")
+
+
+@given(stretches, st.integers(160, 5000), counts)
+def test_a_turn_ends_with_a_silence_of_that_length(
+    drawn: list[tuple[float, int]], silence_ms: int, divided: list[int]
+) -> None:
+    probabilities = probabilities_of(drawn)
+    detection = TurnDetection(silence_duration_ms=silence_ms)
+    steps = steps_of(probabilities, detection, divided)
+    spans = speech_of(probabilities, detection)
+    starts = {step.start for step in steps if isinstance(step, TurnStarted)}
+    # Speech is widened by 30 ms on either side, and two frames are judged together.
+    tolerance = 60 * SAMPLE_RATE // 1000 + 2 * FRAME_SAMPLES
+    for (first, end), (following, _) in pairwise(spans):
+        gap = following - end
+        if gap >= silence_ms * SAMPLE_RATE // 1000 + tolerance:
+            assert following in starts
+        elif gap < silence_ms * SAMPLE_RATE // 1000 - tolerance and end - first < MAX_TURN_SAMPLES:
+            assert following not in starts
+
+
+def test_padding_is_taken_from_the_silence_before_speech() -> None:
+    probabilities = np.repeat(np.array([0, 1, 0], np.float32), [100, 50, 50])
+    for padding_ms in (300, 1000):
+        detection = TurnDetection(prefix_padding_ms=padding_ms)
+        [clip] = [step.clip for step in steps_of(probabilities, detection) if isinstance(step, ClipClosed)]
+        assert clip.speech[0][0] - clip.start == padding_ms * SAMPLE_RATE // 1000
+
+
+def test_the_open_clip_grows_until_it_is_closed() -> None:
+    finder = TurnFinder(TurnDetection(), MAX_SILENCE_SAMPLES)
+    speech = np.ones(10, np.float32)
+    lengths = []
+    for _ in range(4):
+        list(finder.feed(speech))
+        clip = finder.open_clip
+        assert clip is not None
+        assert clip.end == finder.position
+        lengths.append(clip.end - clip.start)
+    assert lengths == sorted(set(lengths))
+    list(finder.feed(np.zeros(40, np.float32)))
+    assert finder.open_clip is None
+
+
+def test_a_turn_without_a_pause_ends_all_the_same() -> None:
+    steps = steps_of(np.ones(300 * SAMPLE_RATE // FRAME_SAMPLES, np.float32), TurnDetection())
+    turns = sum(isinstance(step, TurnStarted) for step in steps)
+    assert turns > 1

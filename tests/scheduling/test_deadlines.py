@@ -1,0 +1,441 @@
+"""Tasks with deadlines: their places in batches, their turns, and what becomes of late ones."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import DeviceFailed, Expired, ProcessCrashed, ProcessLost, RequeueBatch
+from app.scheduling.batching import BatchCost
+from app.scheduling.deadline_queue import DeadlineQueue
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.tasks import Task
+from app.telemetry.work import Work, working_for
+from bench import virtual_clock
+from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+from tests.scheduling.test_fair_queue import check_turns
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+
+
+class Submitting:
+    """Submits tasks of owners. A payload says whose it is: "film 1"; those of drafts have deadlines."""
+
+    def __init__(self, dispatcher: Dispatcher[str, str]) -> None:
+        self.dispatcher = dispatcher
+        self.tasks: dict[str, asyncio.Task[Any]] = {}
+
+    def __call__(self, payload: str, within_s: float | None = None, **options: Any) -> None:
+        owner, _, _ = payload.partition(" ")
+        deadline = None if within_s is None else asyncio.get_running_loop().time() + within_s
+        with working_for(Work(payload, owner=owner)):
+            submitted = self.dispatcher.submit(
+                options.pop("job", owner), payload, deadline=deadline, **options
+            )
+            self.tasks[payload] = asyncio.create_task(submitted)
+
+    async def outcomes(self) -> dict[str, object]:
+        await asyncio.wait(self.tasks.values())
+        return {
+            payload: "cancelled" if task.cancelled() else task.exception() or task.result().result
+            for payload, task in self.tasks.items()
+        }
+
+
+async def batches_of(
+    slot: FakeSlot, *submissions: tuple[Any, ...], cost: BatchCost = BatchCost()
+) -> list[list[str]]:
+    """The batches of a slot that starts when all tasks wait: payload, key, time to the deadline (s)."""
+    dispatcher = Dispatcher[str, str]("worker", [slot], cost)
+    submit = Submitting(dispatcher)
+    for payload, key, *within_s in submissions:
+        submit(payload, *within_s, key=key)
+    await let_tasks_run()
+    dispatcher.start()
+    outcomes = await submit.outcomes()
+    await dispatcher.stop()
+    assert outcomes == {payload: payload.upper() for payload, *_ in submissions}
+    return slot.batches
+
+
+def films(count: int) -> list[tuple[str, str]]:
+    return [(f"film {number}", "k") for number in range(count)]
+
+
+def drafts(count: int, key: str = "k") -> list[tuple[str, str, float]]:
+    return [(f"draft {number}", key, 10.0 + number) for number in range(count)]
+
+
+def draft_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+    """Of each batch, how many tasks it has and how many of these are drafts."""
+    return [(len(batch), sum("draft" in payload for payload in batch)) for batch in batches]
+
+
+async def test_drafts_have_half_of_each_batch_while_others_wait() -> None:
+    batches = await batches_of(FakeSlot(0, batch_limit=4), *films(40), *drafts(7))
+    assert draft_counts(batches)[:5] == [(4, 2), (4, 2), (4, 2), (4, 1), (4, 0)]
+
+
+async def test_drafts_have_a_full_batch_when_nobody_else_waits() -> None:
+    assert draft_counts(await batches_of(FakeSlot(0, batch_limit=4), *drafts(6))) == [(4, 4), (2, 2)]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts are due at once."""
+    monkeypatch.setattr("app.scheduling.backlog._WAITING_PART", 0.0)
+
+
+@pytest.mark.parametrize(("limit", "few"), [(1, 1), (8, 2)])
+async def test_drafts_of_another_kind_have_every_other_batch(impatient: None, limit: int, few: int) -> None:
+    batches = await batches_of(FakeSlot(0, batch_limit=limit), *films(40), *drafts(3 * limit, "other"))
+    assert draft_counts(batches)[:6] == [(limit, limit), (few, 0)] * 3
+    assert draft_counts(batches)[7:9] == [(limit, 0)] * 2, "full ones again"
+
+
+async def test_with_batches_of_one_task_drafts_have_every_other_one(impatient: None) -> None:
+    assert draft_counts(await batches_of(FakeSlot(0), *films(9), *drafts(3)))[:6] == [(1, 1), (1, 0)] * 3
+
+
+def test_drafts_wait_for_a_tenth_of_their_time_before_they_get_a_batch_of_their_own() -> None:
+    """So they share it: on many slots each would have one otherwise."""
+
+    async def work() -> None:
+        slot = WatchedSlot(0, 4)
+        slot.dispatcher = Dispatcher[str, str]("worker", [slot])
+        submit = Submitting(slot.dispatcher)
+        for number in range(20):
+            submit(f"film {number}:0", key="k")
+        slot.dispatcher.start()
+        for number in range(4):
+            submit(f"a draft {number}:100", 35.0, key="other")
+            await asyncio.sleep(1)
+        await submit.outcomes()
+        await slot.dispatcher.stop()
+        assert [drafts for _, drafts in draft_counts(slot.batches)] == [
+            0,
+            0,
+            0,
+            0,
+            4,
+            *[0] * (len(slot.batches) - 5),
+        ]
+
+    virtual_clock.run(work())
+
+
+async def test_drafts_are_sent_one_by_one_where_a_batch_saves_no_time(impatient: None) -> None:
+    slot = FakeSlot(0, batch_limit=4)
+    cost = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
+    batches = await batches_of(slot, *drafts(3), ("film", "k"), cost=cost)
+    assert draft_counts(batches) == [(1, 1), (1, 0), (1, 1), (1, 1)]
+
+
+async def test_of_an_owner_the_earliest_deadline_is_first() -> None:
+    waiting = [(f"draft {number}", "k", 100.0 - number) for number in range(4)]
+    assert await batches_of(FakeSlot(0), *waiting) == [[f"draft {number}"] for number in (3, 2, 1, 0)]
+
+
+async def test_one_draft_does_not_wait_behind_the_hundred_of_another_owner() -> None:
+    many = [(f"many {number}", "k", 1.0) for number in range(100)]
+    batches = await batches_of(FakeSlot(0, batch_limit=2), *many, ("draft", "k", 9.0))
+    assert batches[0] == ["many 0", "draft"]
+
+
+async def test_a_draft_that_its_caller_cancels_is_never_sent(new_dispatcher: NewDispatcher) -> None:
+    slot = FakeSlot(0)
+    dispatcher = new_dispatcher(slot)
+    submit = Submitting(dispatcher)
+    submit("draft 1", 10)
+    await let_tasks_run()
+    submit.tasks["draft 1"].cancel()
+    submit("draft 2", 10)
+    await let_tasks_run()
+    assert dispatcher._backlog.with_deadline.size == 1
+    dispatcher.start()
+    assert await submit.outcomes() == {"draft 1": "cancelled", "draft 2": "DRAFT 2"}
+    assert (slot.batches, dispatcher.expired) == ([["draft 2"]], 0)
+
+
+def test_a_draft_expires_although_no_slot_takes_batches() -> None:
+    class NeverStarts(FakeSlot):
+        async def start(self) -> None:
+            await asyncio.sleep(1000)
+
+    async def work() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [NeverStarts(0)])
+        dispatcher.start()
+        submit = Submitting(dispatcher)
+        now = asyncio.get_running_loop().time
+        for within_s in (3.0, 1.0, 2.0, -1.0):
+            submit(f"draft {within_s}", within_s)
+        submit("film", None)
+        for at in (0.0, 1.0, 2.0, 3.0):
+            await asyncio.sleep(at - now())
+            await let_tasks_run()
+            assert dispatcher.expired == 1 + int(at)
+            assert isinstance(submit.tasks[f"draft {at or -1.0}"].exception(), Expired)
+        assert not submit.tasks["film"].done()
+        assert dispatcher.backlog() == (1, 3.0)
+        submit.tasks["film"].cancel()
+        await dispatcher.stop()
+
+    virtual_clock.run(work())
+
+
+FAILURES = [
+    ProcessCrashed("killed"),
+    ProcessLost("its node is gone"),
+    DeviceFailed("CUDA failed with error an illegal memory access was encountered"),
+    ValueError("cannot be done"),
+]
+
+
+class FailsOnce(FakeSlot):
+    """Its first batch fails."""
+
+    def __init__(self, error: Exception, batch_limit: int = 4) -> None:
+        super().__init__(0, batch_limit=batch_limit)
+        self.error: Exception | None = error
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+        if self.error is not None:
+            self.batches.append(list(payloads))
+            error, self.error = self.error, None
+            raise error
+        return await super().run(payloads, expected_s)
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+async def test_a_failure_costs_the_drafts_and_others_are_retried(
+    new_dispatcher: NewDispatcher, error: Exception
+) -> None:
+    slot = FailsOnce(error)
+    dispatcher = new_dispatcher(slot, retries_errors=True)
+    submit = Submitting(dispatcher)
+    counts: list[int] = []
+    for payload, within_s in (("film 1", None), ("draft 1", 10), ("draft 2", 10), ("film 2", None)):
+        submit(payload, within_s, on_crash=counts.append)
+    await let_tasks_run()
+    dispatcher.start()
+    outcomes = await submit.outcomes()
+    assert outcomes == {"film 1": "FILM 1", "film 2": "FILM 2", "draft 1": error, "draft 2": error}
+    assert sorted(slot.batches[0]) == ["draft 1", "draft 2", "film 1", "film 2"]
+    sent = Counter(payload for batch in slot.batches for payload in batch)
+    assert (sent["draft 1"], sent["film 1"], counts) == (1, 2, [])
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+async def test_a_draft_that_was_alone_is_not_retried_but_its_crash_is_reported(
+    serve: NewDispatcher, error: Exception
+) -> None:
+    slot = FailsOnce(error)
+    submit = Submitting(serve(slot, retries_errors=True))
+    counts: list[int] = []
+    submit("draft", 10, on_crash=counts.append)
+    assert await submit.outcomes() == {"draft": error}
+    assert slot.batches == [["draft"]]
+    assert counts == ([1] if type(error) is ProcessCrashed else [])
+    submit("film")
+    assert (await submit.outcomes())["film"] == "FILM"
+
+
+async def test_a_draft_under_suspicion_is_alone_in_flight(new_dispatcher: NewDispatcher) -> None:
+    """Its caller says how many processes have crashed on what it is made of."""
+    slot = OverlappingFakeSlot(0, batch_limit=4)
+    dispatcher = new_dispatcher(slot)
+    submit = Submitting(dispatcher)
+    for number in range(8):
+        submit(f"owner{number} film")
+        submit(f"owner{number} draft", 10.0)
+    submit("suspect draft", 1.0, crash_count=1)
+    await let_tasks_run()
+    dispatcher.start()
+    await submit.outcomes()
+    assert [flight for flight in slot.in_flight if "suspect draft" in [*flight[0], *flight[1]]] == [
+        ([], ["suspect draft"]),
+        (["suspect draft"], []),
+    ]
+
+
+async def test_drafts_of_a_batch_that_lacked_memory_are_sent_again(new_dispatcher: NewDispatcher) -> None:
+    submitted = [("film 1", "k"), ("draft 1", "k", 10.0), ("draft 2", "k", 10.0)]
+    batches = await batches_of(FailsOnce(RequeueBatch("out of memory")), *submitted)
+    assert Counter(payload for batch in batches for payload in batch)["draft 1"] == 2
+
+
+async def test_drafts_go_to_another_slot_when_theirs_is_removed_or_drains(serve: NewDispatcher) -> None:
+    slots = [FakeSlot(index) for index in range(2)]
+    dispatcher = serve(*slots)
+    await let_tasks_run()
+    for slot in slots:
+        slot.unblocked.clear()
+    submit = Submitting(dispatcher)
+    for number in range(4):
+        submit(f"draft {number}", 10.0 + number)
+    await let_tasks_run()
+    assert [slot.batches for slot in slots] == [[["draft 0"]], [["draft 1"]]]
+    await dispatcher.remove_slot(0)
+    slots[1].unblocked.set()
+    assert await submit.outcomes() == {f"draft {number}": f"DRAFT {number}" for number in range(4)}
+    assert slots[1].batches[1:] == [["draft 0"], ["draft 2"], ["draft 3"]]
+    await dispatcher.drain_slot(1)
+    assert dispatcher.slots == []
+
+
+async def test_cancelling_a_job_cancels_its_drafts_and_draining_sends_none(serve: NewDispatcher) -> None:
+    slot = FakeSlot(0)
+    dispatcher = serve(slot)
+    await let_tasks_run()
+    slot.unblocked.clear()
+    submit = Submitting(dispatcher)
+    submit("film")
+    await let_tasks_run()
+    submit("draft 1", 10.0, job="cancelled")
+    submit("draft 2", 0.001)
+    await let_tasks_run()
+    dispatcher.cancel("cancelled")
+    draining = asyncio.create_task(dispatcher.drain(10))
+    await let_tasks_run()
+    slot.unblocked.set()
+    await draining
+    outcomes = await submit.outcomes()
+    assert (outcomes["film"], outcomes["draft 1"]) == ("FILM", "cancelled")
+    assert isinstance(outcomes["draft 2"], Expired)
+    assert slot.batches == [["film"]]
+
+
+class TimedSlot(FakeSlot):
+    """Takes exactly the expected time for a batch of films, and a third of it for drafts alone."""
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        self.batches.append(list(payloads))
+        sizes = [float(payload.rpartition(":")[2]) for payload in payloads]
+        part = 1 / 3 if all(payload.startswith("draft") for payload in payloads) else 1
+        await asyncio.sleep(BatchCost().seconds(sizes) * part)
+        return list(payloads)
+
+
+def film_batches(slots: int, *, drafts: int) -> list[list[list[str]]]:
+    """The batches of one film on some slots, while so many drafts are submitted in turn."""
+
+    async def work() -> list[list[list[str]]]:
+        workers = [TimedSlot(index, batch_limit=8) for index in range(slots)]
+        dispatcher = Dispatcher[str, str]("worker", workers)
+        dispatcher.start()
+        await let_tasks_run()
+        submit = Submitting(dispatcher)
+        for number in range(60 * slots):
+            size = 10 + number * 37 % 90
+            submit(f"film {number}:{size}", size=size)
+        for number in range(drafts):
+            submit(f"draft {number}:10", 5.0, key="draft", size=10)
+            await asyncio.sleep(0.1)
+        await submit.outcomes()
+        await dispatcher.stop()
+        return [[batch for batch in slot.batches if batch[0].startswith("film")] for slot in workers]
+
+    return virtual_clock.run(work())
+
+
+def test_the_last_batches_of_a_film_are_planned_with_drafts_beside_it() -> None:
+    batches = film_batches(4, drafts=20)
+    counts = [sum(map(len, slot)) for slot in batches]
+    assert sum(counts) == 240
+    assert max(counts) - min(counts) <= 10, "no slot has a round more than the others"
+
+
+@given(st.lists(st.tuples(st.sampled_from("XYZ"), st.integers(1, 9))))
+def test_owners_take_fair_turns_and_the_deadlines_of_each_are_in_order(lines: list[tuple[str, int]]) -> None:
+    async def work() -> None:
+        queue = DeadlineQueue[str, str]()
+        for owner, deadline in lines:
+            with working_for(Work(owner=owner)):
+                future = asyncio.get_running_loop().create_future()
+                task = Task[str, str](
+                    "job", owner, "k", None, 0, print, 0.0, 1, False, future, deadline=deadline
+                )
+            queue.put(task)
+        taken = []
+        while (first := queue.take(lambda task: True)) is not None:
+            taken.append((first.payload, first.deadline))
+        assert sorted(taken) == sorted(lines)
+        check_turns([owner for owner, _ in taken])
+        for name in "XYZ":
+            deadlines = [deadline for owner, deadline in taken if owner == name]
+            assert deadlines == sorted(deadlines)
+
+    virtual_clock.run(work())
+
+
+class WatchedSlot(FakeSlot):
+    """Notes what has waited when a batch was taken. A batch takes a second."""
+
+    dispatcher: Dispatcher[str, str]
+
+    def __init__(self, index: int, batch_limit: int) -> None:
+        super().__init__(index, batch_limit=batch_limit)
+        self.others_waited: list[bool] = []
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+        self.others_waited.append(len(self.dispatcher._backlog) > 0)
+        now = asyncio.get_running_loop().time()
+        for payload in payloads:
+            assert "draft" not in payload or float(payload.rpartition(":")[2]) >= now, "sent too late"
+        await asyncio.sleep(1)
+        return await super().run(payloads, expected_s)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),  # owner
+            st.sampled_from("kl"),  # key
+            st.none() | st.integers(0, 12),  # time to the deadline (s)
+            st.sampled_from([0.0, 0.0, 0.3, 2.0]),  # time to the next one (s)
+        ),
+        max_size=40,
+    ),
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),  # limits of the slots
+)
+def test_whatever_waits_no_task_is_lost_and_shares_are_held(
+    submissions: list[tuple[str, str, int | None, float]], limits: list[int]
+) -> None:
+    async def work() -> None:
+        slots = [WatchedSlot(index, limit) for index, limit in enumerate(limits)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        submit = Submitting(dispatcher)
+        dispatcher.start()
+        for number, (owner, key, within_s, pause_s) in enumerate(submissions):
+            deadline = asyncio.get_running_loop().time() + (within_s or 0)
+            kind = "film" if within_s is None else "draft"
+            for slot in slots:
+                slot.dispatcher = dispatcher
+            submit(f"{owner} {kind} {key}{number:02}:{deadline}", within_s, key=key)
+            await asyncio.sleep(pause_s)
+        outcomes = await submit.outcomes() if submissions else {}
+        await dispatcher.stop()
+
+        sent = Counter(payload for slot in slots for batch in slot.batches for payload in batch)
+        for payload, outcome in outcomes.items():
+            is_expired = isinstance(outcome, Expired)
+            assert is_expired or outcome == payload.upper()
+            assert sent[payload] == (0 if is_expired else 1)
+            assert not is_expired or "draft" in payload
+        assert dispatcher.expired == len(outcomes) - sent.total()
+        assert dispatcher._backlog.with_deadline.size == len(dispatcher._backlog) == 0
+        for slot in slots:
+            counts = draft_counts(slot.batches)
+            for (_, drafts_before), (count, drafts), waited, before in zip(
+                [(0, 0), *counts], counts, slot.others_waited, [[], *slot.batches], strict=False
+            ):
+                assert count == drafts or drafts <= max(1, slot.limit // 2)
+                if drafts == count and waited:
+                    assert not before or drafts_before < len(before), "two batches of drafts alone"
+
+    virtual_clock.run(work())

@@ -1,0 +1,114 @@
+"""Audio of live streams: converted, stored and heard alike, however it is divided."""
+
+from pathlib import Path
+
+import av
+import numpy as np
+import numpy.typing as npt
+import pytest
+import soundfile
+
+from workers.media.listening import listen
+from workers.media.silero import SileroModel
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Ear, Encoding, Heard, NewAudio
+
+TALK = Path(__file__).parents[2] / "data/short01.flac"
+FILTER_SAMPLES = 100  # at the end, which the next audio would complete
+
+Floats = npt.NDArray[np.float32]
+Samples = npt.NDArray[np.int16]
+
+
+def talk() -> Samples:
+    samples: Samples = soundfile.read(TALK, dtype="int16")[0]
+    return samples
+
+
+def resampled(samples: Samples, rate: int, layout: str = "s16") -> Samples:
+    """By FFmpeg, whatever it does at both ends."""
+    frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), "s16", "mono")
+    frame.sample_rate = 16_000
+    resampler = av.AudioResampler("s16", "mono", rate)
+    parts = [part.to_ndarray() for part in (*resampler.resample(frame), *resampler.resample(None))]
+    return np.concatenate(parts, axis=1).reshape(-1).astype(np.int16)
+
+
+def heard_in(path: Path, audio: bytes, encoding: Encoding, sizes: list[int]) -> tuple[Floats, Samples]:
+    """The probabilities and the stored samples of audio in parts of these sizes (bytes), in turns."""
+    ear = Ear(encoding)
+    found = [np.zeros(0, np.float32)]
+    turn = 0
+    while audio:
+        size = sizes[turn % len(sizes)] * encoding.bytes_per_sample
+        [answer] = listen([NewAudio(str(path), audio[:size], ear)])
+        assert isinstance(answer, Heard)
+        ear, audio, turn = answer.ear, audio[size:], turn + 1
+        found.append(np.frombuffer(answer.probabilities, np.float32))
+    return np.concatenate(found), np.fromfile(path, "<i2")
+
+
+@pytest.mark.parametrize("sizes", [[1_000_000], [320], [1, 511, 512, 513, 7]])
+def test_speech_is_found_as_in_a_recording(tmp_path: Path, sizes: list[int]) -> None:
+    samples = talk()
+    found, stored = heard_in(tmp_path / "pcm", samples.tobytes(), Encoding.PCM_16K, sizes)
+    whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
+    expected = SileroModel().probabilities(samples[:whole].astype(np.float32) / 32768)
+    assert np.array_equal(stored, samples)
+    assert np.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [[480], [1, 2, 3, 1000]])
+def test_audio_at_24_khz_becomes_that_at_16_khz(tmp_path: Path, sizes: list[int]) -> None:
+    samples = talk()
+    audio = resampled(samples, 24_000).tobytes()
+    whole = heard_in(tmp_path / "whole", audio, Encoding.PCM_24K, [1_000_000])[1]
+    in_parts = heard_in(tmp_path / "parts", audio, Encoding.PCM_24K, sizes)[1]
+    assert np.array_equal(whole, in_parts)
+    common = min(len(samples), len(whole)) - FILTER_SAMPLES
+    noise = whole[FILTER_SAMPLES:common].astype(float) - samples[FILTER_SAMPLES:common]
+    signal = samples[FILTER_SAMPLES:common].astype(float)
+    assert 10 * np.log10(np.mean(signal**2) / np.mean(noise**2)) > 25  # dB
+
+
+def test_what_16_khz_cannot_hold_is_filtered(tmp_path: Path) -> None:
+    tone = (20_000 * np.sin(2 * np.pi * 10_000 * np.arange(24_000) / 24_000)).astype(np.int16)
+    stored = heard_in(tmp_path / "pcm", tone.tobytes(), Encoding.PCM_24K, [480])[1]
+    assert np.abs(stored[FILTER_SAMPLES:]).max() < 20
+
+
+@pytest.mark.parametrize(("encoding", "codec"), [(Encoding.ULAW, "pcm_mulaw"), (Encoding.ALAW, "pcm_alaw")])
+def test_telephone_audio_is_decoded_as_by_ffmpeg(tmp_path: Path, encoding: Encoding, codec: str) -> None:
+    decoder = av.CodecContext.create(codec, "r")
+    decoder.sample_rate, decoder.layout = 8000, "mono"
+    audio = bytes(range(256)) * 8
+    [frame] = decoder.decode(av.Packet(audio))
+    expected = frame.to_ndarray().reshape(-1)
+    stored = heard_in(tmp_path / "pcm", audio, encoding, [160])[1]
+    # Every other sample at 16 kHz stands for one at 8 kHz, but for what the filter takes off at the top.
+    middle = slice(FILTER_SAMPLES, len(expected) - FILTER_SAMPLES)
+    correlation = np.corrcoef(stored[::2][: len(expected)][middle], expected[: len(stored[::2])][middle])
+    assert correlation[0, 1] > 0.8
+
+
+def test_a_file_that_cannot_be_written_is_the_fault_of_its_stream_alone(tmp_path: Path) -> None:
+    audio = bytes(FRAME_SAMPLES * BYTES_PER_SAMPLE)
+    missing, answer = listen(
+        [
+            NewAudio(str(tmp_path / "none" / "pcm"), audio, Ear()),
+            NewAudio(str(tmp_path / "pcm"), audio, Ear()),
+        ]
+    )
+    assert isinstance(missing, OSError)
+    assert isinstance(answer, Heard)
+    assert answer.ear.position == FRAME_SAMPLES
+
+
+def test_a_new_file_has_what_came_before_at_its_place(tmp_path: Path) -> None:
+    samples = talk()[: 20 * FRAME_SAMPLES]
+    first, second = samples[: 10 * FRAME_SAMPLES], samples[10 * FRAME_SAMPLES :]
+    old, new = tmp_path / "old", tmp_path / "new"
+    [answer] = listen([NewAudio(str(old), first.tobytes(), Ear())])
+    assert isinstance(answer, Heard)
+    kept = 4 * FRAME_SAMPLES
+    listen([NewAudio(str(new), second.tobytes(), answer.ear, (str(old), kept))])
+    assert np.array_equal(np.fromfile(new, "<i2")[kept:], samples[kept:])

@@ -1,0 +1,167 @@
+"""What a process for live streams is asked: where somebody speaks in audio that has just arrived.
+
+It keeps nothing between calls. What a stream needs of the audio before is in its `Ear`, which comes and goes
+with each call: so a process that crashes takes nothing along, and another one goes on from there.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.media.silero import CONTEXT_SAMPLES, SILENT, SileroModel, State
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Ear, Encoding, Heard, NewAudio
+
+Samples = npt.NDArray[np.int16]
+
+_ZERO_CROSSINGS = 32  # of the filter on either side
+_KAISER_BETA = 8.0  # 80 dB below in the stop band
+_PASSED = 0.93  # of the lower of the two Nyquist frequencies
+
+
+def listen(arrived: Sequence[NewAudio]) -> list[Heard | OSError]:
+    """Convert the new audio of streams, write it to their files, and find speech in it.
+
+    The answers are in the order of the streams; an error stands for that of a stream's file alone.
+    """
+    return [_listen_or_error(new) for new in arrived]
+
+
+def _listen_or_error(new: NewAudio) -> Heard | OSError:
+    try:
+        return _listen(new)
+    except OSError as error:
+        return error
+
+
+def _listen(new: NewAudio) -> Heard:
+    ear = new.ear
+    if new.copied is not None:
+        _copy(*new.copied, new.pcm_path)
+    samples, unconverted = _CONVERTERS[ear.encoding].convert(new.audio, ear.unconverted)
+    _write(new.pcm_path, ear.position, samples.tobytes())
+    before = np.frombuffer(ear.unheard, "<i2") if ear.unheard else np.zeros(CONTEXT_SAMPLES, np.int16)
+    unheard = np.concatenate((before, samples))
+    whole = CONTEXT_SAMPLES + (len(unheard) - CONTEXT_SAMPLES) // FRAME_SAMPLES * FRAME_SAMPLES
+    probabilities, state = _model().probabilities_after(
+        _unpacked(ear.model_state), unheard[:whole].astype(np.float32) / np.float32(32768)
+    )
+    rest = unheard[whole - CONTEXT_SAMPLES :].tobytes()
+    position = ear.position + len(samples)
+    return Heard(Ear(ear.encoding, unconverted, position, rest, _packed(state)), probabilities.tobytes())
+
+
+def _unpacked(state: bytes) -> State:
+    if not state:
+        return SILENT
+    hidden, cell = np.frombuffer(state, np.float32).reshape(2, *SILENT[0].shape)
+    return hidden, cell
+
+
+def _packed(state: State) -> bytes:
+    return np.stack(state).tobytes()
+
+
+def _copy(path: str, first: int, new_path: str) -> None:
+    """Copy the samples of a file from `first` on into a new one, at the same place."""
+    with Path(path).open("rb") as file:
+        file.seek(first * BYTES_PER_SAMPLE)
+        _write(new_path, first, file.read())
+
+
+def _write(path: str, position: int, pcm: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        left = memoryview(pcm)
+        at = position * BYTES_PER_SAMPLE
+        while left:
+            written = os.pwrite(descriptor, left, at)
+            left, at = left[written:], at + written
+    finally:
+        os.close(descriptor)
+
+
+@cache
+def _model() -> SileroModel:
+    return SileroModel()
+
+
+@dataclass(frozen=True, slots=True)
+class _Converter:
+    """Makes 16 kHz of audio that comes in pieces. Its rate is `down / up` times as high."""
+
+    up: int = 1
+    down: int = 1
+    decoded: npt.NDArray[np.int16] | None = None  # the sample that each byte means; None: it is PCM
+
+    def convert(self, audio: bytes, unconverted: bytes) -> tuple[Samples, bytes]:
+        """The samples at 16 kHz that are certain now, and what the next call needs as `unconverted`."""
+        new = (
+            np.frombuffer(audio, "<i2") if self.decoded is None else self.decoded[np.frombuffer(audio, "u1")]
+        )
+        if self.up == self.down:
+            return new, b""
+        filters = _filters(self.up, self.down)
+        taps = filters.shape[1]
+        # Silence before the first sample, so that the times stay as they are.
+        before = np.frombuffer(unconverted, "<i2") if unconverted else np.zeros(taps // 2 - 1, np.int16)
+        samples = np.concatenate((before, new))
+        steps = max(0, len(samples) - taps + 1) // self.down
+        if not steps:
+            return np.zeros(0, np.int16), samples.tobytes()
+        windows = np.lib.stride_tricks.sliding_window_view(samples, taps)
+        converted = np.empty((steps, self.up))
+        for phase in range(self.up):
+            first = phase * self.down // self.up
+            converted[:, phase] = windows[first :: self.down][:steps] @ filters[phase]
+        rounded = np.clip(np.rint(converted.reshape(-1)), -32768, 32767).astype(np.int16)
+        return rounded, samples[steps * self.down :].tobytes()
+
+
+@cache
+def _filters(up: int, down: int) -> npt.NDArray[np.float64]:
+    """For each of the `up` samples between `down` samples, the weights of those around it: shape (up, taps).
+
+    A sinc with a Kaiser window. The middle of the weights is half way after `taps // 2 - 1` whole samples.
+    """
+    half = _ZERO_CROSSINGS * max(up, down) // up
+    cutoff = _PASSED * min(1.0, up / down)
+    weights = np.empty((up, 2 * half))
+    for phase in range(up):
+        late = phase * down / up - phase * down // up
+        distance = np.arange(1 - half, half + 1) - late
+        window = np.i0(_KAISER_BETA * np.sqrt(np.maximum(0, 1 - (distance / half) ** 2))) / np.i0(
+            _KAISER_BETA
+        )
+        taps = np.sinc(cutoff * distance) * window
+        weights[phase] = taps / taps.sum()
+    return weights
+
+
+def _ulaw() -> npt.NDArray[np.int16]:
+    """What each byte means in mu-law (ITU-T G.711)."""
+    code = ~np.arange(256, dtype=np.uint8)
+    exponent, mantissa = (code >> 4) & 7, code & 15
+    size = (((mantissa.astype(np.int32) << 3) + 132) << exponent) - 132
+    return np.where(code & 128, -size, size).astype(np.int16)
+
+
+def _alaw() -> npt.NDArray[np.int16]:
+    """What each byte means in A-law (ITU-T G.711)."""
+    code = np.arange(256, dtype=np.uint8) ^ 0x55
+    exponent, mantissa = (code >> 4) & 7, code & 15
+    step = (mantissa.astype(np.int32) << 4) + 8
+    size = np.where(exponent == 0, step, (step + 256) << np.maximum(exponent.astype(np.int32) - 1, 0))
+    return np.where(code & 128, size, -size).astype(np.int16)
+
+
+_CONVERTERS = {
+    Encoding.PCM_16K: _Converter(),
+    Encoding.PCM_24K: _Converter(2, 3),
+    Encoding.ULAW: _Converter(2, 1, _ulaw()),
+    Encoding.ALAW: _Converter(2, 1, _alaw()),
+}
