@@ -71,6 +71,7 @@ class StreamAudio:
         self._ear = Ear()
         self.file = AudioFile(self._stem.with_suffix(".0"), 0)  # has all audio of the speech that is open
         self._next_file: AudioFile | None = None
+        self._stored = {self.file}
         self._files = 1
         self._removing = BackgroundTasks()
         self._is_closed = False
@@ -117,14 +118,13 @@ class StreamAudio:
         self._remove_if_unused(file)
 
     async def close(self) -> None:
-        """Take no more audio. Files go as soon as no clip needs them; waits for those that go now."""
+        """Take no more audio, and remove what is stored."""
         self._is_closed = True
         self._hearing.forget(self)
         self._space.set()
         self._idle.set()
-        for file in (self.file, self._next_file):
-            if file is not None:
-                self._remove_if_unused(file)
+        for file in [*self._stored]:
+            self._remove(file)
         if self._removing:
             await asyncio.wait(set(self._removing))
 
@@ -195,8 +195,14 @@ class StreamAudio:
             start = self._kept_from()
             if start - self.file.start >= FILE_SAMPLES // 2:
                 self._next_file = AudioFile(self._stem.with_suffix(f".{self._files}"), start)
+                self._stored.add(self._next_file)
                 self._files += 1
 
     def _remove_if_unused(self, file: AudioFile) -> None:
-        if not file.users and (self._is_closed or file not in (self.file, self._next_file)):
+        if not file.users and file not in (self.file, self._next_file):
+            self._remove(file)
+
+    def _remove(self, file: AudioFile) -> None:
+        if file in self._stored:
+            self._stored.remove(file)
             self._removing.spawn(asyncio.to_thread(file.path.unlink, missing_ok=True))

@@ -23,6 +23,7 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Windo
 _DRAFT_DEADLINE_S = 2.0
 _DRAFT_BEAMS = 1  # five take up to five times as long, and the words that two drafts agree on are the same
 _DRAFT_GROWTH = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
+_AFTER_FAILURE_S = 1.0  # until the next draft: what makes one fail may take a moment to end
 _NOT_READY_S = 120.0  # that closed speech waits for a worker, before its text counts as failed
 _RETRY_S = 1.0
 
@@ -110,12 +111,13 @@ class StreamDecoder:
                 weight=decoding.beams,
                 deadline=asyncio.get_running_loop().time() + _DRAFT_DEADLINE_S,
             )
-        except (Expired, NotReady):
+        except Expired:
             return None
         except ProcessCrashed:
             raise
         except Exception as error:
             log.warning("draft failed", error=str(error))
+            await asyncio.sleep(_AFTER_FAILURE_S)
             return None
         result = answer.result
         # Improbable words count: they do if the next draft has them, too.

@@ -5,6 +5,7 @@ import contextvars
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ from workers.messages import SAMPLE_RATE, Encoding
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 LEAST_COMMIT_S = 0.1
 _DRAFT_GROWTH = SAMPLE_RATE // 4  # of open speech, before another draft
-_AFTER_FAILURE_S = 0.5  # until the next draft: what makes one fail may take a moment to end
+_LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 
 
@@ -148,6 +149,10 @@ class LiveStream:
         self._item_done.set()
         self._on_close(self)
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Workers read it: without it, they would report errors that nobody waits for.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_BATCH_S):
+                await self._model.dispatcher.until_ended(self.job)
         await self._audio.close()
 
     def _check_open(self) -> None:
@@ -242,14 +247,13 @@ class LiveStream:
     def _draft_if_due(self) -> None:
         """Begin a draft of the open speech, unless one is under way or would say nothing new."""
         item, speech = self._open, self._open_speech()
-        if item is None or speech is None or self._draft is not None:
+        is_drafting = self._draft is not None and not self._draft.done()
+        if item is None or speech is None or is_drafting:
             return
         text, clip = item.clips[-1], speech[1]
-        if not text.may_be_drafted:
-            return
-        if clip.end - text.drafted_until < _DRAFT_GROWTH or clip.speech[-1][1] <= text.agreed_until:
-            return
-        self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
+        has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH
+        if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreed_until:
+            self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
 
     async def _make_draft(self, item: Item, text: ClipText) -> None:
         draft = None
@@ -259,7 +263,6 @@ class LiveStream:
             text.may_be_drafted = False
         if draft is None:
             self._metrics.draft_dropped()
-            await asyncio.sleep(_AFTER_FAILURE_S)
         else:
             text.add_draft(draft)
             self._send_text(item)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from app.errors import StreamRefused, WhisperfleetError
 from app.live.events import Cleared, Committed, Completed, LiveEvent, StreamOptions
+from app.live.metrics import LiveMetrics
 from workers.messages import SAMPLE_RATE, Encoding
 
 
@@ -69,6 +70,7 @@ class FakeLiveService:
     def __init__(self, service: object) -> None:
         self.streams: list[FakeStream] = []
         self.error: WhisperfleetError | None = None
+        self.metrics = LiveMetrics()
 
     async def open(self, model: str, options: StreamOptions) -> FakeStream:
         if self.error is not None:

@@ -117,6 +117,8 @@ class FakeDispatcher:
     def cancel(self, job: str) -> None:
         self.cancelled.append(job)
 
+    async def until_ended(self, job: str) -> None: ...
+
 
 @contextmanager
 def opened_stream(
