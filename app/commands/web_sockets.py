@@ -1,5 +1,6 @@
 """The WebSockets of the server: little memory for each, and no client that keeps one open for nothing."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,7 +14,7 @@ from app.commands.steady_protocol import Steady
 
 MAX_MESSAGE_BYTES = 1 << 20
 MAX_FRAGMENTS = 1024  # of a message: each costs memory, however short it is
-STEP_BYTES = 4096  # parsed at a time, so few messages wait for the application
+STEP_BYTES = 4096  # parsed at a time: a flood of short frames does not stop all others
 REFUSAL_S = 5.0  # a client that broke a rule has so long to read which
 
 # The libraries write whole addresses, and the headers that may contain a key.
@@ -43,6 +44,7 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
         self._address = address
         self._on_end = on_end
         self._unread = bytearray()  # received, and not parsed
+        self._next_step: asyncio.Handle | None = None  # of parsing
         self._is_alive = False  # the client has sent something since the last ping
         self.scope = None
         self.logger = self.conn.logger = _quiet
@@ -64,21 +66,27 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
             self._parse()
 
     def _parse(self) -> None:
-        while self._unread and (self._is_free or self.close_sent):
+        """Parse a step, unless something waits. The next one follows later: others have a turn between."""
+        if self._next_step is not None:
+            self._next_step.cancel()
+            self._next_step = None
+        if self._unread and self._is_free:
             step = bytes(self._unread[:STEP_BYTES])
             del self._unread[:STEP_BYTES]
             super().data_received(step)
             if self.conn.parser_exc is not None:
                 self._unread.clear()
+        if self._unread and self._is_free:
+            self._next_step = self.loop.call_soon(self._parse)
         self._read_or_wait()
 
     @property
     def _is_free(self) -> bool:
         """Whether no message waits for the application, and no answer for the client."""
-        return self.queue.empty() and self.writable.is_set()
+        return self.close_sent or (self.queue.empty() and self.writable.is_set())
 
     def _read_or_wait(self) -> None:
-        self.read_paused = not self.close_sent and (bool(self._unread) or not self._is_free)
+        self.read_paused = bool(self._unread) or not self._is_free
         if self.read_paused:
             self.transport.pause_reading()
         else:
@@ -125,7 +133,7 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._read_or_wait()
+        self._parse()
 
     # For the application
 

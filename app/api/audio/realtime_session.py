@@ -186,6 +186,8 @@ class RealtimeSession:
 
     async def close(self) -> None:
         self.is_ending = True
+        self.ending = self.ending or Ending(POLICY_VIOLATION, "The stream has ended.")
+        self.changed.set()
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
