@@ -34,8 +34,8 @@ def is_handshake(method: bytes, target: bytes, headers: Iterable[tuple[bytes, by
 class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
     """uvicorn's protocol for a WebSocket, after `Connection` has read its handshake.
 
-    A message is parsed when the application has taken those before, and nothing is read meanwhile: a client
-    that sends faster has to wait. Messages are bytes, also those of text: a parser of JSON wants bytes.
+    A message is parsed when the application waits for one, and nothing is read meanwhile: a client that sends
+    faster has to wait. Messages are bytes, also those of text: a parser of JSON wants bytes.
     `on_end` is called with the address of the client when the connection has ended.
     """
 
@@ -44,6 +44,7 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
         self._address = address
         self._on_end = on_end
         self._unread = bytearray()  # received, and not parsed
+        self._is_waiting = True  # the application, for a message; at first the handshake is wanted
         self._next_step: asyncio.Handle | None = None  # of parsing
         self._is_alive = False  # the client has sent something since the last ping
         self.scope = None
@@ -82,8 +83,8 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
 
     @property
     def _is_free(self) -> bool:
-        """Whether no message waits for the application, and no answer for the client."""
-        return self.close_sent or (self.queue.empty() and self.writable.is_set())
+        """Whether the application waits for a message, and no answer for the client."""
+        return self.close_sent or (self._is_waiting and self.queue.empty() and self.writable.is_set())
 
     def _read_or_wait(self) -> None:
         self.read_paused = bool(self._unread) or not self._is_free
@@ -138,8 +139,10 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
     # For the application
 
     async def receive(self) -> Any:
-        message = await self.queue.get()
+        self._is_waiting = True
         self._parse()
+        message = await self.queue.get()
+        self._is_waiting = False
         return message
 
     async def send(self, message: Any) -> None:

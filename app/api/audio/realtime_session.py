@@ -162,7 +162,7 @@ class RealtimeSession:
         event_id = None
         try:
             event = parse_event(message)
-            del message  # it may be large, and audio may have to wait
+            del message
             event_id = event.event_id
             await self._handle(event)
         except InvalidEvent as error:
