@@ -100,10 +100,10 @@ function Panel({ screen }) {
         ${
           speakers.length > 1 &&
           html`<button class="button quiet" data-mode="join" onClick=${() => enter("join")}>
-            <${Icon} name="join" />${t("speakers.join")}</button>`
+            <${Icon} name="join" /><span>${t("speakers.join")}</span></button>`
         }
         <button class="button quiet" data-mode="find" onClick=${() => enter("find")}>
-          <${Icon} name=${wasFound ? "retry" : "person"} />${t(wasFound ? "speakers.findAgain" : "speakers.find")}</button>
+          <${Icon} name=${wasFound ? "retry" : "person"} /><span>${t(wasFound ? "speakers.findAgain" : "speakers.find")}</span></button>
       </div>`
     }
     ${mode === "join" && html`<${JoinSpeakers} names=${joined} join=${join} leave=${() => leave()} />`}
