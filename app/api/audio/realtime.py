@@ -234,8 +234,10 @@ class Connection:
             if message is None:
                 self.is_over = True
                 return
+            handling = session.handle(message)
+            del message  # it may be large, and its audio may have to wait
             # Shielded: a connection that takes the place of this one knows how much audio was taken.
-            await run_shielded(session.handle(message))
+            await run_shielded(handling)
 
     async def _write(self, web_socket: WebSocket) -> None:
         """Send the events of the session as they come, until it ends."""

@@ -162,7 +162,7 @@ class RealtimeSession:
         event_id = None
         try:
             event = parse_event(message)
-            del message  # it may be large, and audio may have to wait
+            del message
             event_id = event.event_id
             await self._handle(event)
         except InvalidEvent as error:
@@ -186,6 +186,8 @@ class RealtimeSession:
 
     async def close(self) -> None:
         self.is_ending = True
+        self.ending = self.ending or Ending(POLICY_VIOLATION, "The stream has ended.")
+        self.changed.set()
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
