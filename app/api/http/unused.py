@@ -31,14 +31,14 @@ WARNING: dict[str, Any] = {
 
 async def refuse_unknown_parameters(request: Request) -> None:
     """Raise InvalidInput for parameters of a query that the path does not have. A dependency of routes."""
-    if unknown := _unknown_parameters(request):
+    if request.query_params and (unknown := _unknown_parameters(request)):
         model = next(_models(request), None)
         raise unknown_names(unknown, _parameters(request), getattr(model, "advice", {}))
 
 
 async def note_unknown_parameters(request: Request) -> None:
     """Name them in the answer instead: clients of other programs expect no more. A dependency of routes."""
-    if unknown := _unknown_parameters(request):
+    if request.query_params and (unknown := _unknown_parameters(request)):
         _note_ignored(request, "ignored in the query", unknown, _parameters(request))
 
 
@@ -60,8 +60,6 @@ def note_without_effect(
 
 
 def _unknown_parameters(request: Request) -> list[str]:
-    if not request.query_params:
-        return []
     known = {*_parameters(request), *LINK_PARAMETERS}
     given = [name for name, value in request.query_params.multi_items() if value.strip()]
     return [name for name in dict.fromkeys(given) if name not in known]
