@@ -176,7 +176,7 @@ def summary(streams: Sequence[Figures]) -> Figures:
     words = max(1, total("truth_words"))
     return {
         "turns": total("turns"),
-        "lost": total("failed") + total("incomplete"),
+        "without_text": total("failed") + total("incomplete"),
         "first_s": spread("first_s", 50, 95),
         "words_s": spread("words_s", 50, 95),
         "final_s": spread("final_s", 50, 95),

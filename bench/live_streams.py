@@ -13,6 +13,7 @@ delay of words contains the wait for the end of their chunk, its jitter, and the
 - final: from `speech_stopped` until `completed`
 - taken back: words sent as agreed, which the final text does not have in their place
 - word error rate: of the final text, and of the upload
+- CPU: on a machine that others use as well, it says more than the delays
 - times: how far word times are from those of the upload: median, 95 %, share over 0.1 s
 
 `--streams` play at once, each the next recording. A new service has one worker with one thread.
@@ -197,10 +198,20 @@ async def probe(url: str, process: psutil.Process | None, figures: Figures) -> N
             await asyncio.sleep(HEALTH_S)
 
 
+def cpu_s(process: psutil.Process | None) -> float:
+    """CPU time of the server and its processes so far."""
+    total = 0.0
+    for each in [process, *process.children(recursive=True)] if process else []:
+        with suppress(psutil.NoSuchProcess):
+            total += sum(each.cpu_times()[:2])
+    return total
+
+
 async def measure(url: str, sounds: Sequence[Sound], way: Way, process: psutil.Process | None) -> Figures:
     """All streams of one way, with what they cost the server."""
     before = process.memory_info().rss if process else 0
     cost: Figures = {"health_ms": [], "peak_bytes": before}
+    cpu_before_s = cpu_s(process)
     probing = asyncio.create_task(probe(url, process, cost))
     try:
         chosen = [sounds[number % len(sounds)] for number in range(way.streams)]
@@ -217,6 +228,9 @@ async def measure(url: str, sounds: Sequence[Sound], way: Way, process: psutil.P
         "recordings": ", ".join(dict.fromkeys(sound.name for sound in chosen)),
         "chunk_ms": way.chunk_ms,
         "streams": way.streams,
+        "cpu_per_s": round(
+            (cpu_s(process) - cpu_before_s) / sum(len(sound.pcm) / RATE + SILENCE_S for sound in chosen), 3
+        ),
         "mib_per_stream": round((cost["peak_bytes"] - before) / way.streams / 2**20, 2),
         "health_p99_ms": round(float(np.percentile(cost["health_ms"], 99)), 1),
         "details": streams,
@@ -228,13 +242,14 @@ COLUMNS = (
     "recording",
     "streams",
     "chunk (ms)",
-    "turns (lost)",
+    "turns (without a text)",
     "first words (s): median, 95 %",
     "all words (s)",
     "final (s)",
     "taken back (%)",
     "word errors (%): live, upload",
     "times (s): median, 95 %, over 0.1 s (%)",
+    "CPU of all processes (s / s of audio)",
     "MiB / stream",
     "/health p99 (ms)",
 )
@@ -248,13 +263,14 @@ def row(figures: Figures) -> list[object]:
         figures["recordings"],
         figures["streams"],
         figures["chunk_ms"],
-        f"{figures['turns']} ({figures['lost']})",
+        f"{figures['turns']} ({figures['without_text']})",
         spread("first_s"),
         spread("words_s"),
         spread("final_s"),
         figures["taken_back_percent"],
         f"{figures['wer_percent']}, {figures['upload_wer_percent']}",
         f"{spread('times_s')}, {figures['times_off_percent']}",
+        figures["cpu_per_s"],
         figures["mib_per_stream"],
         figures["health_p99_ms"],
     ]

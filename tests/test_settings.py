@@ -81,7 +81,10 @@ def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_empty_list_of_aliases_switches_the_usual_ones_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = ("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize")
+    usual = (
+        *("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+        *("gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"),
+    )
     assert load_settings().model_aliases == usual
     Path(".env").write_text("WHISPER_MODEL_ALIASES=\nWHISPER_MODEL=\n")
     assert load_settings().model_aliases == ()

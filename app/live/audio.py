@@ -160,11 +160,14 @@ class StreamAudio:
     def heard(self, heard: Heard | OSError) -> None:
         """What was heard in the last audio, or why it could not be stored."""
         self._is_listening = False
-        if isinstance(heard, OSError):
+        if self._is_closed:  # meanwhile: the process may have written the file after it was removed
+            written = self._next_file or self.file
+            self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
+        elif isinstance(heard, OSError):
             log.error("the audio of a stream cannot be stored", error=str(heard))
             full = heard.errno in NO_SPACE_ERRNOS
             self._fail(disk_full() if full else StreamRefused("The service cannot store the audio."))
-        elif not self._is_closed:
+        else:
             self._ear = heard.ear
             self._change_file()
             self._on_heard(np.frombuffer(heard.probabilities, np.float32))

@@ -21,6 +21,7 @@ class FakeStream:
     uncommitted: int = 0  # bytes
     items: int = 0
     paused: bool = False  # no append ends
+    fault: WhisperfleetError | None = None  # why it takes no more
     is_finished: bool = False
     is_closed: bool = False
     on_event: Callable[[LiveEvent], None] = lambda event: None
@@ -30,8 +31,7 @@ class FakeStream:
 
     def tell(self, *events: LiveEvent) -> None:
         """Let the client have events. Called by the thread of a test."""
-        for event in events:
-            self._loop.call_soon_threadsafe(self.on_event, event)
+        self._loop.call_soon_threadsafe(lambda: [self.on_event(event) for event in events])
 
     def configure(self, options: StreamOptions) -> None:
         self.options = options
@@ -39,6 +39,8 @@ class FakeStream:
     async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
         while self.paused:  # noqa: ASYNC110 (another thread sets it)
             await asyncio.sleep(0.005)
+        if self.fault is not None:
+            raise self.fault
         self.audio += audio
         self.encodings.append(encoding)
         self.uncommitted += len(audio)
@@ -48,7 +50,7 @@ class FakeStream:
             raise StreamRefused("There is no audio to commit.", code="input_audio_buffer_commit_empty")
         number, self.items = self.items, self.items + 1
         self.on_event(Committed(number))
-        self.on_event(Completed(number, f" {self.uncommitted} bytes.", (), SAMPLE_RATE, "en"))
+        self.on_event(Completed(number, f"{self.uncommitted} bytes.", (), SAMPLE_RATE, "en"))
         self.uncommitted = 0
 
     def clear(self) -> None:

@@ -57,7 +57,7 @@ def test_delays_count_from_the_end_of_the_words() -> None:
 def test_a_summary_has_all_streams() -> None:
     one = scores(items_of(EVENTS), SPOKEN, "Turn on the light. Yes.", None)
     found = summary([one, one])
-    assert (found["turns"], found["lost"]) == (4, 0)
+    assert (found["turns"], found["without_text"]) == (4, 0)
     assert found["taken_back_percent"] == pytest.approx(33.3)
     assert (found["wer_percent"], found["times_off_percent"]) == (0, 12.5)
     assert found["first_s"] == [0.85, 1.0]

@@ -1,6 +1,7 @@
 """OpenAI's client for Node, from npm."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.documentation import section
+from tests.e2e.live_clients import stream_audio
+from tests.e2e.running import KEY, free_port
+from tests.media_files import read_pcm
+from tests.nginx import MISSING, REQUIRED, find_nginx, running_nginx
 
-OPENAI = "openai@6.49.0"
-SCRIPT = Path(__file__).with_name("openai.mjs")
+PACKAGES = ("openai@7.57.0", "ws@8.23.0")
+SCRIPTS = [Path(__file__).with_name(name) for name in ("openai.mjs", "realtime.mjs")]
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -23,9 +28,10 @@ def folder(tmp_path_factory):
     """A folder with the client and the program that uses it."""
     made = tmp_path_factory.mktemp("node")
     (made / "package.json").write_text('{"private": true}')
-    command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", OPENAI]
+    command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
     subprocess.run(command, cwd=made, check=True, capture_output=True, timeout=120)
-    shutil.copy(SCRIPT, made)
+    for script in SCRIPTS:
+        shutil.copy(script, made)
     return made
 
 
@@ -48,6 +54,32 @@ def test_it_uploads_and_streams(folder, server, talk):
     assert last["type"] == "transcript.text.done"
     assert "".join(event["delta"] for event in deltas) == last["text"] == text
     assert found["refused"] == {"name": "NotFoundError", "status": 404, "code": "model_not_found"}
+
+
+@pytest.mark.skipif(find_nginx() is None and not REQUIRED, reason=MISSING)
+def test_it_speaks_live_behind_a_proxy_with_tls(folder, module_commands, shorts):
+    service = module_commands.ready(WHISPER_ROOT_PATH="/whisper", WHISPER_API_KEYS=KEY, key=KEY)
+    pcm = read_pcm(shorts[0])
+    (folder / "audio.pcm").write_bytes(stream_audio(pcm))
+    port = free_port()
+    proxy = folder / "nginx"
+    with running_nginx(proxy, port, service.port):
+        done = subprocess.run(
+            ["node", "realtime.mjs", f"https://127.0.0.1:{port}/whisper/v1", KEY, "audio.pcm"],
+            cwd=folder,
+            # openssl has made the certificate for a name that is an address.
+            env=os.environ | {"NODE_TLS_REJECT_UNAUTHORIZED": "0"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["transcript"] == service.text(shorts[0]).strip()
+    assert found["deltas"] == found["transcript"]
+    assert found["types"][:2] == ["session.created", "session.updated"]
+    assert "unexpected server response: 401" in found["refused"].lower()
+    assert KEY not in service.stderr
 
 
 def test_the_program_of_the_guide(folder, server, shorts):

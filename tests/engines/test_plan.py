@@ -61,7 +61,10 @@ def test_windows_have_a_short_audio_context_only_if_the_settings_say_so(
 
 
 def test_a_plan_has_the_aliases_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = ("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize")
+    usual = (
+        *("gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"),
+        *("gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"),
+    )
     assert plan(monkeypatch).aliases == dict.fromkeys(usual, "")
     assert plan(monkeypatch, model_aliases="").aliases == {}
     assert plan(monkeypatch, models="tiny", model_aliases="a,b=tiny").aliases == {"a": "", "b": "tiny"}

@@ -25,9 +25,10 @@ from app.live.events import (
     StreamOptions,
     TurnDetection,
 )
+from app.live.hearing import Hearing, Speaker
 from app.live.stream import LEAST_COMMIT_S
 from tests.event_loop import until
-from tests.live.streams import FakeDispatcher, loud, opened_stream, silent, words_in
+from tests.live.streams import FakeDispatcher, listen_to, loud, opened_stream, silent, words_in
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile
 
 BY_COMMIT = StreamOptions(turns=None)
@@ -305,3 +306,25 @@ def test_a_turn_detection_by_the_client_takes_the_place_of_commits(tmp_path: Pat
             return events
 
     assert sum(isinstance(event, SpeechStopped) for event in asyncio.run(speak())) == 2
+
+
+def test_audio_that_is_heard_after_the_end_leaves_no_file(tmp_path: Path) -> None:
+    async def run() -> None:
+        with opened_stream(tmp_path) as (stream, _):
+            audio = stream._audio
+            audio._hearing = LateHearing()
+            await stream.append(loud(1))
+            new = audio.next_audio()
+            assert new is not None
+            await stream.close()
+            audio.heard(listen_to(new))  # which writes the file
+            await asyncio.wait(set(audio._removing))
+
+    asyncio.run(run())
+    assert not list(tmp_path.iterdir())
+
+
+class LateHearing(Hearing):
+    """Hears nothing by itself."""
+
+    def wake(self, stream: Speaker) -> None: ...

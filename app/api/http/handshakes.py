@@ -13,7 +13,8 @@ from app.errors import STOPPING, InvalidInput
 SWITCHING_PROTOCOLS = 101
 WEB_SOCKET = "web_socket"  # in the scope of a handshake
 KEY_PREFIX = "openai-insecure-api-key."  # of the subprotocol by which browsers send a key: OpenAI's
-GOING_AWAY, INTERNAL_ERROR, SERVICE_RESTART = 1001, 1011, 1012  # why a WebSocket is closed
+BY_CLIENT = (1000, 1005)  # codes of a client that wants no more
+INTERNAL_ERROR, SERVICE_RESTART = 1011, 1012  # why a WebSocket is closed
 MAX_REASON_BYTES = 123  # of a close frame
 
 _SCHEMES = {"ws": "http", "wss": "https"}
@@ -34,8 +35,8 @@ class WebSocket:
         message = await self._receive()
         if message["type"] == "websocket.receive":
             return bytes(message["bytes"])
-        # uvicorn has a reason, which may be empty, only if there was a closing handshake.
-        if "reason" in message and message["code"] != GOING_AWAY:
+        # uvicorn has a reason, which may be empty, only if there was a close frame.
+        if "reason" in message and message["code"] in BY_CLIENT:
             return None
         raise ConnectionResetError
 
