@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from app.engines.slot import Limits
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.tasks import Batch, Outcome, Slot
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.ledger import BatchLedger
@@ -57,19 +58,29 @@ class SimulatedSlot(ProcessSlot):
     process: SimulatedProcess
 
 
-def make_fleet(slots: int, simulation: Simulation) -> WindowDispatcher:
+OnBatch = Callable[[Slot[WindowSource, WindowResult], Batch[WindowSource, WindowResult], Outcome], None]
+
+
+def make_fleet(
+    slots: int,
+    simulation: Simulation,
+    process: type[SimulatedProcess] = SimulatedProcess,
+    on_batch: OnBatch | None = None,
+) -> WindowDispatcher:
     """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
-    workers = _make_slots(slots, simulation)
-    on_batch = BatchLedger().add
+    workers = _make_slots(slots, simulation, process)
+    on_batch = on_batch or BatchLedger().add
     return Dispatcher[WindowSource, WindowResult]("worker", workers, simulation.cost, on_batch=on_batch)
 
 
-def _make_slots(slots: int, simulation: Simulation) -> list[SimulatedSlot]:
+def _make_slots(
+    slots: int, simulation: Simulation, process: type[SimulatedProcess] = SimulatedProcess
+) -> list[SimulatedSlot]:
     options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
     catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
     limits = Limits(simulation.batch, overlap=simulation.host_ms > 0)
     return [
-        SimulatedSlot(index, catalogue, limits, SimulatedProcess(index, str(index), simulation))
+        SimulatedSlot(index, catalogue, limits, process(index, str(index), simulation))
         for index in range(slots)
     ]
 

@@ -5,6 +5,7 @@ In a page, a table stands between two comments: `<!-- table: NAME -->` and `<!--
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from textwrap import indent
 from typing import Any, get_args
 
 from app.api.audio.asr import AsrQuery
@@ -36,6 +37,9 @@ def table(titles: Iterable[str], rows: Rows) -> Iterator[str]:
 
 # The pages with tables that are made from the code.
 TABLE_PAGES = [*PAGES, ROOT / "bench" / "RESULTS.md"]
+
+ALERTS = ROOT / "docker" / "monitoring" / "prometheus" / "alerts.yml"
+MANIFEST = ROOT / "deploy" / "kubernetes-monitoring.yaml"
 
 # The settings that README lists.
 MAIN_SETTINGS = ("model", "models", "gpus", "host", "port", "api_keys", "data_dir", "result_ttl_s")
@@ -179,8 +183,18 @@ def rewritten(page: str) -> str:
     return MARKED.sub(fill, page)
 
 
+def with_rules(manifest: str) -> str:
+    """The manifest for the Prometheus Operator, whose last object has the alerts of the compose profile."""
+    rules = ALERTS.read_text(encoding="utf-8").partition("\ngroups:\n")[2]
+    return manifest[: manifest.rindex("\n  groups:\n")] + "\n" + indent(f"groups:\n{rules}", "  ")
+
+
 def main() -> None:
-    """Rewrite the tables of all pages."""
+    """Rewrite the tables of all pages, and the rules for the Prometheus Operator."""
+    manifest = MANIFEST.read_text(encoding="utf-8")
+    if (new := with_rules(manifest)) != manifest:
+        MANIFEST.write_text(new, encoding="utf-8")
+        print(f"{MANIFEST.relative_to(ROOT)} has new rules")
     for path in TABLE_PAGES:
         page = path.read_text(encoding="utf-8")
         if (new := rewritten(page)) != page:

@@ -301,5 +301,5 @@ def test_the_operator_finds_the_service_and_its_key() -> None:
 
 
 def test_the_rules_are_those_that_promtool_tests() -> None:
-    assert RULES["spec"]["groups"] == [GROUP]
+    assert RULES["spec"]["groups"] == [GROUP], "run `python -m tests.tables`"
     assert any("absent(" in rule["expr"] for rule in GROUP["rules"])

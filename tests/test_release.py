@@ -46,7 +46,7 @@ def test_nothing_recommends_a_package_that_a_stranger_may_own() -> None:
     } == {}
 
 
-@pytest.mark.server
+@pytest.mark.soak
 def test_the_bill_of_materials_lists_the_product_and_no_tool_for_developers() -> None:
     made = make("sbom")
     assert made.returncode == 0, made.stdout + made.stderr  # the target checks CycloneDX's schema

@@ -15,6 +15,7 @@ from app.files import write_whole
 from app.options import Options
 from app.suggestions import nearest_name
 from app.transcript.formats import FORMATS
+from app.transcript.rendering import without_effect
 
 STANDARD_STREAM = Path("-")
 
@@ -150,6 +151,12 @@ def check_options(options: dict[str, object]) -> Options:
         # A check of several fields together names none of them.
         faults = [": ".join([*map(str, problem["loc"][:1]), fault_of(problem)]) for problem in error.errors()]
         raise InvalidInput("; ".join(faults)) from None
+
+
+def note_without_effect(options: Options, chosen: str | None) -> None:
+    """Print which of the options that the user gave have no effect in the format `chosen`; None: in any."""
+    for name, need in without_effect(options, options.model_fields_set, chosen).items():
+        print(f"{name} has no effect here: {need}", file=sys.stderr)
 
 
 def write_output(target: Path | None, content: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from app.client.answers import NotNow, Refused, Unreachable
 from app.client.jobs import JobClient, option_fields
 from app.client.service import COMMAND, connect
-from app.commands.arguments import check_options, choose_format
+from app.commands.arguments import check_options, choose_format, note_without_effect
 from app.commands.ending import command, print_error, run_until
 from app.commands.fetched import Folder
 from app.commands.progress import printable
@@ -45,6 +45,7 @@ def run_fetch(
             f"{', '.join(sorted(others))} cannot be chosen for a transcript that is there; these can: "
             f"{', '.join(sorted(FILE_OPTIONS))}"
         )
+    note_without_effect(checked, chosen)
     folder = Folder(Path(output))
     client = JobClient(connect(server, api_key, COMMAND), COMMAND, notify=print_error)
     try:

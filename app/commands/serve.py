@@ -1,6 +1,7 @@
 """`whisperfleet serve`"""
 
 import asyncio
+import ctypes
 import gc
 import importlib
 import os
@@ -41,7 +42,12 @@ from app.transcription.service import TranscriptionService
 
 SWITCH_INTERVAL_S = 0.0005
 MAX_HEAD_BYTES = 1 << 16  # of a request: the ids of a thousand jobs take 33 to 39 KB of the URL
+LARGE_BYTES = 1 << 20  # larger blocks of memory are the system's again when they are freed
+KEPT_BYTES = 8 << 20
 GRACE_S = 3  # requests in flight have so long to end once the service stops
+
+# Parameters of `mallopt` (malloc.h).
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 log = structlog.get_logger(__name__)
 
@@ -84,6 +90,19 @@ def keep_loop_free() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
+def keep_some_freed_memory() -> None:
+    """Let glibc keep up to `KEPT_BYTES` of freed memory, which it would return to the system after each part.
+
+    The parts of an upload need the same memory one after the other. If the kernel provides and zeroes it each
+    time, an upload takes a quarter more CPU time. Without glibc, nothing happens.
+    """
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+        mallopt(_M_TOP_PAD, LARGE_BYTES)
+
+
 @command()
 def run_server(overrides: dict[str, Any]) -> int:
     """Serve until a signal stops it.
@@ -110,6 +129,7 @@ def run_server(overrides: dict[str, Any]) -> int:
             log.warning("unknown setting", reason=sentence)
         traces.start()
         keep_loop_free()
+        keep_some_freed_memory()
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         has_key_file = settings.api_keys_file is not None

@@ -11,6 +11,7 @@ from app.commands.arguments import (
     check_options,
     choose_format,
     named_files,
+    note_without_effect,
     plan_targets,
     write_output,
 )
@@ -30,6 +31,7 @@ def run_subtitles(
     transcripts = named_files(files)
     chosen = choose_format(output, file_format, transcripts)
     checked = check_options(options)
+    note_without_effect(checked, chosen)
     targets = plan_targets(transcripts, output, chosen)
     gc.disable()  # a long transcript is millions of objects, and none refer to each other in circles
     done = [_convert(file, target, checked, chosen) for file, target in targets]

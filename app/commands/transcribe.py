@@ -14,6 +14,7 @@ from app.commands.arguments import (
     Target,
     check_options,
     choose_format,
+    note_without_effect,
     plan_targets,
     store_beside,
     write_output,
@@ -76,7 +77,9 @@ def run_transcribe(
         raise InvalidInput("a recording cannot come from standard input: name its file")
     recordings = find_recordings(files)
     chosen = choose_format(output, file_format, recordings)
-    checked = with_word_times(check_options(options), chosen)
+    given = check_options(options)
+    note_without_effect(given, chosen if kept is None else None)  # other formats of jobs come later
+    checked = with_word_times(given, chosen)
     targets = plan_targets(recordings, output, chosen)
     if not overwrite:
         targets = _without_existing(recordings, targets)
@@ -92,7 +95,7 @@ def run_transcribe(
     if server is None:
         work = _transcribe_here(targets, checked, chosen, model)
     else:
-        work = _transcribe_there(targets, check_options(options), chosen, model, server, api_key, kept)
+        work = _transcribe_there(targets, given, chosen, model, server, api_key, kept)
     return run_until(work, signal.SIGTERM)
 
 

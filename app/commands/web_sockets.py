@@ -1,5 +1,6 @@
 """The WebSockets of the server: little memory for each, and no client that keeps one open for nothing."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,7 +14,7 @@ from app.commands.steady_protocol import Steady
 
 MAX_MESSAGE_BYTES = 1 << 20
 MAX_FRAGMENTS = 1024  # of a message: each costs memory, however short it is
-STEP_BYTES = 4096  # parsed at a time, so few messages wait for the application
+STEP_BYTES = 4096  # parsed at a time: a flood of short frames does not stop all others
 REFUSAL_S = 5.0  # a client that broke a rule has so long to read which
 
 # The libraries write whole addresses, and the headers that may contain a key.
@@ -33,8 +34,8 @@ def is_handshake(method: bytes, target: bytes, headers: Iterable[tuple[bytes, by
 class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
     """uvicorn's protocol for a WebSocket, after `Connection` has read its handshake.
 
-    A message is parsed when the application has taken those before, and nothing is read meanwhile: a client
-    that sends faster has to wait. Messages are bytes, also those of text: a parser of JSON wants bytes.
+    A message is parsed when the application waits for one, and nothing is read meanwhile: a client that sends
+    faster has to wait. Messages are bytes, also those of text: a parser of JSON wants bytes.
     `on_end` is called with the address of the client when the connection has ended.
     """
 
@@ -43,6 +44,8 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
         self._address = address
         self._on_end = on_end
         self._unread = bytearray()  # received, and not parsed
+        self._is_waiting = True  # the application, for a message; at first the handshake is wanted
+        self._next_step: asyncio.Handle | None = None  # of parsing
         self._is_alive = False  # the client has sent something since the last ping
         self.scope = None
         self.logger = self.conn.logger = _quiet
@@ -64,21 +67,27 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
             self._parse()
 
     def _parse(self) -> None:
-        while self._unread and (self._is_free or self.close_sent):
+        """Parse a step, unless something waits. The next one follows later: others have a turn between."""
+        if self._next_step is not None:
+            self._next_step.cancel()
+            self._next_step = None
+        if self._unread and self._is_free:
             step = bytes(self._unread[:STEP_BYTES])
             del self._unread[:STEP_BYTES]
             super().data_received(step)
             if self.conn.parser_exc is not None:
                 self._unread.clear()
+        if self._unread and self._is_free:
+            self._next_step = self.loop.call_soon(self._parse)
         self._read_or_wait()
 
     @property
     def _is_free(self) -> bool:
-        """Whether no message waits for the application, and no answer for the client."""
-        return self.queue.empty() and self.writable.is_set()
+        """Whether the application waits for a message, and no answer for the client."""
+        return self.close_sent or (self._is_waiting and self.queue.empty() and self.writable.is_set())
 
     def _read_or_wait(self) -> None:
-        self.read_paused = not self.close_sent and (bool(self._unread) or not self._is_free)
+        self.read_paused = bool(self._unread) or not self._is_free
         if self.read_paused:
             self.transport.pause_reading()
         else:
@@ -125,18 +134,22 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._read_or_wait()
+        self._parse()
 
     # For the application
 
     async def receive(self) -> Any:
-        message = await self.queue.get()
+        self._is_waiting = True
         self._parse()
+        message = await self.queue.get()
+        self._is_waiting = False
         return message
 
     async def send(self, message: Any) -> None:
-        if self.close_sent:  # by the protocol: uvicorn would take it for a fault of the application
+        # uvicorn would take these for faults of the application: an end that it has not seen, and a refusal.
+        if self.close_sent or self.transport.is_closing():
             raise ClientDisconnected
         await super().send(message)
         if self.close_sent:
+            self.handshake_complete = True
             self._parse()

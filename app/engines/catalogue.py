@@ -110,8 +110,7 @@ class ModelCatalogue:
 
         Of a model that was not loaded, only its files or its name tell: it knows all languages, or English.
         """
-        _, translates = self._abilities_of(model)
-        known = self._known(model)
+        known, translates = self._abilities_of(model)
         reason = ": it knows English alone" if known == _ENGLISH else ""
         if task == "translate" and (reason or not translates):
             raise InvalidInput(
@@ -128,17 +127,15 @@ class ModelCatalogue:
 
     def known_languages(self, model: str) -> tuple[str, ...]:
         """The languages that a model knows, ISO 639-1, as `check` does."""
-        return self._known(model) or tuple(LANGUAGES)
+        known, _ = self._abilities_of(model)
+        return known or tuple(LANGUAGES)
 
-    def _known(self, model: str) -> tuple[str, ...]:
-        """Those that it is known to know; none: perhaps all."""
-        english_only, _ = self._abilities_of(model)
-        return self.languages.get(model) or (_ENGLISH if english_only else ())
-
-    def _abilities_of(self, model: str) -> tuple[bool, bool]:
+    def _abilities_of(self, model: str) -> tuple[tuple[str, ...], bool]:
+        """The languages that a model is known to know (none: perhaps all), and whether it can translate."""
         if model not in self._abilities:
             self._abilities[model] = (is_english_only(model), can_translate(model))
-        return self._abilities[model]
+        english_only, translates = self._abilities[model]
+        return self.languages.get(model) or (_ENGLISH if english_only else ()), translates
 
     async def locate(self, model: str, load_options: Callable[[ModelFiles], LoadOptions]) -> None:
         """Make sure that a model's files are on this machine; downloads them if necessary.

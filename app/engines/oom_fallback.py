@@ -50,7 +50,7 @@ class OomFallback:
         self._batch_size = batch_size
         self._clock = clock
         self._limits: dict[int, _Limit] = {}  # by number of beams
-        self._compute_types: dict[str, _ComputeType] = {}  # by model
+        self.lowered: dict[str, _ComputeType] = {}  # compute types, by model
         self._reason = ""
 
     def batch_limit(self, beams: int = USUAL_BEAMS) -> int:
@@ -64,12 +64,12 @@ class OomFallback:
 
     def compute_type(self, model: str, configured: str) -> str:
         """The compute type to load a model with, for which the settings say `configured`."""
-        lowered = self._compute_types.get(model)
+        lowered = self.lowered.get(model)
         return configured if lowered is None or self._may_be_restored(lowered) else lowered.used
 
     def loaded(self, model: str, compute_type: str) -> None:
         """A model was loaded with a type that `compute_type` has said, perhaps a while ago."""
-        lowered = self._compute_types.get(model)
+        lowered = self.lowered.get(model)
         if lowered is not None:
             lowered.is_restored = compute_type == lowered.configured
 
@@ -80,7 +80,7 @@ class OomFallback:
         """
         return any(
             self._may_be_restored(lowered) and held.get(model, lowered.configured) != lowered.configured
-            for model, lowered in self._compute_types.items()
+            for model, lowered in self.lowered.items()
         )
 
     def halve(self, clips: int, beams: int, error: Exception) -> None:
@@ -95,12 +95,12 @@ class OomFallback:
 
     def step_down(self, model: str, configured: str, used: str, smaller: str, error: Exception) -> None:
         """A model ran out of memory with the compute type `used`: use a smaller one from now on."""
-        before = self._compute_types.get(model)
+        before = self.lowered.get(model)
         wait_s = _FIRST_RESTART_S
         if before is not None:
             too_early = used == configured  # it was tried again
             wait_s = min(2 * before.wait_s, _MAX_WAIT_S) if too_early else before.wait_s
-        self._compute_types[model] = _ComputeType(configured, smaller, wait_s, self._clock() + wait_s)
+        self.lowered[model] = _ComputeType(configured, smaller, wait_s, self._clock() + wait_s)
         self._reason = explain(error)
 
     def explain(self, held: Mapping[str, str] = MappingProxyType({})) -> str | None:
@@ -111,7 +111,7 @@ class OomFallback:
             if (limit := self.batch_limit(beams)) < self._most(beams):
                 width = "" if beams == USUAL_BEAMS else f" with {beams} beams"
                 changes.append(f"batches of {limit} instead of {self._most(beams)}{width}")
-        for model, lowered in self._compute_types.items():
+        for model, lowered in self.lowered.items():
             if held.get(model, self.compute_type(model, lowered.configured)) != lowered.configured:
                 changes.append(f"{model} in {lowered.used} instead of {lowered.configured}")
         return f"Memory was short, so {', '.join(changes)}: {self._reason}" if changes else None

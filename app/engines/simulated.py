@@ -10,7 +10,7 @@ import os
 import random
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from app.engines.window_request import expected_tokens
@@ -18,6 +18,7 @@ from app.errors import InvalidSetting, ProcessCrashed
 from app.languages import LANGUAGES
 from app.scheduling.batching import BatchCost
 from workers.messages import (
+    FULL_CONTEXT_S,
     SAMPLE_RATE,
     AnyWindow,
     LoadOptions,
@@ -219,7 +220,10 @@ class SimulatedProcess:
         simulation = self._simulation
         if asyncio.get_running_loop().time() >= self._poisoned_at:
             raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
-        seconds = simulation.cost.seconds([expected_tokens(window.speech) for window in windows])
+        cost = simulation.cost
+        context = windows[0].decoding.context_s / FULL_CONTEXT_S  # the same in all of a batch
+        cost = replace(cost, task_ms=cost.task_ms * context)
+        seconds = cost.seconds([expected_tokens(window.speech) for window in windows])
         seconds *= simulation.slow.get(self.index, 1.0)
         if self._random.random() < simulation.crash:
             await self._elapse(seconds * self._random.random())

@@ -238,7 +238,8 @@ class WhisperSlot(ABC):
             self._note(model, note)
         took_s = round(time.monotonic() - began, 3)
         log.debug("batch decoded", slot=self.index, model=model, windows=len(windows), took_s=took_s)
-        if self._oom.wants_restart(self._held_types) and not self.needs_restart.is_set():
+        restarts = self._oom.lowered and self._oom.wants_restart(self._held_types)
+        if restarts and not self.needs_restart.is_set():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
             self._restart_for_memory()
 

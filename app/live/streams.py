@@ -69,6 +69,14 @@ class Streams(Generic[S]):
             end = lambda: self._tasks.spawn(self.end(stream))  # noqa: E731
             self._waiting[stream.id] = loop.call_later(RESUME_S, end)
 
+    async def end_waiting(self, owner: str) -> bool:
+        """End the stream of an owner that has waited longest for its client. False if none waits."""
+        waiting = (self._streams[id] for id in self._waiting)
+        stream = next((stream for stream in waiting if stream.owner == owner), None)
+        if stream is not None:
+            await self.end(stream)
+        return stream is not None
+
     async def end(self, stream: S) -> None:
         """The client needs the stream no longer."""
         self.connected(stream)

@@ -41,14 +41,10 @@ class ClipSearch:
     on_decoded: Callable[[Decoded], None] | None = None
     # How far it is decoded, whether that is all, and where it ends as the file gives it: 0 if it does not.
     on_progress: Callable[[int, bool, int], None] = lambda samples, finished, declared: None
-    wants_clips: Callable[[], bool] = lambda: True  # after changes to True, call `wake`
+    wants_clips: Callable[[], bool] = lambda: True  # after changes to True, set `advanced`
     samples: int = 0  # decoded
     speech: list[Span] = field(default_factory=list)  # found so far
-    _advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has advanced
-
-    def wake(self) -> None:
-        """Ask `wants_clips` again."""
-        self._advanced.set()
+    advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has
 
     async def clips(self) -> AsyncGenerator[PlannedClip]:
         """The clips of the recording, each as soon as it is certain. Raises as `MediaPool.decode` does."""
@@ -70,10 +66,10 @@ class ClipSearch:
         chunks: deque[asyncio.Task[Probabilities]] = deque()
         requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
         decoding = asyncio.create_task(self._decode())
-        decoding.add_done_callback(lambda _: self._advanced.set())
+        decoding.add_done_callback(lambda _: self.advanced.set())
         try:
             while True:
-                self._advanced.clear()
+                self.advanced.clear()
                 while chunks and chunks[0].done():
                     yield chunks.popleft().result()
                 finished = decoding.done()
@@ -84,11 +80,11 @@ class ClipSearch:
                     count = min(CHUNK_FRAMES, frames - requested)
                     chunk = self.media_pool.speech_probabilities(self.job, self.pcm_path, requested, count)
                     chunks.append(asyncio.create_task(chunk))
-                    chunks[-1].add_done_callback(lambda _: self._advanced.set())
+                    chunks[-1].add_done_callback(lambda _: self.advanced.set())
                     requested += count
                 if finished and requested == frames and not chunks:
                     return
-                await self._advanced.wait()
+                await self.advanced.wait()
         finally:
             for task in (decoding, *chunks):
                 task.cancel()
@@ -122,7 +118,7 @@ class ClipSearch:
                 if decoded.finished and self.on_decoded is not None:
                     self.on_decoded(decoded)
                 self.on_progress(self.samples, decoded.finished, decoded.declared)
-                self._advanced.set()
+                self.advanced.set()
 
 
 @dataclass(frozen=True, slots=True)

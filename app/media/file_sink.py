@@ -118,20 +118,16 @@ class FileSink:
         self.space.check(size)
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._open()
+            # Only the service's own user may read recordings.
+            flags = os.O_CREAT | os.O_EXCL if self.start is None else 0 if self._written else os.O_CREAT
+            self._file = os.fdopen(os.open(self.path, os.O_WRONLY | flags, 0o600), "wb")
+            self._file.seek(self._written)
+            self._file.truncate()
         for chunk in chunks:
             self._file.write(chunk)
             self.hash.update(chunk)
         self._written += size
         self.space.written += size
-
-    def _open(self) -> BufferedWriter:
-        # Only the service's own user may read recordings.
-        flags = os.O_CREAT | os.O_EXCL if self.start is None else 0 if self._written else os.O_CREAT
-        file = os.fdopen(os.open(self.path, os.O_WRONLY | flags, 0o600), "wb")
-        file.seek(self._written)
-        file.truncate()
-        return file
 
     def _close(self) -> None:
         if self._pending:

@@ -6,6 +6,7 @@ them: they get up to half of each batch, or every other batch.
 """
 
 import asyncio
+import sys
 from bisect import insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -33,6 +34,13 @@ _LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may tak
 _PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which they failed
 _LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any time on the clock
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
+_UNLIMITED = sys.maxsize  # tasks in a batch
+# Of a batch, for others while tasks with deadlines have batches of their own. A slot that prepares batches
+# ahead answers these tasks only when the next batch is prepared.
+_SMALL_PART = 4
+# Of the time to its deadline, for which a task waits before it gets a batch without others. So several such
+# tasks share it: many slots would each run a batch for one or two of them.
+_WAITING_PART = 0.1
 
 
 @dataclass(slots=True)
@@ -184,26 +192,32 @@ class Backlog(FairQueue[Task[P, R]]):
                 self.put_first(task.job, task, task.work.owner)
 
     def take_with_deadlines(self, slot: Slot[P, R], *, others_first: bool) -> list[Task[P, R]]:
-        """As `take_batch`, while there are tasks with deadlines.
+        """As `take_batch`, while there are tasks with deadlines, or they were the slot's last batch.
 
         If no others wait that the slot may run, the batch is theirs. Otherwise they join that of the others,
-        in at most half of the places, if their keys are equal. If not, they get a batch of their own, but not
-        two in a row: `others_first` says that the slot's last one was such a batch.
+        in at most half of the places, if their keys are equal. If not, they get a batch of their own once one
+        of them has waited for a part of its time, but not two in a row: `others_first` says that the slot's
+        last one was such a batch. The batches of others between them are small.
         """
+        few = max(1, slot.batch_limit() // _SMALL_PART)
         first = self.with_deadline.find(partial(self._fits, slot))
         if first is None:
-            return self.take_batch(slot)
+            return self.take_batch(slot, few if others_first else _UNLIMITED)
         limit = efficient_count([first.size] * slot.batch_limit(first.weight), self._cost)
         other = next((task for task in self if not task.future.done() and self._fits(slot, task)), None)
         if other is None:
             return self._take_by_deadline(slot, limit)
-        if others_first:
-            return self.take_batch(slot) or self._take_by_deadline(slot, limit)
-        if limit == 1 or first.key != other.key or first.isolated or other.isolated:
-            return self._take_by_deadline(slot, limit)
+        if limit > 1 and first.key == other.key and not (others_first or first.isolated or other.isolated):
+            return self._take_mixed(slot, limit)
+        if others_first or not any(map(_is_due, self.with_deadline)):
+            return self.take_batch(slot, few) or self._take_by_deadline(slot, limit)
+        return self._take_by_deadline(slot, limit)
+
+    def _take_mixed(self, slot: Slot[P, R], limit: int) -> list[Task[P, R]]:
+        """Remove and return others, and tasks with deadlines in half of the places. Their keys are equal."""
         batch = self._take_by_deadline(slot, limit // 2)
-        others = self.take_batch(slot, reserved=len(batch))
-        if others and (others[0].key != first.key or others[0].isolated):
+        others = self.take_batch(slot, limit - len(batch))
+        if others and (others[0].key != batch[0].key or others[0].isolated):
             self.requeue_batch(batch, isolated=False)
             return others
         return [*others, *batch]
@@ -222,12 +236,12 @@ class Backlog(FairQueue[Task[P, R]]):
                 break
         return batch
 
-    def take_batch(self, slot: Slot[P, R], reserved: int = 0) -> list[Task[P, R]]:
+    def take_batch(self, slot: Slot[P, R], most: int = _UNLIMITED) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
 
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch. A slot that drains takes the tasks that only it can
-        run, one by one. `reserved`: places of the batch that are not for these tasks.
+        run, one by one. `most`: how many, whatever the slot takes.
         """
         if not len(self):
             return []
@@ -238,12 +252,12 @@ class Backlog(FairQueue[Task[P, R]]):
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
             line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
-                places = self._choose(slot, line, reserved, few_left=few_left)
+                places = self._choose(slot, line, most, few_left=few_left)
                 return self.take_at(places) if places else []
         first = next(iter(self))
-        quota = max(1, slot.batch_limit(first.weight) - reserved)
+        quota = min(slot.batch_limit(first.weight), most)
         if few_left and quota > 1:
-            quota = len(self._plan_last(slot, self, first, reserved))  # 0: the others are to run them
+            quota = len(self._plan_last(slot, self, first, most))  # 0: the others are to run them
         return self._take_in_turns(slot, quota)
 
     def _take_in_turns(self, slot: Slot[P, R], quota: int) -> list[Task[P, R]]:
@@ -316,25 +330,25 @@ class Backlog(FairQueue[Task[P, R]]):
         return sum(slot.batch_limit(weight) for slot in self._slots)
 
     def _choose(
-        self, slot: Slot[P, R], line: Sequence[Task[P, R]], reserved: int, *, few_left: bool
+        self, slot: Slot[P, R], line: Sequence[Task[P, R]], most: int, *, few_left: bool
     ) -> list[int]:
         """The places of the slot's next batch in the only job's line; none if the others are to run them."""
         first = line[0]
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
         if few_left and first.passed_over < PLANNED_ROUNDS * len(self._slots):
-            places = self._plan_last(slot, line, first, reserved)
+            places = self._plan_last(slot, line, first, most)
         else:
             urgent = [place for place, task in enumerate(line) if task.continues] if first.continues else []
             sizes = [task.size for task in line]
-            limit = slot.batch_limit(first.weight) - reserved
+            limit = min(slot.batch_limit(first.weight), most)
             places = choose_similar(sizes, limit, self._cost, urgent)
         if places and 0 not in places:
             first.passed_over += 1
         return places
 
     def _plan_last(
-        self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R], reserved: int
+        self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R], most: int
     ) -> list[int]:
         now = asyncio.get_running_loop().time()
         kind = self._kind_of(first.payload)
@@ -343,7 +357,7 @@ class Backlog(FairQueue[Task[P, R]]):
             SlotEstimate(
                 self._throughput.free_in(other.index, now),
                 self._throughput.ratio(other.index, kind),
-                other.batch_limit(first.weight) - (reserved if other is slot else 0),
+                min(other.batch_limit(first.weight), most if other is slot else _UNLIMITED),
             )
             for other in candidates
         ]
@@ -365,6 +379,13 @@ def _head(line: Sequence[Task[P, R]]) -> Iterator[Task[P, R]]:
         yield task
         if not task.continues:
             return
+
+
+def _is_due(task: Task[P, R]) -> bool:
+    """Whether a task with a deadline has waited long enough to get a batch without others."""
+    assert task.deadline is not None
+    waited_s = asyncio.get_running_loop().time() - task.queued_at
+    return waited_s >= _WAITING_PART * (task.deadline - task.queued_at)
 
 
 def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:

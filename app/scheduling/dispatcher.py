@@ -526,7 +526,7 @@ class Dispatcher(Generic[P, R]):
             return []
         if served.is_removed:  # but its loop, which another slot's removal has woken, has not ended yet
             return []
-        if self._backlog.with_deadline.size:
+        if self._backlog.with_deadline.size or served.others_first:
             batch = self._backlog.take_with_deadlines(slot, others_first=served.others_first)
         else:
             batch = self._backlog.take_batch(slot)

@@ -236,7 +236,7 @@ class Pipeline:
             log.warning("continuing without a clip", error=error.message)
             self.vote.abstain(clip.index, self.channel)  # the other clips may wait for its vote
         self._unfinished -= 1
-        self._search.wake()
+        self._search.advanced.set()
         self._report(
             done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
             clips_done=self._progress.clips_done + 1,

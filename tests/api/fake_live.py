@@ -31,8 +31,7 @@ class FakeStream:
 
     def tell(self, *events: LiveEvent) -> None:
         """Let the client have events. Called by the thread of a test."""
-        for event in events:
-            self._loop.call_soon_threadsafe(self.on_event, event)
+        self._loop.call_soon_threadsafe(lambda: [self.on_event(event) for event in events])
 
     def configure(self, options: StreamOptions) -> None:
         self.options = options
@@ -51,7 +50,7 @@ class FakeStream:
             raise StreamRefused("There is no audio to commit.", code="input_audio_buffer_commit_empty")
         number, self.items = self.items, self.items + 1
         self.on_event(Committed(number))
-        self.on_event(Completed(number, f" {self.uncommitted} bytes.", (), SAMPLE_RATE, "en"))
+        self.on_event(Completed(number, f"{self.uncommitted} bytes.", (), SAMPLE_RATE, "en"))
         self.uncommitted = 0
 
     def clear(self) -> None:

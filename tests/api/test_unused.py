@@ -121,7 +121,7 @@ def test_options_without_effect_are_named(site: Site) -> None:
     answer = site.transcribe(response_format="text", max_line_chars="30", num_speakers="2", srt_bom="false")
     assert answer.headers[HEADER] == (
         "without effect: num_speakers (needs diarize), "
-        "max_line_chars (only in srt, vtt, ass, ttml, scc, stl, lrc)"
+        f"max_line_chars (only in {', '.join(name for name, known in FORMATS.items() if known.has_cues)})"
     )
     assert HEADER not in site.transcribe(response_format="srt", max_line_chars="30", word_level="0").headers
     streamed = site.transcribe(response_format="srt", max_line_chars="30", stream="true")

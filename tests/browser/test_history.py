@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.modules import load_modules
+from tests.e2e.fixtures import without_jobs
 from tests.e2e.running import KEY, wait_for
 
 UNDO_MS = 7500  # longer than a deletion can be undone
@@ -106,8 +107,9 @@ def test_a_filter_by_state_survives_a_reload_and_the_way_back(page, three):
     expect(row(page, "broken.txt")).to_have_count(1)
 
 
-def test_a_running_job_shows_its_progress_and_can_be_cancelled(page, site, half_an_hour):
-    job = site.submit(half_an_hour)
+def test_a_running_job_shows_its_progress_and_can_be_cancelled(new_page, paced, half_an_hour):
+    without_jobs(paced)
+    page, job = new_page(paced), paced.submit(half_an_hour)
     page.clock.install()
     page.goto("/")
     shown = rows(page).first
@@ -117,9 +119,9 @@ def test_a_running_job_shows_its_progress_and_can_be_cancelled(page, site, half_
     expect(shown).to_contain_text("30:00")
     shown.get_by_role("button", name="Cancel").click()
     expect(page.locator(".toast")).to_contain_text("Cancelled")
-    assert exists(site, job)
+    assert exists(paced, job)
     page.clock.fast_forward(UNDO_MS)
-    wait_for(lambda: not exists(site, job))
+    wait_for(lambda: not exists(paced, job))
 
 
 def test_a_deletion_can_be_undone(page, site, three):

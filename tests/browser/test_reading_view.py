@@ -239,6 +239,11 @@ def test_the_text_keeps_two_thirds(
     for job in (film, interview):
         open_job(page, job)
         page.locator(".waveform[data-state=ready]").wait_for()
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        if size == (375, 667):  # even below the notice of the demo model
+            text = page.locator(".segment").first.bounding_box()
+            assert text is not None
+            assert text["y"] < height * 2 / 3
         page.mouse.move(width / 2, height / 2)
         page.mouse.wheel(0, 3000)
         for layout in ("Text", "Subtitles"):

@@ -7,16 +7,9 @@ from tests.e2e.reading import Talk, read_srt, read_vtt, word_error_rate
 from tests.e2e.running import Server
 from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode
 
-SAME_SAMPLES = ["wav 16 bit", "caf", "mka flac", "ogg flac"]
-OTHER_SAMPLES = [
-    "wav 24 bit 48 kHz stereo",
-    "mp3 44.1 kHz stereo",
-    "m4a aac",
-    "ogg opus",
-    "wma",
-    "mp4 video aac",
-    "ts video aac",
-]
+# Tests of the decoder have all formats.
+SAME_SAMPLES = ["caf", "ogg flac"]
+OTHER_SAMPLES = ["mp3 44.1 kHz stereo", "ogg opus", "ts video aac"]
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -42,6 +42,7 @@ def the_worker(server: Server) -> dict:
     return row
 
 
+@pytest.mark.soak
 def test_kills_cost_only_time(overlapping, faults, two_minutes, two_minutes_srt, shorts, server, background):
     before = the_worker(overlapping)["restarts"]
     work = [background.submit(overlapping.srt, path) for path in (two_minutes, *shorts)]

@@ -1,4 +1,4 @@
-"""The programs of docs/clients.md, run as they are written there, with nothing but what the page names."""
+"""The programs of docs/clients.md and examples/, run as they are, with nothing but what the page names."""
 
 import base64
 import json
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.timeout(90)
 
 ROOT = Path(__file__).parents[2]
 GUIDE = "docs/clients.md"
+EXAMPLES = {"Jobs": "transcribe_job", "Webhooks": "webhook_receiver"}  # by their section
 NODE = shutil.which("node", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 IN_BOTH = pytest.mark.parametrize(
     "language",
@@ -34,10 +35,14 @@ IN_BOTH = pytest.mark.parametrize(
 )
 
 
-def program(heading: str, containing: str = "", language: str = "python") -> Block:
-    """The one program of a section that has a text."""
-    [found] = [block for block in section(GUIDE, heading, (language,)) if containing in block.text]
+def program(containing: str) -> Block:
+    """The one Python program of the page that has a text."""
+    [found] = [block for block in section(GUIDE, "Python", ("python",)) if containing in block.text]
     return found
+
+
+def example(heading: str, suffix: str) -> Path:
+    return ROOT / "examples" / f"{EXAMPLES[heading]}.{suffix}"
 
 
 @pytest.fixture(scope="module")
@@ -61,20 +66,15 @@ def python(tmp_path_factory) -> Callable[[Block], Path]:
 
 
 @pytest.fixture
-def stored(python, tmp_path) -> Callable[[str, str], list[str]]:
-    """Stores the program of a section in a file. Returns the command that runs it."""
+def example_of(python) -> Callable[[str, str], list[str]]:
+    """The command that runs the example of a section."""
 
-    def store(heading: str, language: str) -> list[str]:
+    def find(heading: str, language: str) -> list[str]:
         if language == "Node":
-            block, suffix, runs = program(f"{heading} in Node", language="js"), "mjs", str(NODE)
-        else:
-            block, suffix = program(f"{heading} in Python"), "py"
-            runs = str(python(block))
-        path = tmp_path / f"program.{suffix}"
-        path.write_text(block.text, encoding="utf-8")
-        return [runs, str(path)]
+            return [str(NODE), str(example(heading, "mjs"))]
+        return [str(python(section(GUIDE, heading)[-1])), str(example(heading, "py"))]
 
-    return store
+    return find
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -97,12 +97,12 @@ def run(block: Block, python, folder: Path, server) -> str:
 
 def test_subtitles_with_the_openai_package(folder, server, python):
     wanted = server.srt(folder / "talk.mp3", profile="netflix", hotwords="Reykjavík")
-    assert run(program("Python", "max_retries"), python, folder, server) == wanted + "\n"
+    assert run(program("max_retries"), python, folder, server) == wanted + "\n"
     assert read_srt(wanted)
 
 
 def test_words_and_a_stream_with_the_openai_package(folder, server, python):
-    *words, streamed = run(program("Python", "stream=True"), python, folder, server).splitlines()
+    *words, streamed = run(program("stream=True"), python, folder, server).splitlines()
     assert all(re.fullmatch(r" *\d+\.\d\d +\d+\.\d\d \S+", line) for line in words)
     text = server.text(folder / "talk.mp3").strip()
     assert [line.split()[-1] for line in words] == text.split()
@@ -110,7 +110,7 @@ def test_words_and_a_stream_with_the_openai_package(folder, server, python):
 
 
 def test_who_says_what_with_the_openai_package(folder, server, python):
-    lines = run(program("Python", "diarized_json"), python, folder, server).splitlines()
+    lines = run(program("diarized_json"), python, folder, server).splitlines()
     assert all(re.fullmatch(r" *\d+\.\d\d [A-C]: \S.*", line) for line in lines), lines
     assert " A: " in lines[0]
     said = " ".join(line.partition(": ")[2] for line in lines)
@@ -118,11 +118,11 @@ def test_who_says_what_with_the_openai_package(folder, server, python):
 
 
 @IN_BOTH
-def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, stored, tmp_path, language):
+def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, example_of, tmp_path, language):
     """The program starts before the service, which is killed once while it transcribes."""
     port = free_port()
     client = subprocess.Popen(
-        [*stored("Jobs", language), folder / "talk.mp3", "talk.srt", "en"],
+        [*example_of("Jobs", language), folder / "talk.mp3", "talk.srt", "en"],
         cwd=tmp_path,
         env=environment(WHISPERFLEET=f"http://127.0.0.1:{port}"),
         stderr=subprocess.PIPE,
@@ -144,7 +144,7 @@ def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, stor
 def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, monkeypatch):
     """The same functions against answers that a real service gives rarely."""
     names: dict = {"__name__": "transcribe_job"}
-    exec(compile(program("Jobs in Python").text, "transcribe_job.py", "exec"), names)
+    exec(compile(example("Jobs", "py").read_text(), "transcribe_job.py", "exec"), names)
     pauses: list[float] = []
     monkeypatch.setattr(names["time"], "sleep", pauses.append)
     job = {"id": "1", "status": "succeeded", "progress": {"done_s": 20.0, "total_s": None}, "error": None}
@@ -180,10 +180,10 @@ def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, 
 
 
 @IN_BOTH
-def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, stored, tmp_path, language):
+def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, example_of, tmp_path, language):
     secret, port = "whsec_" + base64.b64encode(bytes(24)).decode(), free_port()
     receiver = subprocess.Popen(
-        [*stored("Webhooks", language), str(port)],
+        [*example_of("Webhooks", language), str(port)],
         cwd=tmp_path,
         env=environment(WHISPER_WEBHOOK_SECRET=secret),
         stdout=subprocess.PIPE,

@@ -80,7 +80,7 @@ def check(server: Server, good: Path, count: int) -> None:
 
 @pytest.mark.timeout(240)
 def test_damaged_files(emptied, shorts):
-    check(emptied, shorts[0], 2 * len(GOOD))
+    check(emptied, shorts[0], len(GOOD))
 
 
 @pytest.mark.soak

@@ -85,6 +85,7 @@ def test_a_restarted_server_resumes_the_jobs_of_a_killed_one(
     assert not second.left_files()
 
 
+@pytest.mark.soak
 def test_a_restarted_server_resumes_the_jobs_of_a_stopped_one(commands, server, sabotage, one_window_each):
     settings = {"WHISPER_BATCH_SIZE": 1, **sabotage.settings}
     first = commands.ready(**settings)

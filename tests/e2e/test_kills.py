@@ -11,8 +11,11 @@ import psutil
 import pytest
 
 from app.engines.devices import usable_cores
-from tests.e2e.fixtures import Commands
+from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import Server, wait_for
+from tests.e2e.saboteur.sitecustomize import HANGING
+from tests.e2e.test_faults import with_pattern
+from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -159,10 +162,12 @@ def test_the_children_of_a_server_killed_while_it_starts_exit(commands):
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
-def test_a_server_stops_within_ten_seconds(commands, half_an_hour, background, number):
-    server = commands.ready()
-    work = background.submit(server.post, half_an_hour)
-    wait_for(lambda: busy(server), pause_s=0.005)
+def test_a_server_stops_within_ten_seconds(commands, sabotage, talk_pcm, tmp_path, background, number):
+    """Its worker hangs then."""
+    hanging = write_wav(tmp_path, with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
+    server = commands.ready(**sabotage.settings)
+    work = background.submit(server.post, hanging)
+    wait_for(lambda: any(row["state"] == "busy" for row in server.workers()))
     began = time.monotonic()
     if number == signal.SIGINT:
         os.killpg(server.pid, number)  # as Ctrl-C does

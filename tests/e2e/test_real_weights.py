@@ -84,6 +84,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.soak
 def test_one_worker_and_two_write_the_same_bytes(real, long, module_commands):
     one = module_commands.ready(WHISPER_MODEL=tiny_en(), WHISPER_COMPUTE_TYPE="int8", WHISPER_GPUS="0")
     assert verbose(one, long) == verbose(real, long)

@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from tests.e2e.reading import read_vtt
 from tests.e2e.running import Command, wait_for
 
 pytestmark = pytest.mark.timeout(90)
@@ -17,13 +16,6 @@ def test_one_file(commands, server, talk):
     done = commands.run("transcribe", spanish, "-o", "out.srt")
     assert (done.process.returncode, done.stdout) == (0, ""), done.stderr
     assert (done.folder / "out.srt").read_bytes() == server.srt(spanish).encode()
-
-
-def test_to_standard_output(commands, server, shorts):
-    done = commands.run("transcribe", shorts[1], "--format", "vtt")
-    assert done.process.returncode == 0, done.stderr
-    assert done.stdout == server.text(shorts[1], response_format="vtt")
-    assert read_vtt(done.stdout)
 
 
 def test_several_files_one_of_them_broken(commands, server, shorts, tmp_path):
@@ -73,7 +65,7 @@ def test_wrong_usage(commands):
     assert refused.stderr == "whisperfleet: there is no file nowhere.mp3\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
 @pytest.mark.server
 def test_a_stopped_command_leaves_no_files_and_no_processes(tmp_path, ten_minutes, number):
     (tmp_path / "tmp").mkdir()

@@ -54,7 +54,9 @@ def test_a_wrong_key_is_not_shown(run_here, keyed_server, shorts):
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.soak), (signal.SIGTERM, 143)]
+)
 def test_a_stopped_command_leaves_no_jobs(
     commands, background, keyed_server, two_minutes, shorts, tmp_path, number, code
 ):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.database.connection import Database
 from app.errors import DatabaseUnavailable
-from app.jobs.job import Job, Status
+from app.jobs.job import Again, Job, Status
 from app.jobs.search_terms import text_words
 from app.jobs.storage.search import index_text
 from app.jobs.storage.store import Store
@@ -174,3 +174,12 @@ async def test_no_query_is_an_error(store: Store, database: Database) -> None:
         'NEAR("a" b)',
     ):
         await found(store, query)
+
+
+async def test_jobs_that_transcribe_again_have_no_text_of_their_own(store: Store) -> None:
+    parent = await transcribed(store, " The quick brown fox.")
+    again = Again(parent.id, parent.revision, keep_corrections=True)
+    child = await store.begin(await store.add(submission(file=None, again=again)))
+    await store.succeed_again(child, TRANSCRIPT, None, replaces_voices=False)
+    await store.add_passages(10)
+    assert await found(store, "fox") == [parent.number]

@@ -173,9 +173,7 @@ def test_without_them_every_byte_stays() -> None:
             for profile in (None, "netflix", "bbc", "broadcast", "social"):
                 for more in ({}, {"fps": 23.976, "start_offset_s": 0.2}):
                     options = Options.model_validate({"profile": profile, **more})
-                    for file_format in sorted(
-                        FORMATS.keys() - {"docx", "md", "stl"}
-                    ):  # newer, or with a date
+                    for file_format in ("ass", "json", "lrc", "scc", "srt", "tsv", "ttml", "txt", "vtt"):
                         digest.update(render_transcript(transcript, options, file_format))
     assert digest.hexdigest() == "44f943094ea6a096dc20facaae2a48675f5801a2849d52dc3377af475ffe6b8f"
 

@@ -1,7 +1,7 @@
 """Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
 
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import SEEK_SET, FileIO
 from itertools import chain, islice, pairwise
@@ -31,6 +31,10 @@ EXACT_DURATION = frozenset({"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"})
 # Demuxers that know it at least roughly, from a header or from the end of the file. The others, such as that
 # for MP3, may estimate it from one bit rate.
 KNOWN_DURATION = EXACT_DURATION | {"aiff", "caf", "ogg", "tta", "w64", "wav", "wv"}
+# Demuxers that seek to the exact packet, of any codec and of PCM. Ogg's does not where streams are chained.
+SEEKABLE = frozenset({"aac", "amr", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "mp3"})
+SEEKABLE_PCM = frozenset({"aiff", "au", "caf", "w64", "wav"})
+SETTLING_S = 1  # that codecs need before their samples, and the resampler before its own, are those of always
 CUT_OFF_S = 1.0  # more missing at the end gives a warning
 
 OPEN_OPTIONS = {
@@ -66,6 +70,7 @@ class Findings:
     declared_channels: int = 1  # of the chunks, as the file gives them; 0 if it does not
     pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
     tracks: tuple[SoundTrack, ...] = ()  # those that the file has; known with the first chunk
+    skipped_s: int = 0  # before the chunks; known with the first one
 
     @property
     def warning(self) -> str | None:
@@ -100,30 +105,44 @@ def decoded_pcm(
     output: PcmFormat | None = SPEECH,
     track: TrackChoice = None,
     separate: bool = False,
+    start_s: float = 0.0,
 ) -> Pcm:
     """A sound track of a file as s16le, in chunks; without `output`, in a format like its own.
 
-    `separate`: with all channels that the sound begins with, instead of those of `output`.
+    `separate`: with all channels that the sound begins with, instead of those of `output`. What precedes
+    `start_s` is skipped where the place of what follows is known without it: see `findings.skipped_s`.
 
     The first chunk is empty: then the file is open, `findings.declared_s` is known, and nothing is decoded.
     Sample 0 is the start of the file, which may be earlier than the start of its sound. Gaps between
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
     `RecordingRefused` if the file cannot be read, does not have the track, or has too many channels.
     """
-    with _translate_errors(), _Source(source) as file, _open(source, file) as container:
-        findings.tracks = tuple(_described(index, each) for index, each in enumerate(container.streams.audio))
-        stream = _sound_track(container, track, findings.tracks)
-        findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
+    with _translate_errors(), ExitStack() as files:
+        container, stream = _open_track(source, track, findings, files)
         findings.declared_channels = stream.codec_context.channels if separate else 1
+        late = None
+        if (skipped_s := int(start_s) - SETTLING_S) > 0:
+            late = _frames_around(skipped_s, container, stream, findings)
+            if late is None:
+                files.close()
+                container, stream = _open_track(source, track, findings, files)
+            else:
+                findings.skipped_s = skipped_s
+            findings.damaged = 0
         yield b""
         origin, duration = _seconds(container.start_time), _seconds(container.duration)
-        frames = _frames(container, stream, findings)
+        frames = late or _frames(container, stream, findings)
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
         if separate and first:
             output = _with_all_channels(first[0][0], output.rate)
         findings.pcm_format = output
-        clock = Clock(origin, duration, output.rate)
+        clock, cut = Clock(origin, duration, output.rate), 0
+        if late is not None:
+            [(frame, start)] = first
+            assert start is not None
+            clock.position = start - (origin or 0.0)
+            cut = round((findings.skipped_s - clock.position) * frame.sample_rate)
         mixer: Mixer | None = None
         for frame, start in _confirmed(chain(first, frames), clock):
             jump = clock.place(start, frame.samples / frame.sample_rate)
@@ -134,11 +153,20 @@ def decoded_pcm(
                     yield mixer.finish()
                     findings.gap_s += max(0, jump) / output.rate
                 yield from _silence(jump, output.frame_bytes)
-                mixer = Mixer(frame, max(0, -jump), output)
+                mixer, cut = Mixer(frame, max(0, -jump), output, cut), 0
             yield mixer.mix(frame)
         if mixer is not None:
             yield mixer.finish()
         findings.cut_off = clock.position < _declared_s(container, stream, EXACT_DURATION) - CUT_OFF_S
+
+
+def _open_track(source: Path, track: TrackChoice, findings: Findings, files: ExitStack) -> tuple[Any, Any]:
+    """A file, and its stream that is wanted. `files` closes it."""
+    container = files.enter_context(_open(source, files.enter_context(_Source(source))))
+    findings.tracks = tuple(_described(index, each) for index, each in enumerate(container.streams.audio))
+    stream = _sound_track(container, track, findings.tracks)
+    findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
+    return container, stream
 
 
 class _Source(FileIO):
@@ -269,6 +297,33 @@ def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
     flush = av.Packet()
     flush.stream = stream
     yield flush
+
+
+def _frames_around(
+    second: int, container: Any, stream: Any, findings: Findings
+) -> Iterator[TimedFrame] | None:
+    """The frames from the one that is played when this second of the file begins.
+
+    None if only decoding what precedes it tells which one that is.
+    """
+    import av
+
+    codec, unit = stream.codec_context, stream.time_base
+    is_exact = container.format.name in (SEEKABLE | SEEKABLE_PCM if codec.name[:4] == "pcm_" else SEEKABLE)
+    if not is_exact or not codec.sample_rate or 1 / unit % codec.sample_rate:
+        return None
+    at_s = (container.start_time or 0) / 1_000_000 + second
+    try:
+        container.seek(round((at_s - SETTLING_S) / unit), stream=stream)
+        frames = _frames(container, stream, findings)
+        for frame, start in frames:
+            if start is None or start > at_s:
+                return None
+            if start + frame.samples / frame.sample_rate > at_s:
+                return chain([(frame, start)], frames)
+    except av.FFmpegError:
+        pass
+    return None
 
 
 def _confirmed(frames: Iterator[TimedFrame], clock: Clock) -> Iterator[TimedFrame]:

@@ -37,8 +37,11 @@ class Mixer:
     FFmpeg's own down-mix drops the bass channel, weighs the centre channel more and, with floats, clips.
     """
 
-    def __init__(self, first: Any, skip: int = 0, output: PcmFormat = SPEECH) -> None:
-        """For frames of the format of `first`. Drops the first `skip` samples of the result."""
+    def __init__(self, first: Any, skip: int = 0, output: PcmFormat = SPEECH, cut: int = 0) -> None:
+        """For frames of the format of `first`.
+
+        Drops the first `cut` samples of the frames, and the first `skip` of the result.
+        """
         from av.filter import Graph
 
         self._format = _format(first)
@@ -56,6 +59,7 @@ class Mixer:
                 channel_layout=first.layout.name,
                 time_base=f"1/{first.sample_rate}",
             ),
+            self._graph.add("atrim", f"start_sample={cut}"),
             *(self._graph.add(name, setting) for name, setting in filters),
             self._graph.add(
                 "aformat", sample_rates=str(output.rate), sample_fmts="s16", channel_layouts=layout

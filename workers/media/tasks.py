@@ -60,13 +60,18 @@ class _Session:
     findings: Findings
     selection: Selection
     peaks: PeakFinder | None  # None: nobody wants them
-    samples: int = 0  # decoded so far, those before the part too
+    samples: int = 0  # how far it is decoded
 
     @property
     def declared(self) -> int:
         """Where the recording or the part ends, as the file gives it; 0 if it does not."""
         declared = round(self.findings.declared_s * SAMPLE_RATE)
         return declared if self.selection.end is None else min(declared, self.selection.end)
+
+    @property
+    def skipped(self) -> int:
+        """The samples that are not decoded, at the beginning."""
+        return self.findings.skipped_s * SAMPLE_RATE
 
     def advance(self, max_samples: int) -> bool:
         """Decode about `max_samples` more. Returns whether the recording or the part has ended."""
@@ -121,7 +126,7 @@ def decode(
     forgets the session.
 
     A sample has the same place in the file as in the recording, so a part has a hole before it, which takes
-    no space. All that precedes the part is decoded: seeking in a file rarely arrives at the sample.
+    no space. What precedes the part is decoded for the peaks, and where seeking is not exact.
 
     Raises `RecordingRefused` if the file contains nothing to transcribe, `OSError` if a file operation fails.
     """
@@ -134,7 +139,8 @@ def decode(
     try:
         if is_new:
             next(session.chunks)  # opens the source; the first chunk is empty
-        if not session.samples and session.declared > max_declared:
+            session.samples = session.skipped
+        if session.samples == session.skipped and session.declared > max_declared:
             findings = session.findings
             return DecodeStep(
                 0, False, None, session.declared, tracks=findings.tracks, channels=findings.declared_channels
@@ -198,11 +204,12 @@ def _start(
 ) -> _Session:
     if source.stat().st_size == 0:
         raise refusal.empty_file()
-    findings = Findings()
+    findings, track = Findings(), selection.track
+    start_s = selection.start / SAMPLE_RATE if peaks is None else 0.0
     chunks = (
-        raw_pcm(source, findings, selection.track)
+        raw_pcm(source, findings, track)
         if raw
-        else decoded_pcm(source, findings, track=selection.track, separate=len(pcm_paths) > 1)
+        else decoded_pcm(source, findings, track=track, separate=len(pcm_paths) > 1, start_s=start_s)
     )
     output = ChannelFiles([Path(path) for path in pcm_paths], selection.start)
     return _Session(chunks, output, findings, selection, peaks)

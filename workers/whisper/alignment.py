@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from workers.messages import SAMPLE_RATE, Word
-from workers.whisper.results import probability_score
+from workers.whisper.results import score
 
 # Constants of openai-whisper (`transcribe.py`).
 _PREPENDED_PUNCTUATION = "\"'“¿([{-"
@@ -34,7 +34,7 @@ def assign_words(timings: Sequence[dict[str, Any]], lengths: Sequence[int]) -> l
                 text=timing["word"],
                 start=round(timing["start"] * SAMPLE_RATE),
                 end=round(timing["end"] * SAMPLE_RATE),
-                probability=probability_score(timing["probability"]),
+                probability=score(timing["probability"], 0.0),
             )
             for timing in of_text
             if timing["word"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import (
+    LOWEST_LOGPROB,
     SAMPLE_RATE,
     SAMPLED_TEXTS,
     DecodingOptions,
@@ -26,9 +27,8 @@ from workers.whisper.model_check import check_files, missing_word_times
 from workers.whisper.results import (
     LanguageProbs,
     TimestampedText,
-    logprob_score,
-    probability_score,
     rank_languages,
+    score,
     split_at_timestamps,
 )
 
@@ -278,8 +278,8 @@ def _window_result(row: _Row, thresholds: Thresholds) -> WindowResult:
 
     tokens = row.result.sequences_ids[0]
     # CTranslate2's score is the mean over the tokens; Whisper also counts the end of text.
-    avg_logprob = logprob_score(row.result.scores[0] * len(tokens) / (len(tokens) + 1))
-    no_speech_prob = probability_score(row.result.no_speech_prob)
+    avg_logprob = score(row.result.scores[0] * len(tokens) / (len(tokens) + 1), LOWEST_LOGPROB)
+    no_speech_prob = score(row.result.no_speech_prob, 0.0)
     compression_ratio = get_compression_ratio(row.tokenizer.decode(tokens).strip())
     segments = [
         Segment(

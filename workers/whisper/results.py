@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE
+from workers.messages import SAMPLE_RATE
 
 LanguageProbs = tuple[tuple[str, float], ...]
 
@@ -52,14 +52,16 @@ def split_at_timestamps(
     return (closed, rest) if closed else ([rest], None)
 
 
-def logprob_score(value: float) -> float:
-    """The average log-probability, or `LOWEST_LOGPROB`, with which a window counts as poor. Rounded."""
-    return _rounded(value) if math.isfinite(value) else LOWEST_LOGPROB
+def score(value: float, unknown: float) -> float:
+    """A score without the digits that depend on the others of its batch; `unknown` if it is not finite.
 
-
-def probability_score(value: float) -> float:
-    """The probability, or 0 if it is unknown. Rounded."""
-    return _rounded(value) if math.isfinite(value) else 0.0
+    On a CPU, these move the average log-probability by 7e-8 in the mean, and by 3e-7 at most (demo model in
+    float32). One score in a thousand is so near to a border between two steps of 1e-4 that it may be rounded
+    to either. Equal texts have equal scores otherwise, and no threshold is such a border.
+    """
+    if not math.isfinite(value):
+        return unknown
+    return round(float(value), _SCORE_DIGITS) + 0.0  # -0.0 would be another text in JSON
 
 
 def rank_languages(probs: Iterable[tuple[str, float]]) -> LanguageProbs:
@@ -67,15 +69,5 @@ def rank_languages(probs: Iterable[tuple[str, float]]) -> LanguageProbs:
 
     Equal ones are in alphabetical order.
     """
-    scores = [(language, probability_score(prob)) for language, prob in probs]
+    scores = [(language, score(prob, 0.0)) for language, prob in probs]
     return tuple(sorted(scores, key=lambda entry: (-entry[1], entry[0])))
-
-
-def _rounded(value: float) -> float:
-    """A score without the digits that depend on the other windows of its batch.
-
-    On a CPU, these move the average log-probability by 7e-8 in the mean, and by 3e-7 at most (demo model in
-    float32). One score in a thousand is so near to a border between two steps of 1e-4 that it may be rounded
-    to either. Equal texts have equal scores otherwise, and no threshold is such a border.
-    """
-    return round(float(value), _SCORE_DIGITS) + 0.0  # -0.0 would be another text in JSON

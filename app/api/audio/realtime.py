@@ -24,7 +24,7 @@ from app.api.http.handshakes import UpgradeResponse, WebSocket, is_handshake
 from app.api.http.keys import client_of
 from app.concurrency import run_shielded
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
-from app.errors import InvalidInput, StreamRefused, UnknownStream, UpgradeRequired
+from app.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
 from app.listening import STREAM_PATH
 
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ def realtime_routes(
         """A new session. Raises QueueFull, and what `RealtimeSession.open` does."""
         streams.check()
         with ExitStack() as admitted:
+            try:
+                admission.live_streams.check(request)
+            except QueueFull:  # a client that opens a new stream does not come back to the one before
+                if not await streams.end_waiting(client_of(request).owner):
+                    raise
             admitted.enter_context(admission.live_streams.hold(request))
             session = RealtimeSession(
                 client_of(request).owner, live.open, resolve_model, service.settings.max_duration_s
@@ -172,7 +177,7 @@ class RealtimeResponse(UpgradeResponse):
         if session.connection not in (None, connection):  # a newer one has the session
             return
         session.connection = None
-        if connection.is_over:
+        if connection.is_over or not session.is_known:
             await self._streams.end(session)
         else:
             self._streams.disconnected(session)
@@ -229,16 +234,19 @@ class Connection:
             if message is None:
                 self.is_over = True
                 return
+            handling = session.handle(message)
+            del message  # it may be large, and its audio may have to wait
             # Shielded: a connection that takes the place of this one knows how much audio was taken.
-            await run_shielded(session.handle(message))
+            await run_shielded(handling)
 
     async def _write(self, web_socket: WebSocket) -> None:
         """Send the events of the session as they come, until it ends."""
-        session, seen = self.session, self._seen
+        session, seen, events = self.session, self._seen, self.session.events
         await web_socket.send(session.created(seen))
         while True:
+            events.sent = seen
             try:
-                event = session.events.after(seen)
+                event = events.after(seen)
             except Lagging:
                 ending: Ending | None = _SLOW
             else:

@@ -46,7 +46,8 @@ from workers.messages import SAMPLE_RATE, Segment
 POLICY_VIOLATION = 1008  # why a WebSocket is closed: OpenAI's clients do not open another one
 IDLE_S = 300.0  # without audio
 MAX_ERRORS = 20  # in succession
-KEPT_BYTES = 1 << 18  # of the latest events
+KEPT_CHARS = 1 << 17  # of the latest events that the client has got
+UNSENT_CHARS = 1 << 20  # of all events
 PART_BYTES = 1 << 16  # of audio that is passed on at once
 FINISH_S = 60.0  # for the texts that are still to come, at the end of a session
 EVENT_PREFIX = "event_"
@@ -74,7 +75,8 @@ class KeptEvents:
     """The latest events of a session, as JSON. They are numbered from 1."""
 
     def __init__(self) -> None:
-        self.last = 0  # its number
+        self.last = 0  # the number of the latest one
+        self.sent = 0  # the number of the last one that a connection has sent
         self._texts: deque[str] = deque()
         self._chars = 0
 
@@ -84,8 +86,13 @@ class KeptEvents:
         text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
         self._texts.append(text)
         self._chars += len(text)
-        while self._chars > KEPT_BYTES and len(self._texts) > 1:
+        while len(self._texts) > 1 and self._chars > self._limit:
             self._chars -= len(self._texts.popleft())
+
+    @property
+    def _limit(self) -> int:
+        is_oldest_sent = self.last - len(self._texts) < self.sent
+        return KEPT_CHARS if is_oldest_sent else UNSENT_CHARS
 
     def after(self, number: int) -> str | None:
         """The event that follows one; None if there is none yet. Raises Lagging."""
@@ -116,6 +123,7 @@ class RealtimeSession:
         self.changed = Wakeup()  # for the connection: there are events, or the ending
         self.ending: Ending | None = None  # once all events are there
         self.last_audio = asyncio.get_running_loop().time()
+        self.is_known = False  # the client may know its id
         self.is_ending = False  # no more audio is taken
         self.admitted = ExitStack()  # closed with the session
         self.connection: Connection | None = None  # that the client has, or had last
@@ -127,7 +135,6 @@ class RealtimeSession:
         self._stream: LiveStream | None = None
         self._received_bytes, self._received_s = 0, 0.0
         self._last_item: str | None = None  # that was committed
-        self._said: dict[int, str] = {}  # the text of items that are not complete
         self._errors = 0  # in succession
         self._tasks = BackgroundTasks()
 
@@ -140,6 +147,7 @@ class RealtimeSession:
 
     def created(self, seen: int) -> str:
         """The first event of a connection whose client has seen the events up to a number."""
+        self.is_known = True
         event = {
             "type": "session.created",
             "event_id": f"{EVENT_PREFIX}{seen}",
@@ -154,7 +162,7 @@ class RealtimeSession:
         event_id = None
         try:
             event = parse_event(message)
-            del message  # it may be large, and audio may have to wait
+            del message
             event_id = event.event_id
             await self._handle(event)
         except InvalidEvent as error:
@@ -178,6 +186,8 @@ class RealtimeSession:
 
     async def close(self) -> None:
         self.is_ending = True
+        self.ending = self.ending or Ending(POLICY_VIOLATION, "The stream has ended.")
+        self.changed.set()
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
@@ -217,6 +227,8 @@ class RealtimeSession:
         encoding = self._input.encoding
         for start in range(0, len(audio), PART_BYTES):
             part = audio[start : start + PART_BYTES]
+            if self.is_ending:
+                return
             if self._received_s > self._max_duration_s:
                 error = TooLarge(
                     f"The stream has lasted {self._max_duration_s:.0f} s, the longest that the service takes "
@@ -305,11 +317,10 @@ class RealtimeSession:
             case Cleared():
                 self._send("input_audio_buffer.cleared")
             case Agreed(number, text):
-                self._send_delta(number, text)
+                self._send_text(number, "delta", delta=text)
             case Completed():
                 self._send_completed(event)
             case Failed(number, error):
-                self._said.pop(number, None)
                 self._send_text(number, "failed", error=error_detail(error))
 
     def _send_item(self, id: str) -> None:
@@ -326,17 +337,7 @@ class RealtimeSession:
         for kind in ("conversation.item.added", "conversation.item.done"):
             self._send(kind, item=item, previous_item_id=previous)
 
-    def _send_delta(self, number: int, text: str) -> None:
-        said = self._said.get(number, "")
-        delta = text if said else text.lstrip()
-        if delta:
-            self._said[number] = said + delta
-            self._send_text(number, "delta", delta=delta)
-
     def _send_completed(self, event: Completed) -> None:
-        text, said = event.text.strip(), self._said.pop(event.item, "")
-        if text.startswith(said) and text != said:
-            self._send_text(event.item, "delta", delta=text[len(said) :])
         for number, segment in enumerate(event.segments):
             self._send_text(
                 event.item,
@@ -350,7 +351,7 @@ class RealtimeSession:
         self._send_text(
             event.item,
             "completed",
-            transcript=text,
+            transcript=event.text,
             usage={"type": "duration", "seconds": _s(event.samples)},
             languages=[{"code": event.language}] if event.language else [],
             words=[word for segment in event.segments for word in _words(segment)],

@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.http.errors import CLIENT_CLOSED_REQUEST, METHODS
 from app.api.http.handshakes import is_handshake
 from app.api.http.root_path import route_path
-from app.owners import LINK_OWNER
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
 from app.telemetry.work import Work, working_for
@@ -101,7 +100,7 @@ class RequestLog:
                 has_begun, status = True, message["status"]
                 self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
-                if _owner(scope) == LINK_OWNER:  # other sites and shared caches get nothing
+                if "link" in scope["state"]:  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
                     answer_headers.setdefault("cache-control", "private")
                 answer_headers["x-request-id"] = request_id
@@ -126,7 +125,8 @@ class RequestLog:
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR and not is_handshake(scope)
                 write = log.debug if quiet else log.info
-                address, owner = scope.get("client"), _owner(scope)
+                address = scope.get("client")
+                sender = scope["state"].get("client")  # once its key was checked, if one is required
                 write(
                     "request",
                     method=scope["method"],
@@ -136,11 +136,5 @@ class RequestLog:
                     client=address[0][:MAX_ADDRESS_CHARS] if address else None,
                     ms=round((time.perf_counter() - start) * 1000, 1),
                     request_id=request_id,
-                    **({} if owner is None else {"owner": owner}),
+                    **({} if sender is None else {"owner": sender.owner}),
                 )
-
-
-def _owner(scope: Scope) -> str | None:
-    """Whose a request is, once its key was checked; None if it was not, or none is required."""
-    client = scope["state"].get("client")
-    return None if client is None else str(client.owner)

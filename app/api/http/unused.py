@@ -31,14 +31,15 @@ WARNING: dict[str, Any] = {
 
 async def refuse_unknown_parameters(request: Request) -> None:
     """Raise InvalidInput for parameters of a query that the path does not have. A dependency of routes."""
-    if unknown := _unknown_parameters(request):
+    if request.query_params and (unknown := _unknown_parameters(request)):
         model = next(_models(request), None)
         raise unknown_names(unknown, _parameters(request), getattr(model, "advice", {}))
 
 
 async def note_unknown_parameters(request: Request) -> None:
     """Name them in the answer instead: clients of other programs expect no more. A dependency of routes."""
-    _note_ignored(request, "ignored in the query", _unknown_parameters(request), _parameters(request))
+    if request.query_params and (unknown := _unknown_parameters(request)):
+        _note_ignored(request, "ignored in the query", unknown, _parameters(request))
 
 
 def note_unknown_fields(request: Request, form: type[FormFields], fields: Fields) -> None:
@@ -46,20 +47,19 @@ def note_unknown_fields(request: Request, form: type[FormFields], fields: Fields
     known = [name for name in names_of(form) if name not in form.fixed]
     spelled = {*known, *(name.removesuffix("[]") for name in known if name in LISTS)}
     unknown = [name for name, values in fields.items() if name not in spelled and any(map(str.strip, values))]
-    _note_ignored(request, "ignored", unknown, known)
+    if unknown:
+        _note_ignored(request, "ignored", unknown, known)
 
 
 def note_without_effect(
     request: Request, options: Options, given: Collection[str], file_format: str | None = None
 ) -> None:
     """Name the options that were given, and have no effect. `file_format`: None, if it is chosen later."""
-    useless = without_effect(options, given, file_format)
-    _note(request, "without effect", useless, lambda name: f" ({useless[name]})")
+    if useless := without_effect(options, given, file_format):
+        _note(request, "without effect", useless, lambda name: f" ({useless[name]})")
 
 
 def _unknown_parameters(request: Request) -> list[str]:
-    if not request.query_params:
-        return []
     known = {*_parameters(request), *LINK_PARAMETERS}
     given = [name for name, value in request.query_params.multi_items() if value.strip()]
     return [name for name in dict.fromkeys(given) if name not in known]
@@ -92,8 +92,6 @@ def _note_ignored(request: Request, what: str, names: Collection[str], known: Co
 def _note(
     request: Request, what: str, names: Collection[str] | Mapping[str, str], remark: Callable[[str], str]
 ) -> None:
-    if not names:
-        return
     shown = [f"{_ascii(name)}{remark(name)}" for name in list(names)[:MAX_NAMED]]
     if len(names) > MAX_NAMED:
         shown.append(f"and {len(names) - MAX_NAMED} more")

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class JobObserver(Observer):
     progress: ProgressBuffer
     lengths: Lengths
     published_before: frozenset[ClipKey]  # by an earlier run
-    peaks: PeakCollector = field(default_factory=PeakCollector)
+    peaks: PeakCollector | None
 
     def decoded(self, decoded: Decoded) -> None:
         marker = _pcm_marker(DecodedAudio(decoded.samples, decoded.channels))
@@ -179,7 +179,8 @@ class JobExecutor:
         if any(speaker.model != speaker_model for speaker in known):
             log.warning("known speakers get no names: another model of voices has embedded them", job=job.id)
             known = ()
-        observer = JobObserver(job.id, self._progress, self._lengths, results.published)
+        peaks = PeakCollector() if job.submission.again is None else None  # the parent has them
+        observer = JobObserver(job.id, self._progress, self._lengths, results.published, peaks)
         pipeline = self._service.pipeline(
             job.id, upload, options, model, dispatcher, results, observer, decoded, known
         )

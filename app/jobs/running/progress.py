@@ -39,7 +39,7 @@ class ProgressBuffer:
         self._progress: dict[str, JobProgress] = {}  # not stored yet
         self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
         # Not stored yet.
-        self._decoded: dict[str, tuple[str, Sequence[SoundTrack], PeakCollector]] = {}
+        self._decoded: dict[str, tuple[str, Sequence[SoundTrack], PeakCollector | None]] = {}
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
         self._unfollowed_at = 0.0  # when jobs that nobody follows are due (monotonic, in s)
@@ -65,8 +65,10 @@ class ProgressBuffer:
         self._published.setdefault(job_id, []).append(clip)
         self._wakeup.set()
 
-    def decoded(self, job_id: str, pcm: str, tracks: Sequence[SoundTrack], peaks: PeakCollector) -> None:
-        """Buffer the marker of a job's complete decoded audio, the recording's tracks, and its peaks."""
+    def decoded(
+        self, job_id: str, pcm: str, tracks: Sequence[SoundTrack], peaks: PeakCollector | None
+    ) -> None:
+        """Buffer the marker of a job's complete decoded audio, the recording's tracks, and any peaks."""
         self._decoded[job_id] = (pcm, tracks, peaks)
         self._wakeup.set()
 
@@ -104,8 +106,11 @@ class ProgressBuffer:
             published = _taken(self._published, job_ids)
             try:
                 for job_id, (pcm, tracks, peaks) in decoded.items():
-                    packed = await asyncio.to_thread(peaks.pack)
                     listed = [asdict(track) for track in tracks]
+                    if peaks is None:
+                        await self._store.update(job_id, pcm=pcm, audio_tracks=listed)
+                        continue
+                    packed = await asyncio.to_thread(peaks.pack)
                     await self._store.store_peaks(job_id, packed, pcm=pcm, audio_tracks=listed)
                 if progress or published:
                     await self._clips.flush()  # nothing is shown before it is stored

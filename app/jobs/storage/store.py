@@ -259,7 +259,8 @@ class Store:
     async def add_passages(self, limit: int) -> None:
         """Let the search find sentences of jobs that an earlier version has transcribed, newest first."""
         has_some = sa.exists().where(passages.c.job_number == jobs.c.number)
-        query = sa.select(jobs).where(jobs.c.status == Status.SUCCEEDED.value, ~has_some)
+        has_transcript = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.parent.is_(None))
+        query = sa.select(jobs).where(has_transcript, ~has_some)
         for row in await self._database.rows(query.order_by(jobs.c.number.desc()).limit(limit)):
             job = self._job(row)
             with suppress(UnknownJob):  # it is deleted meanwhile

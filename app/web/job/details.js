@@ -26,7 +26,7 @@ export function Details({ job, session }) {
   if (sharedLink) return null;
   return html`<div class="toolbar">
       <${Tags} tags=${job.tags} />
-      <button class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="edit" />${t("details.title")}</button>
+      <button class="button quiet" aria-label=${t("details.title")} onClick=${() => setOpen(true)}><${Icon} name="edit" /><span>${t("details.title")}</span></button>
     </div>
     ${job.notes && html`<p class="job-notes" dir="auto">${job.notes}</p>`}
     ${isOpen && html`<${DetailsDialog} job=${job} session=${session} onClose=${() => setOpen(false)} />`}`;

@@ -141,7 +141,7 @@ export function JobHeader({ session, playback, again }) {
   const job = session.job.value;
   if (!job) return null;
   return html`<header class="job-header">
-    ${!sharedLink && html`<a class="job-back small" href=${listHash.value}><${Icon} name="back" />${t("job.all")}</a>`}
+    ${!sharedLink && html`<a class="job-back small" href=${listHash.value} aria-label=${t("job.all")}><${Icon} name="back" /><span>${t("job.all")}</span></a>`}
     <div class="toolbar job-title">
       <h1 dir="auto">${nameOf(job)}</h1>
       <${Actions} job=${job} session=${session} again=${again} />

@@ -99,11 +99,11 @@ function Panel({ screen }) {
       html`<div class="speakers-tools">
         ${
           speakers.length > 1 &&
-          html`<button class="button quiet" data-mode="join" onClick=${() => enter("join")}>
-            <${Icon} name="join" />${t("speakers.join")}</button>`
+          html`<button class="button quiet" data-mode="join" aria-label=${t("speakers.join")} onClick=${() => enter("join")}>
+            <${Icon} name="join" /><span>${t("speakers.join")}</span></button>`
         }
-        <button class="button quiet" data-mode="find" onClick=${() => enter("find")}>
-          <${Icon} name=${wasFound ? "retry" : "person"} />${t(wasFound ? "speakers.findAgain" : "speakers.find")}</button>
+        <button class="button quiet" data-mode="find" aria-label=${t(wasFound ? "speakers.findAgain" : "speakers.find")} onClick=${() => enter("find")}>
+          <${Icon} name=${wasFound ? "retry" : "person"} /><span>${t(wasFound ? "speakers.findAgain" : "speakers.find")}</span></button>
       </div>`
     }
     ${mode === "join" && html`<${JoinSpeakers} names=${joined} join=${join} leave=${() => leave()} />`}

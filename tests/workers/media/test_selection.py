@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.media_files import GOOD, RATE, Pcm, film, read_pcm
+from tests.media_files import GOOD, RATE, Pcm, encode, film, read_pcm
 from workers.media import tasks
+from workers.media.decode import Findings, decoded_pcm
 from workers.media.tasks import DecodeStep
 from workers.messages import RecordingRefused, Selection
 
@@ -20,13 +21,15 @@ jobs = (f"selection-{number}" for number in itertools.count())
 
 
 def decode(
-    path: Path, selection: Selection, *, step: int = RATE, raw: bool = False
+    path: Path, selection: Selection, *, step: int = RATE, raw: bool = False, find_peaks: bool = True
 ) -> tuple[list[DecodeStep], Pcm]:
     job, pcm_path = next(jobs), path.with_suffix(".pcm")
     pcm_path.write_bytes(b"")
     steps = []
     while not steps or not steps[-1].finished:
-        steps.append(tasks.decode(job, str(path), str(pcm_path), step, raw, selection=selection))
+        steps.append(
+            tasks.decode(job, str(path), str(pcm_path), step, raw, selection=selection, find_peaks=find_peaks)
+        )
     return steps, np.fromfile(pcm_path, "<i2")
 
 
@@ -115,6 +118,59 @@ def test_a_part_keeps_its_place_and_nothing_around_it(
     assert not pcm[:start].any()
     assert np.array_equal(pcm[start:], SPEECH[start:last])
     assert steps[0].declared == (len(SPEECH) if end is None else min(end, len(SPEECH)))
+
+
+@pytest.fixture(scope="module")
+def long() -> Pcm:
+    return np.resize(SPEECH, 20 * RATE)
+
+
+SKIPPING = [
+    *("wav 32 bit 44.1 kHz", "wav u-law 8 kHz", "w64", "caf", "aiff", "flac 48 kHz stereo", "amr", "3gp amr"),
+    *(
+        "mp3 16 kHz",
+        "mp3 44.1 kHz stereo",
+        "m4a alac",
+        "m4a aac",
+        "aac adts",
+        "fragmented mp4",
+        "mov video pcm",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", [*SKIPPING, "wav adpcm", "ogg opus", "webm opus", "mka flac"])
+def test_a_part_has_the_samples_of_the_whole_although_what_precedes_it_is_skipped(
+    name: str, long: Pcm, tmp_path: Path
+) -> None:
+    path = tmp_path / "talk"
+    path.write_bytes(GOOD[name].encode(long))
+    chunks = decoded_pcm(path, findings := Findings(), start_s=13.9)
+    next(chunks)
+    assert (findings.skipped_s, findings.warning) == (12 if name in SKIPPING else 0, None)
+    chunks.close()
+    start, end = 14 * RATE - 77, 19 * RATE
+    _, whole = decode(path, Selection(None, 0, end))
+    steps, part = decode(path, Selection(None, start, end), find_peaks=False)
+    assert (steps[-1].samples, len(part)) == (end, end)
+    if GOOD[name].options["codec"] == "aac":  # its decoder adds noise that depends on what precedes
+        assert np.corrcoef(part[start:], whole[start:])[0, 1] > 0.999
+    else:
+        assert np.array_equal(part[start:], whole[start:])
+
+
+def test_a_part_after_the_end_and_in_damaged_timestamps_is_found_by_decoding(
+    long: Pcm, tmp_path: Path
+) -> None:
+    path = tmp_path / "talk"
+    path.write_bytes(GOOD["m4a alac"].encode(long))
+    with pytest.raises(RecordingRefused, match=r"ends at 20\.\d\d s"):
+        decode(path, Selection(start=50 * RATE), find_peaks=False)
+    path.write_bytes(encode(long, "mp4", "alac", clock_jumps={10: 7.0}))
+    start = 14 * RATE  # in the silence of the jump
+    _, whole = decode(path, Selection())
+    _, part = decode(path, Selection(start=start), find_peaks=False)
+    assert np.array_equal(part[start:], whole[start:])
 
 
 def test_what_precedes_a_part_takes_no_space(flac: Path) -> None:

@@ -5,19 +5,18 @@ import math
 import pytest
 
 from workers.messages import LOWEST_LOGPROB
-from workers.whisper.results import logprob_score, probability_score, rank_languages
+from workers.whisper.results import rank_languages, score
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
-def test_a_score_that_is_not_finite_becomes_the_lowest(value: float) -> None:
-    assert logprob_score(value) == LOWEST_LOGPROB
-    assert probability_score(value) == 0
+def test_a_score_that_is_not_finite_is_unknown(value: float) -> None:
+    assert score(value, LOWEST_LOGPROB) == LOWEST_LOGPROB
 
 
 def test_other_scores_stay() -> None:
-    assert (logprob_score(-0.25), probability_score(0.75)) == (-0.25, 0.75)
+    assert (score(-0.25, LOWEST_LOGPROB), score(0.75, 0)) == (-0.25, 0.75)
 
 
 def test_languages_without_a_probability_come_last() -> None:
@@ -26,9 +25,9 @@ def test_languages_without_a_probability_come_last() -> None:
 
 
 def test_last_digits_are_dropped() -> None:
-    assert logprob_score(-0.99999998) == logprob_score(-1.00000002) == -1.0
-    assert probability_score(0.60000001) == probability_score(0.59999999) == 0.6
-    assert str(logprob_score(-1e-9)) == "0.0"
+    assert score(-0.99999998, 0) == score(-1.00000002, 0) == -1.0
+    assert score(0.60000001, 0) == score(0.59999999, 0) == 0.6
+    assert str(score(-1e-9, 0)) == "0.0"
 
 
 def test_the_last_digit_chooses_no_language() -> None:

@@ -1,0 +1,436 @@
+"""How many live streams a fleet serves, and what they cost the files beside them, simulated.
+
+    .venv/bin/python -m bench.live [streams|files ...] [--quick] [--json FILE]
+
+Streams, their turns and drafts, the dispatcher and the slots are real. Clients, the detection of speech, the
+workers and the clock are simulated. The constants are estimates of large-v3-turbo on one H100: a batch of 16
+takes 12 ms + 7 ms x windows, in proportion to their audio context + 0.35 ms x tokens of the longest window;
+and the host 22 ms for the features of a window, in a process that prepares a batch while the device decodes
+another. The figures are the same on any machine.
+"""
+
+import asyncio
+import random
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation
+from app.engines.window_request import WindowSource, expected_tokens
+from app.live.decoder import StreamModel
+from app.live.events import Agreed, LiveEvent, StreamOptions
+from app.live.hearing import Hearing, Speaker
+from app.live.metrics import LiveMetrics
+from app.live.stream import LiveStream
+from app.media.clip_planner import MAX_SILENCE_SAMPLES
+from app.scheduling.batching import BatchCost
+from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
+from app.telemetry.work import Work, working_for
+from app.transcription.clip_decoding import ClipRequest, decode_clip
+from app.transcription.pipeline import WindowDispatcher
+from bench import virtual_clock
+from bench.command import chosen, parser_of, silence_logs
+from bench.measuring import Figures, Table, write_json
+from bench.simulated_fleet import DECODING, make_fleet
+from bench.speech_samples import drawn_clips
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    FRAME_SAMPLES,
+    FULL_CONTEXT_S,
+    MAX_CLIP_SAMPLES,
+    SAMPLE_RATE,
+    AnyWindow,
+    Ear,
+    Heard,
+    Segment,
+    Span,
+    Window,
+    WindowInFile,
+    WindowResult,
+    Word,
+)
+
+TURBO = Simulation(cost=BatchCost(fixed_ms=12, task_ms=7, size_ms=0.35), batch=16, host_ms=22)
+SLOTS = (1, 4, 8)
+GOAL_S = 1.0  # the median delay of first words
+FILES = 10
+STREAMS_BESIDE = 20
+KINDS = ("draft", "closed", "file")  # of windows
+SHORT_CONTEXT_S = 10  # of drafts, where the model stands it
+
+_WORD_S = 0.4  # 150 words a minute
+_CHUNK_S = 0.1  # of audio, as a client sends it
+_LISTENING_S = 0.06  # between two calls of the process that finds speech
+_WARM_UP_S = 8.0
+_CHUNK = bytes(round(_CHUNK_S * SAMPLE_RATE) * BYTES_PER_SAMPLE)
+# How people speak: the lengths of speech and of silence (s), for uniform distributions. One stream of two is
+# a talk; the others are one side of a dialogue.
+SPEAKING = {"talk": ((2.0, 8.0), (0.2, 1.5)), "dialogue": ((0.8, 6.0), (1.0, 7.0))}
+
+
+@dataclass(frozen=True)
+class Way:
+    """What drafts cost."""
+
+    name: str
+    draft_context_s: float
+    features_by_audio: bool  # else each window costs the host as much as one of 30 s
+
+
+WAYS = [
+    Way(f"context {context} s, features {features}", context, by_audio)
+    for context in (SHORT_CONTEXT_S, FULL_CONTEXT_S)
+    for features, by_audio in (("by audio", True), ("of 30 s", False))
+]
+
+
+class FeaturesByAudio(SimulatedProcess):
+    """A worker whose host computes features of the audio in a window, as faster-whisper's extractor does."""
+
+    async def _compute_features(self, windows: Sequence[Window | OSError]) -> None:
+        samples = sum(window.samples for window in windows if isinstance(window, Window))
+        await self._elapse(self._simulation.host_ms / 1000 * samples / MAX_CLIP_SAMPLES)
+
+
+@dataclass
+class _Payload:
+    """A window whose audio nobody has to read: it is silent, and as long as it should be."""
+
+    source: WindowSource
+    kind: str  # of `KINDS`
+    sent: AnyWindow | None = None
+
+    @property
+    def continues(self) -> bool:
+        return self.source.continues
+
+    @property
+    def samples(self) -> int:
+        return self.source.samples
+
+    @property
+    def model(self) -> str:
+        return self.source.model
+
+    @property
+    def context(self) -> float:
+        """The audio context, as a part of the full one."""
+        assert self.sent is not None
+        return self.sent.decoding.context_s / FULL_CONTEXT_S
+
+    @property
+    def tokens(self) -> float:
+        assert self.sent is not None
+        return expected_tokens(self.sent.speech)
+
+    def for_worker(self) -> Window:
+        self.sent = self.source.for_worker()
+        return Window(bytes(self.sent.samples * BYTES_PER_SAMPLE), self.sent.speech, self.sent.decoding)
+
+
+@dataclass
+class _Dispatching:
+    """The dispatcher, as streams see it: its windows have the words that were spoken."""
+
+    fleet: WindowDispatcher
+
+    async def submit(self, job: str, source: WindowSource, **options: Any) -> TaskResult[WindowResult]:
+        payload = _Payload(source, "closed" if options.get("deadline") is None else "draft")
+        answer = await self.fleet.submit(job, payload, **options)
+        window = payload.sent
+        assert isinstance(window, WindowInFile)
+        segments = tuple(_segment(span, window.start) for span in window.speech)
+        return answer._replace(result=replace(answer.result, segments=segments))
+
+    def cancel(self, job: str) -> None:
+        self.fleet.cancel(job)
+
+
+def _segment(span: Span, start: int) -> Segment:
+    """Speech in a window that begins at `start` of the stream: a word for each time in it."""
+    size = round(_WORD_S * SAMPLE_RATE)
+    first, end = (start + span[0]) // size, (start + span[1]) // size
+    words = tuple(
+        Word(f" {number}", max(span[0], number * size - start), (number + 1) * size - start, 1.0)
+        for number in range(first, end)
+    )
+    text = "".join(word.text for word in words)
+    return Segment(*span, text, (), 0.0, 0.0, 1.0, 0.0, words)
+
+
+class _Hearing(Hearing):
+    """Finds the speech of one stream, whose times are known."""
+
+    def __init__(self, probabilities: npt.NDArray[np.float32]) -> None:
+        super().__init__()
+        self._probabilities = probabilities  # of each frame
+        self._is_waiting = False
+
+    def wake(self, stream: Speaker) -> None:
+        if not self._is_waiting:
+            self._is_waiting = True
+            asyncio.get_running_loop().call_later(_LISTENING_S, self._listen, stream)
+
+    def _listen(self, stream: Speaker) -> None:
+        self._is_waiting = False
+        if (new := stream.next_audio()) is not None:
+            position = new.ear.position + len(new.audio) // BYTES_PER_SAMPLE
+            frames = self._probabilities[new.ear.position // FRAME_SAMPLES : position // FRAME_SAMPLES]
+            stream.heard(Heard(Ear(position=position), frames.tobytes()))
+            self.wake(stream)
+
+
+def spoken(kind: str, seconds: float, source: random.Random) -> npt.NDArray[np.float32]:
+    """The speech probabilities of a stream's frames, shape (n,): 1 where somebody speaks."""
+    frames = np.zeros(round((seconds + 1) * SAMPLE_RATE) // FRAME_SAMPLES, np.float32)
+    speech, silence = SPEAKING[kind]
+    at = source.uniform(0, silence[1])
+    while at < seconds:
+        end = at + source.uniform(*speech)
+        frames[round(at * SAMPLE_RATE / FRAME_SAMPLES) : round(end * SAMPLE_RATE / FRAME_SAMPLES)] = 1
+        at = end + source.uniform(*silence)
+    return frames
+
+
+@dataclass
+class Load:
+    """What happened in the measured time."""
+
+    measured_s: float
+    first_s: list[float] = field(default_factory=list)  # after the last of a turn's first words was spoken
+    words_s: list[float] = field(default_factory=list)  # the same of each word
+    expired: int = 0  # drafts
+    # By the kind of windows: how many, and for how long devices and hosts were busy with them (s).
+    windows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    device_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
+    host_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
+
+    @property
+    def median_s(self) -> float:
+        """The median delay of first words."""
+        return statistics.median(self.first_s)
+
+
+class _Client:
+    """Sends the audio of one stream in real time, and measures its text."""
+
+    def __init__(self, number: int, way: Way, fleet: WindowDispatcher, seconds: float, load: Load) -> None:
+        source = random.Random(number)
+        self._offset_s = source.uniform(0, 1)
+        self._seconds = seconds
+        self._load = load
+        kind = "talk" if number % 2 else "dialogue"
+        probabilities = spoken(kind, seconds, source)
+        self.speech_part = float(probabilities.mean())
+        model = StreamModel(
+            SIMULATED,
+            cast(WindowDispatcher, _Dispatching(fleet)),
+            MAX_SILENCE_SAMPLES,
+            FULL_CONTEXT_S,
+            way.draft_context_s,
+        )
+        with working_for(Work(owner=f"owner {number % 7}")):
+            self._stream = LiveStream(
+                model, StreamOptions(language="en"), Path(), _Hearing(probabilities), LiveMetrics()
+            )
+        self._stream.on_event = self._on_event
+        self._begun: set[int] = set()  # items that have text
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._start = loop.time() + self._offset_s
+        for number in range(1, round(self._seconds / _CHUNK_S)):
+            await asyncio.sleep(self._start + number * _CHUNK_S - loop.time())
+            await self._stream.append(_CHUNK)
+
+    def _on_event(self, event: LiveEvent) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < _WARM_UP_S:
+            return
+        if isinstance(event, Agreed):
+            delays = [now - self._start - (int(word) + 1) * _WORD_S for word in event.text.split()]
+            self._load.words_s += delays
+            if event.item not in self._begun:
+                self._begun.add(event.item)
+                self._load.first_s.append(delays[-1])
+
+
+def simulate(
+    slots: int,
+    streams: int,
+    way: Way,
+    *,
+    files: int = 0,
+    seconds: float = 40.0,
+    simulation: Simulation = TURBO,
+) -> Load:
+    """Streams, and files that never end, on so many slots for so many seconds."""
+    load = Load(seconds - _WARM_UP_S)
+
+    def on_batch(
+        slot: Slot[WindowSource, WindowResult], batch: Batch[WindowSource, WindowResult], outcome: Outcome
+    ) -> None:
+        if asyncio.get_running_loop().time() < _WARM_UP_S:
+            return
+        payloads = [cast(_Payload, task.payload) for task in batch.tasks]
+        context = payloads[0].context
+        cost = replace(simulation.cost, task_ms=simulation.cost.task_ms * context)
+        device_s = cost.seconds([payload.tokens for payload in payloads])
+        for payload in payloads:
+            part = payload.samples / MAX_CLIP_SAMPLES if way.features_by_audio else 1.0
+            load.windows[payload.kind] += 1
+            load.device_s[payload.kind] += device_s / len(payloads)
+            load.host_s[payload.kind] += simulation.host_ms / 1000 * part
+
+    async def work() -> None:
+        process = FeaturesByAudio if way.features_by_audio else SimulatedProcess
+        fleet = make_fleet(slots, simulation, process, on_batch)
+        fleet.start()
+        clients = [_Client(number, way, fleet, seconds, load) for number in range(streams)]
+        tasks = [asyncio.create_task(client.run()) for client in clients]
+        tasks += [asyncio.create_task(_transcribe_for_ever(fleet, number)) for number in range(files)]
+        await asyncio.sleep(seconds)
+        load.expired = fleet.expired
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    virtual_clock.run(work())
+    return load
+
+
+async def _transcribe_for_ever(fleet: WindowDispatcher, number: int) -> None:
+    """Transcribe recordings of an hour, one after the other, as the pipeline does."""
+    job = f"file {number}"
+    ahead = asyncio.Semaphore(fleet.prefetch_limit)
+
+    async def transcribe(request: ClipRequest) -> None:
+        windows = decode_clip(request)
+        window = next(windows)
+        try:
+            while True:
+                done = await fleet.submit(
+                    job,
+                    _Payload(window, "file"),
+                    key=window.batch_key,
+                    size=expected_tokens(window.speech),
+                    weight=window.decoding.beams,
+                    continues=window.continues,
+                )
+                window = windows.send(done.result)
+        except StopIteration:
+            return
+        finally:
+            ahead.release()
+
+    with working_for(Work(owner=f"owner {number % 7}")):
+        async with asyncio.TaskGroup() as clips:
+            for again in count():
+                for clip in drawn_clips("lecture", 60, seed=100 * again + number):
+                    await ahead.acquire()
+                    request = ClipRequest(Path(), clip.start, clip.end, clip.speech, DECODING)
+                    clips.create_task(transcribe(request))
+
+
+def most_streams(slots: int, way: Way, step: int, seconds: float) -> tuple[int, float]:
+    """The most streams, in steps for each slot, with a median delay within the goal; and that median (s)."""
+    good, bad, median_s = 0, 24, 0.0
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        found_s = simulate(slots, middle * step * slots, way, seconds=seconds).median_s
+        if found_s <= GOAL_S:
+            good, median_s = middle, found_s
+        else:
+            bad = middle
+    return good * step * slots, median_s
+
+
+def measure_streams(quick: bool) -> tuple[Figures, Table]:
+    """How many streams each number of slots serves."""
+    rows = []
+    for way in WAYS:
+        found = [
+            most_streams(slots, way, step=10, seconds=16.0 if quick or slots > 1 else 24.0)
+            for slots in (SLOTS[:1] if quick else SLOTS)
+        ]
+        rows.append([way.name, *(f"{streams} ({median_s:.2f} s)" for streams, median_s in found)])
+    table = Table(
+        f"Streams until the median delay of first words passes {GOAL_S:.0f} s (and the median)",
+        ["drafts", *(f"{slots} slots" for slots in SLOTS)],
+        rows,
+    )
+    return {"streams": rows}, table
+
+
+def measure_files(quick: bool) -> tuple[Figures, Table]:
+    """What streams and files cost each other."""
+    rows, figures = [], []
+    seconds = 16.0 if quick else 40.0
+    for way in WAYS[:3]:
+        for slots in SLOTS[:1] if quick else SLOTS:
+            alone = simulate(slots, STREAMS_BESIDE, way, seconds=seconds)
+            files = simulate(slots, 0, way, files=FILES, seconds=seconds)
+            both = simulate(slots, STREAMS_BESIDE, way, files=FILES, seconds=seconds)
+            lost = 1 - both.windows["file"] / files.windows["file"]
+            available_s = slots * both.measured_s
+            used = [
+                sum(busy_s[kind] for kind in ("draft", "closed")) / available_s
+                for busy_s in (both.device_s, both.host_s)
+            ]
+            rows.append(
+                [
+                    way.name,
+                    slots,
+                    *(f"{_delays(load.first_s)}" for load in (alone, both)),
+                    f"{files.windows['file'] / files.measured_s:.0f}",
+                    f"{both.windows['file'] / both.measured_s:.0f} (-{lost:.0%})",
+                    f"{used[0]:.0%}, {used[1]:.0%}",
+                ]
+            )
+            figures.append([asdict(load) for load in (alone, files, both)])
+    table = Table(
+        f"{STREAMS_BESIDE} streams and {FILES} files of an hour",
+        [
+            "drafts",
+            "slots",
+            "delay of first words, streams alone (s: median, 95 %)",
+            "beside the files",
+            "windows of files per second, alone",
+            "beside the streams",
+            "streams use: of the devices, of the hosts",
+        ],
+        rows,
+    )
+    return {"files": figures}, table
+
+
+def _delays(delays_s: Sequence[float]) -> str:
+    ordered = sorted(delays_s)
+    return f"{statistics.median(ordered):.2f}, {ordered[len(ordered) * 95 // 100]:.2f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the given parts and print their tables. Returns the exit code."""
+    parts = {"streams": measure_streams, "files": measure_files}
+    parser = parser_of(__doc__, parts, prog="python -m bench.live")
+    parsed = parser.parse_args(arguments)
+    silence_logs()
+    figures: Figures = {}
+    for measure in chosen(parser, parsed.parts, parts).values():
+        found, table = measure(parsed.quick)
+        figures |= found
+        print("", table, sep="\n", flush=True)
+    if parsed.json is not None:
+        write_json(parsed.json, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
