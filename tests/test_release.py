@@ -96,8 +96,10 @@ def test_an_audit_is_clean_only_if_each_package_was_looked_up(judge, report, cod
     assert "accepted: GHSA-2: not called" in lines
 
 
-@pytest.mark.server
+@pytest.mark.soak
 def test_an_audit_without_a_network_says_so() -> None:
+    installed = make(".venv/release/.installed")  # with a network
+    assert installed.returncode == 0, installed.stderr
     audited = make("audit", HTTPS_PROXY="http://127.0.0.1:9")  # nothing listens there
     assert audited.returncode == 2
     assert "NOT AUDITED" in audited.stdout

@@ -21,7 +21,9 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Windo
 
 # A draft that waits for longer is not sent: its words would come too late, and the next one has them too.
 _DRAFT_DEADLINE_S = 2.0
-_DRAFT_BEAMS = 1  # five take up to five times as long, and the words that two drafts agree on are the same
+# Of open speech, before its first draft: with less, drafts agree on words that nobody has said. A model that
+# was trained for a short context hears short speech better.
+_LEAST_S, _LEAST_SHORT_S = 1.0, 0.5
 _DRAFT_GROWTH = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
 _AFTER_FAILURE_S = 1.0  # until the next draft: what makes one fail may take a moment to end
 _NOT_READY_S = 120.0  # that closed speech waits for a worker, before its text counts as failed
@@ -86,6 +88,11 @@ class StreamDecoder:
         self._clips = 0
         self._doubted: int | None = None  # start of the clip whose drafts need the full context
 
+    def may_draft(self, clip: PlannedClip) -> bool:
+        """Whether so much of an open clip was said that a draft can be trusted."""
+        least_s = _LEAST_S if self._model.draft_context_s == FULL_CONTEXT_S else _LEAST_SHORT_S
+        return clip.end - clip.speech[0][0] >= least_s * SAMPLE_RATE
+
     async def draft(self, options: StreamOptions, open_speech: OpenSpeech) -> Draft | None:
         """What the open speech says so far. None if nothing is open, or it came too late or failed.
 
@@ -98,7 +105,6 @@ class StreamDecoder:
         least_s = FULL_CONTEXT_S if is_doubted else self._model.draft_context_s
         decoding = replace(
             self._decoding(options),
-            beam_size=_DRAFT_BEAMS,
             context_s=context_s(clip.end - clip.start + _DRAFT_GROWTH, least_s),
         )
         window = _DraftWindow(open_speech, decoding, path, clip)

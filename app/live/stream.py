@@ -251,7 +251,7 @@ class LiveStream:
         if item is None or speech is None or is_drafting:
             return
         text, clip = item.clips[-1], speech[1]
-        has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH
+        has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH and self._decoder.may_draft(clip)
         if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreed_until:
             self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
 
