@@ -81,7 +81,7 @@ class Fetch:
                 if wanted:
                     self._folder.save()
         left = len(done) - self._counts["brought"] - self._counts["failed"]
-        _say(f"{self._counts['brought']} transcripts brought, {left} are as they were")
+        _say(f"transcripts: {self._counts['brought']} brought, {left} as they were")
         if unfinished := statuses["queued"] + statuses["running"]:
             _say(f"{unfinished} jobs are not done yet: fetch again later")
         if failed := statuses["failed"]:

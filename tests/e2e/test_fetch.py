@@ -51,7 +51,7 @@ def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, 
         """The names of the files that are brought."""
         *_, last = lines = run("fetch", "--tag", f"study {count}", "-o", tmp_path / "texts", *arguments)
         names = [line.rpartition("/")[2] for line in lines if line.startswith("→")]
-        assert last == f"{len(names)} transcripts brought, {count - len(names)} are as they were"
+        assert last == f"transcripts: {len(names)} brought, {count - len(names)} as they were"
         return names
 
     keep = ("transcribe", recordings, "-o", f"{tmp_path / 'drafts'}/", "--keep")

@@ -6,7 +6,7 @@ const texts = {
   cancel: "Abbrechen",
   close: "Schließen",
   loading: "Wird geladen …",
-  demo: "Dieser Dienst nutzt ein Demo-Modell, das nur sein eigenes Beispiel versteht. Für andere Aufnahmen muss der Betreiber ein vollständiges Modell einrichten.",
+  demo: "Dieser Dienst nutzt ein Demo-Modell, das nur künstliche Sprache versteht, etwa die seines Beispiels. Für andere Aufnahmen muss der Betreiber ein vollständiges Modell einrichten.",
   "error.unreachable":
     "Der Dienst ist nicht erreichbar. Diese Seite macht von selbst weiter, sobald er wieder da ist. Dauert es länger, die Verbindung prüfen.",
   "error.status":

@@ -5,7 +5,7 @@ export default {
   cancel: "Cancel",
   close: "Close",
   loading: "Loading …",
-  demo: "This service runs a demo model, which understands its own sample only. For other recordings, whoever runs the service has to install a full model.",
+  demo: "This service runs a demo model, which understands synthetic speech only, such as its sample. For other recordings, whoever runs the service has to install a full model.",
   "error.unreachable":
     "The service cannot be reached. This page goes on by itself once it is back; if that takes long, check your connection.",
   "error.status": "Something went wrong in the service (error {status}). Try again in a minute.",

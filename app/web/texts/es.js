@@ -6,7 +6,7 @@ const texts = {
   cancel: "Cancelar",
   close: "Cerrar",
   loading: "Cargando…",
-  demo: "Este servicio usa un modelo de demostración, que solo entiende su propio ejemplo. Para otras grabaciones, quien lo administra tiene que instalar un modelo completo.",
+  demo: "Este servicio usa un modelo de demostración, que solo entiende voz sintética, como la de su ejemplo. Para otras grabaciones, quien lo administra tiene que instalar un modelo completo.",
   "error.unreachable":
     "No se puede acceder al servicio. Esta página continúa por sí sola en cuanto vuelva; si tarda, comprueba tu conexión.",
   "error.status": "Algo ha fallado en el servicio (error {status}). Inténtalo de nuevo dentro de un minuto.",
