@@ -16,18 +16,10 @@ OF_PROGRAMS = {
     *("upload_conflict", "upload_expired", "upload_not_found", "upload_offset_mismatch", "upload_taken_over"),
     *("upload_too_long", "upload_used", "webhooks_not_configured", "no_keys"),
     "details_changed",
-<<<<<<< HEAD
     # The page opens no streams.
     *("event_not_kept", "invalid_json", "invalid_value", "service_stopping", "stream_ended", "stream_idle"),
     *("input_audio_buffer_commit_empty", "input_audio_buffer_full", "stream_not_found", "stream_refused"),
     *("stream_too_long", "too_many_errors", "unknown_subprotocol", "unsupported", "web_socket_required"),
-=======
-    # Of live streams, which the page does not open.
-    *("event_not_kept", "input_audio_buffer_commit_empty", "input_audio_buffer_full", "invalid_json"),
-    *("invalid_value", "service_stopping", "stream_ended", "stream_idle", "stream_not_found"),
-    *("stream_refused", "stream_too_long", "too_many_errors", "unknown_subprotocol", "unsupported"),
-    "web_socket_required",
->>>>>>> 6772289d3a603f5b66d1e17c1a05fe01dee5f016
 }
 # Words of programs and protocols, which mean nothing to someone who only wants a text.
 JARGON = re.compile(
