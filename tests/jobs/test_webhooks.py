@@ -470,6 +470,11 @@ async def test_no_webhook_reaches_the_private_network(url: str, outbox: MemoryOu
     assert backend.connected == []
 
 
+async def test_a_refusal_names_the_setting_that_allows_private_addresses() -> None:
+    with pytest.raises(InvalidInput, match="WHISPER_WEBHOOK_ALLOW_PRIVATE"):
+        await check_webhook_url("http://127.0.0.1:9000/", allow_private=False)
+
+
 async def test_a_name_is_checked_at_each_attempt(outbox: MemoryOutbox) -> None:
     backend = NoNetwork()
     resolver = Internet({"media.example": iter([[MEDIA], ["10.0.0.1"]])}, {}).resolver

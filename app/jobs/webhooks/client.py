@@ -25,13 +25,17 @@ async def check_webhook_url(url: str, allow_private: bool, resolver: Resolver = 
 
     With `allow_private`, any host is allowed. The client checks the host again at each POST.
     """
-    if not allow_private:
-        await check_destination(url, PARAM, resolver)
-        return
     try:
         split_url(url)
     except AddressRefused as refusal:
         raise InvalidInput(str(refusal), param=PARAM, code="url_refused") from None
+    if allow_private:
+        return
+    try:
+        await check_destination(url, PARAM, resolver)
+    except InvalidInput as refusal:
+        message = f"{refusal} WHISPER_WEBHOOK_ALLOW_PRIVATE=1 allows private addresses."
+        raise InvalidInput(message, param=PARAM, code=refusal.code) from None
 
 
 class ResolvedBackend(httpcore.AsyncNetworkBackend):
