@@ -67,10 +67,17 @@ class State:
     written: frozenset[str] = frozenset()  # ids of segments
     removed: tuple[Segment, ...] = ()
 
-    def corrected(self, after: PackedTranscript) -> "State":
+    def corrected(self, after: PackedTranscript, machine: dict[str, EditedSegment]) -> "State":
+        """After a correction. `machine`: the segments of the original.
+
+        Until something is transcribed again, only the original tells what is gone: a segment counts with its
+        first times, and not at all if people have added it themselves.
+        """
         old, new = ({s.id: s for s in segments_of(base)} for base in (self.revision, after))
         changed = {id for id, segment in new.items() if id not in old or by_people(old[id], segment)}
         gone = tuple(segment for id, segment in old.items() if id not in new)
+        if unpack_transcript(self.revision.content).touched is None:
+            gone = tuple(machine[segment.id] for segment in gone if segment.id in machine)
         return State(after, (self.written & new.keys()) | changed, (*self.removed, *gone))
 
     def given_up(self, after: PackedTranscript, part: Span | None) -> "State":
@@ -111,7 +118,7 @@ def test_what_people_changed_is_never_lost_unless_that_was_asked_for(data: st.Da
             except InvalidInput:
                 continue
             if correction is not None:
-                states.append(state.corrected(correction.transcript))
+                states.append(state.corrected(correction.transcript, machine))
         elif step == "restore":
             earlier = data.draw(st.sampled_from(states))
             correction, _ = restore(base, earlier.revision)
