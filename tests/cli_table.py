@@ -1,4 +1,4 @@
-"""The tables of docs/cli.md: every command with its arguments and options, from the code."""
+"""The table of docs/cli.md: every command with its arguments and options, from the code."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,26 +9,16 @@ from app.cli import cli
 
 
 def cli_table() -> Iterator[str]:
-    """The lines: a row for each command, then one for each option, with the commands that have it."""
-    commands = list(_commands(typer.main.get_command(cli), "whisperfleet"))
-    yield "| command | |"
-    yield "| --- | --- |"
-    for name, command in commands:
+    """The lines: a row for each command, with the names of its options."""
+    yield "| command | | options |"
+    yield "| --- | --- | --- |"
+    for name, command in _commands(typer.main.get_command(cli), "whisperfleet"):
         arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
         usage = " ".join([name, *map(_metavar, arguments)])
         described = [command.help, *(f"`{_metavar(argument)}`: {argument.help}" for argument in arguments)]
-        yield f"| `{usage}` | {_cell(' '.join(described))} |"
-    yield ""
-    options: dict[tuple[str, str], list[str]] = {}
-    for name, command in commands:
-        for option in command.params:
-            if option.param_type_name == "option":
-                row = (_names(option), f"{_cell(option.help)}{_default(option)}")
-                options.setdefault(row, []).append(name.removeprefix("whisperfleet "))
-    yield "| option | of | |"
-    yield "| --- | --- | --- |"
-    for (names, text), having in sorted(options.items(), key=lambda row: row[0][0]):
-        yield f"| {names} | {', '.join(having)} | {text} |"
+        options = [option for option in command.params if option.param_type_name == "option"]
+        names = ", ".join(f"`{name}`" for option in options for name in option.opts if name.startswith("--"))
+        yield f"| `{usage}` | {_cell(' '.join(described))} | {names} |"
 
 
 def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -43,17 +33,6 @@ def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
 def _metavar(argument: Any) -> str:
     name: str = argument.metavar or argument.name.upper()
     return name if argument.nargs == 1 or name.endswith("...") else f"{name}..."
-
-
-def _names(option: Any) -> str:
-    names = [*(name for name in option.opts if name.startswith("--")), *option.opts]
-    value = "" if option.is_flag else f" {option.type.name.upper()}"
-    return ", ".join(f"`{name}{value}`" for name in dict.fromkeys(names))
-
-
-def _default(option: Any) -> str:
-    shown = f" Default: `{option.default}`." if option.default not in (None, False) else ""
-    return shown + (f" Also as `{option.envvar}`." if option.envvar else "")
 
 
 def _cell(text: str | None) -> str:

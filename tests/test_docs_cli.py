@@ -15,5 +15,5 @@ def test_every_command_has_its_options() -> None:
     )
     for usage in usages:
         assert f"| `whisperfleet {usage}` | " in text
-    assert "| `--output STR`, `-o STR` | transcribe, subtitles | Output file" in text
-    assert "Also as `WHISPER_API_KEY`." in text
+    [drain] = [line for line in cli_table() if line.startswith("| `whisperfleet drain NODE`")]
+    assert drain.endswith(" | `--server`, `--api-key`, `--timeout`, `--undo` |")
