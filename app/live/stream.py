@@ -175,6 +175,7 @@ class LiveStream:
             elif isinstance(step, ClipClosed):
                 self._close_clip(step.clip)
             else:
+                self._uncommitted_s = 0.0
                 self._close_item(step.end)
 
     @property
@@ -198,7 +199,6 @@ class LiveStream:
         item.end = self._item_start = max(end, item.start)
         item.clips.pop()  # the open one
         item.committed_at = self._loop.time()
-        self._uncommitted_s = 0.0
         if item.is_turn:
             self.on_event(SpeechStopped(item.number, item.end))
         self.on_event(Committed(item.number))

@@ -27,7 +27,7 @@ from app.live.events import (
 )
 from app.live.hearing import Hearing, Speaker
 from app.live.stream import LEAST_COMMIT_S
-from tests.event_loop import until
+from tests.event_loop import let_tasks_run, until
 from tests.live.streams import FakeDispatcher, listen_to, loud, opened_stream, silent, words_in
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile
 
@@ -153,6 +153,22 @@ def test_a_commit_without_audio_is_refused(tmp_path: Path) -> None:
                 await stream.append(silent(1))
 
     asyncio.run(commit())
+
+
+def test_audio_behind_a_commit_counts_for_the_next_one(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            for _ in range(3):
+                await stream.append(loud(1))
+                stream.commit()
+                await stream.append(silent(LEAST_COMMIT_S))
+                await let_tasks_run()
+                stream.commit()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert len(texts(asyncio.run(speak()))) == 6
 
 
 def test_what_is_cleared_has_no_text(tmp_path: Path) -> None:
