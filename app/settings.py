@@ -354,7 +354,9 @@ class Settings(BaseSettings):
         description="File with more such entries, one in each line. SIGHUP makes the service read it again.",
     )
     metrics_key: Annotated[str | None, AfterValidator(_check_metrics_key)] = Field(
-        None, repr=False, description="Key for `/metrics` alone, besides those of operators."
+        None,
+        repr=False,
+        description="Key for `/metrics` alone, beside those of operators; without any, no key is asked for.",
     )
     trusted_user_header: Annotated[str | None, AfterValidator(_check_header)] = Field(
         None,

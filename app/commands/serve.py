@@ -127,6 +127,10 @@ def run_server(overrides: dict[str, Any]) -> int:
         configure_logs(settings, in_thread=True)
         for sentence in unknown_variables(os.environ):
             log.warning("unknown setting", reason=sentence)
+        if settings.metrics_key is not None and not settings.needs_key:
+            log.warning(
+                "WHISPER_METRICS_KEY has no effect: /metrics asks for no key without WHISPER_API_KEYS"
+            )
         traces.start()
         keep_loop_free()
         keep_some_freed_memory()

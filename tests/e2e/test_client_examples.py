@@ -101,20 +101,16 @@ def test_subtitles_with_the_openai_package(folder, server, python):
     assert read_srt(wanted)
 
 
-def test_words_and_a_stream_with_the_openai_package(folder, server, python):
-    *words, streamed = run(program("stream=True"), python, folder, server).splitlines()
-    assert all(re.fullmatch(r" *\d+\.\d\d +\d+\.\d\d \S+", line) for line in words)
+def test_words_a_stream_and_who_says_what_with_the_openai_package(folder, server, python):
+    lines = run(program("stream=True"), python, folder, server).splitlines()
     text = server.text(folder / "talk.mp3").strip()
+    words = [line for line in lines if re.fullmatch(r" *\d+\.\d\d +\d+\.\d\d \S+", line)]
     assert [line.split()[-1] for line in words] == text.split()
+    streamed, *said = lines[len(words) :]
     assert streamed == text
-
-
-def test_who_says_what_with_the_openai_package(folder, server, python):
-    lines = run(program("diarized_json"), python, folder, server).splitlines()
-    assert all(re.fullmatch(r" *\d+\.\d\d [A-C]: \S.*", line) for line in lines), lines
-    assert " A: " in lines[0]
-    said = " ".join(line.partition(": ")[2] for line in lines)
-    assert said.split() == server.text(folder / "talk.mp3").split()
+    assert all(re.fullmatch(r" *\d+\.\d\d [A-C]: \S.*", line) for line in said), said
+    assert " A: " in said[0]
+    assert " ".join(line.partition(": ")[2] for line in said).split() == text.split()
 
 
 @IN_BOTH
