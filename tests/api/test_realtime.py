@@ -525,7 +525,7 @@ def test_a_new_stream_takes_the_place_of_one_that_waits(serve, live):
     wait_for(lambda: not site.server.server_state.connections)
     with opened(site) as client:
         assert received(client)["type"] == "session.created"
-        assert live.streams[0].is_closed
+        wait_for(lambda: live.streams[0].is_closed)
         with refusal(site) as (status, _):
             assert status == 429
 
