@@ -57,9 +57,16 @@ class Stream:
 
     id: str = ""
     last_event: str = ""
-    texts: dict[str, str] = field(default_factory=dict)  # of items that are complete, in order
+    texts: dict[str, str] = field(default_factory=dict)  # of items that are complete
     open_items: set[str] = field(default_factory=set)
     errors: int = 0
+
+    @property
+    def in_order(self) -> list[str]:
+        """The texts in the order of their items: a later one may be complete first."""
+        return [
+            self.texts[item] for item in sorted(self.texts, key=lambda item: int(item.rpartition("_")[2]))
+        ]
 
     def take(self, message: str | bytes) -> None:
         event = json.loads(message)
