@@ -117,12 +117,15 @@ class StreamAudio:
         file.users -= 1
         self._remove_if_unused(file)
 
-    async def close(self) -> None:
-        """Take no more audio, and remove what is stored."""
+    def stop(self) -> None:
+        """Take no more audio, and pass on nothing of what came."""
         self._is_closed = True
         self._hearing.forget(self)
         self._space.set()
         self._idle.set()
+
+    async def remove(self) -> None:
+        """Remove what is stored, after `stop`."""
         for file in [*self._stored]:
             self._remove(file)
         if self._removing:
@@ -160,9 +163,10 @@ class StreamAudio:
     def heard(self, heard: Heard | OSError) -> None:
         """What was heard in the last audio, or why it could not be stored."""
         self._is_listening = False
-        if self._is_closed:  # meanwhile: the process may have written the file after it was removed
+        if self._is_closed:
             written = self._next_file or self.file
-            self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
+            if written not in self._stored:  # the process has written the file after it was removed
+                self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
         elif isinstance(heard, OSError):
             log.error("the audio of a stream cannot be stored", error=str(heard))
             full = heard.errno in NO_SPACE_ERRNOS

@@ -142,6 +142,7 @@ class LiveStream:
         if self._is_closed:
             return
         self._is_closed = True
+        self._audio.stop()
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
@@ -153,7 +154,7 @@ class LiveStream:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_BATCH_S):
                 await self._model.dispatcher.until_ended(self.job)
-        await self._audio.close()
+        await self._audio.remove()
 
     def _check_open(self) -> None:
         if self._audio.fault is not None:

@@ -340,6 +340,31 @@ def test_audio_that_is_heard_after_the_end_leaves_no_file(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
+def test_a_stream_that_ends_begins_no_draft(tmp_path: Path) -> None:
+    class Busy(FakeDispatcher):
+        async def until_ended(self, job: str) -> None:
+            ended.set()
+            await asyncio.sleep(0.05)
+
+    dispatcher, ended = Busy(), asyncio.Event()
+
+    async def run() -> None:
+        with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, _):
+            audio = stream._audio
+            audio._hearing = LateHearing()
+            await stream.append(loud(2))
+            new = audio.next_audio()
+            assert new is not None
+            closing = asyncio.create_task(stream.close())
+            await ended.wait()
+            audio.heard(listen_to(new))
+            await closing
+
+    asyncio.run(run())
+    assert dispatcher.windows == []
+    assert not [*tmp_path.iterdir()]
+
+
 class LateHearing(Hearing):
     """Hears nothing by itself."""
 
