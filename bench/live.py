@@ -228,7 +228,6 @@ class _Client:
         self._load = load
         kind = "talk" if number % 2 else "dialogue"
         probabilities = spoken(kind, seconds, source)
-        self.speech_part = float(probabilities.mean())
         model = StreamModel(
             SIMULATED,
             cast(WindowDispatcher, _Dispatching(fleet)),

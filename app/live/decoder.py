@@ -24,7 +24,7 @@ _DRAFT_DEADLINE_S = 2.0
 # Of open speech, before its first draft: with less, drafts agree on words that nobody has said. A model that
 # was trained for a short context hears short speech better.
 _LEAST_S, _LEAST_SHORT_S = 1.0, 0.5
-_DRAFT_GROWTH = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
+_GROWTH_WHILE_WAITING = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
 _AFTER_FAILURE_S = 1.0  # until the next draft: what makes one fail may take a moment to end
 _NOT_READY_S = 120.0  # that closed speech waits for a worker, before its text counts as failed
 _RETRY_S = 1.0
@@ -105,7 +105,7 @@ class StreamDecoder:
         least_s = FULL_CONTEXT_S if is_doubted else self._model.draft_context_s
         decoding = replace(
             self._decoding(options),
-            context_s=context_s(clip.end - clip.start + _DRAFT_GROWTH, least_s),
+            context_s=context_s(clip.end - clip.start + _GROWTH_WHILE_WAITING, least_s),
         )
         window = _DraftWindow(open_speech, decoding, path, clip)
         try:

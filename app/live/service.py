@@ -3,16 +3,15 @@
 import asyncio
 from pathlib import Path
 
-from app.engines.model_files import DEMO, min_context_s
+from app.engines.model_files import min_context_s
 from app.live.decoder import StreamModel
 from app.live.events import StreamOptions
 from app.live.hearing import Hearing
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
-from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.disk import disk_full
 from app.options import Options
-from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService, max_silence_of
 from workers.messages import FULL_CONTEXT_S
 
 
@@ -42,7 +41,7 @@ class LiveService:
             StreamModel(
                 name,
                 dispatcher,
-                DEMO_MAX_SILENCE_SAMPLES if name == DEMO else MAX_SILENCE_SAMPLES,
+                max_silence_of(name),
                 files.min_context_s,
                 least_s,
             ),

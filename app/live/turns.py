@@ -88,10 +88,7 @@ class TurnFinder:
         ongoing = self._detector.ongoing
         speech = [*spans, *([ongoing] if ongoing is not None else [])]
         if speech:
-            self._speech_end = speech[-1][1]
-            if self._turn_start is None:
-                self._turn_start = speech[0][0]
-                yield TurnStarted(speech[0][0])
+            yield from self._begin_turn(speech)
             if self._planner is None:
                 _, probabilities = self._begin_planning(speech[0][0])
         if self._planner is not None:
@@ -108,15 +105,19 @@ class TurnFinder:
         self._waiting = self._waiting[:0]
         spans = self._detector.finish(self.position)
         if spans:
-            self._speech_end = spans[-1][1]
-            if self._turn_start is None:
-                self._turn_start = spans[0][0]
-                yield TurnStarted(spans[0][0])
+            yield from self._begin_turn(spans)
             if self._planner is None:
                 planner, probabilities = self._begin_planning(spans[0][0])
                 planner.extend([], None, self._floor, probabilities)
         if self._turn_start is not None:
             yield from self._end_turn(spans)
+
+    def _begin_turn(self, speech: Sequence[Span]) -> Iterator[TurnStep]:
+        """Begin a turn with this speech, unless one is open."""
+        self._speech_end = speech[-1][1]
+        if self._turn_start is None:
+            self._turn_start = speech[0][0]
+            yield TurnStarted(speech[0][0])
 
     def _begin_planning(self, speech_start: int) -> tuple[ClipPlanner, npt.NDArray[np.float32]]:
         """A planner for the next clips, and the probabilities that it needs first."""

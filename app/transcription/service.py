@@ -26,6 +26,11 @@ from app.transcription.result_cache import CachedClipResults, ClipResults, Resul
 from app.transcription.speakers import SpeakerFinder
 
 
+def max_silence_of(model: str) -> int:
+    """The longest silence in a clip for a model, in samples: see `ClipPlanner`."""
+    return DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES
+
+
 class TranscriptionService:
     """Transcribes recordings. One for each process and each data folder."""
 
@@ -155,7 +160,7 @@ class TranscriptionService:
             dispatcher=dispatcher,
             results=results,
             max_duration_s=self.settings.max_duration_s,
-            max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
+            max_silence=max_silence_of(model),
             min_context_s=self.fleet.catalogue.options[model].min_context_s,
             selection=options.selection,
         )
