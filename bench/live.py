@@ -25,8 +25,8 @@ import numpy.typing as npt
 from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation
 from app.engines.window_request import WindowSource, expected_tokens
 from app.live.decoder import StreamModel
+from app.live.detection import Speaker, SpeechDetection
 from app.live.events import Agreed, LiveEvent, StreamOptions
-from app.live.hearing import Hearing, Speaker
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
 from app.media.clip_planner import MAX_SILENCE_SAMPLES
@@ -47,8 +47,8 @@ from workers.messages import (
     MAX_CLIP_SAMPLES,
     SAMPLE_RATE,
     AnyWindow,
-    Ear,
-    Heard,
+    CarriedAudio,
+    DetectedSpeech,
     Segment,
     Span,
     Window,
@@ -165,7 +165,7 @@ def _segment(span: Span, start: int) -> Segment:
     return Segment(*span, text, (), 0.0, 0.0, 1.0, 0.0, words)
 
 
-class _Hearing(Hearing):
+class _Hearing(SpeechDetection):
     """Finds the speech of one stream, whose times are known."""
 
     def __init__(self, probabilities: npt.NDArray[np.float32]) -> None:
@@ -176,14 +176,14 @@ class _Hearing(Hearing):
     def wake(self, stream: Speaker) -> None:
         if not self._is_waiting:
             self._is_waiting = True
-            asyncio.get_running_loop().call_later(_LISTENING_S, self._listen, stream)
+            asyncio.get_running_loop().call_later(_LISTENING_S, self._examine, stream)
 
-    def _listen(self, stream: Speaker) -> None:
+    def _detect(self, stream: Speaker) -> None:
         self._is_waiting = False
         if (new := stream.next_audio()) is not None:
-            position = new.ear.position + len(new.audio) // BYTES_PER_SAMPLE
-            frames = self._probabilities[new.ear.position // FRAME_SAMPLES : position // FRAME_SAMPLES]
-            stream.heard(Heard(Ear(position=position), frames.tobytes()))
+            position = new.carried.position + len(new.audio) // BYTES_PER_SAMPLE
+            frames = self._probabilities[new.carried.position // FRAME_SAMPLES : position // FRAME_SAMPLES]
+            stream.detected(DetectedSpeech(CarriedAudio(position=position), frames.tobytes()))
             self.wake(stream)
 
 

@@ -198,16 +198,16 @@ class Encoding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ear:
+class CarriedAudio:
     """What a live stream needs of the audio before. Positions are samples at 16 kHz."""
 
     encoding: Encoding = Encoding.PCM_16K
     unconverted: bytes = b""  # int16, at the rate of the encoding: what the filter still needs
     position: int = 0  # of the next sample
-    unheard: bytes = b""  # int16: what the speech model needs of the samples before
+    unexamined: bytes = b""  # int16: what the speech model needs of the samples before
     model_state: bytes = b""  # of the speech model, after them; empty before the first frame
 
-    def tuned_to(self, encoding: Encoding) -> "Ear":
+    def for_encoding(self, encoding: Encoding) -> "CarriedAudio":
         """The same for audio of an encoding from here on."""
         return self if encoding == self.encoding else replace(self, encoding=encoding, unconverted=b"")
 
@@ -218,15 +218,15 @@ class NewAudio:
 
     pcm_path: str  # the file for it, at its position: s16le, mono, 16 kHz
     audio: bytes  # as the client has sent it: whole samples
-    ear: Ear
+    carried: CarriedAudio
     copied: tuple[str, int] | None = None  # the file before, and from which sample on a new one has its audio
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class DetectedSpeech:
     """What was heard in it."""
 
-    ear: Ear
+    carried: CarriedAudio
     probabilities: bytes  # of speech, in each frame that is complete now: float32
 
 

@@ -1,4 +1,4 @@
-"""The audio of a live stream: from its client to the process that listens, and into files for the workers."""
+"""The audio of a live stream: from its client to the detection of speech, and into files for the workers."""
 
 import asyncio
 from collections import deque
@@ -12,12 +12,12 @@ import structlog
 
 from app.concurrency import BackgroundTasks
 from app.errors import StreamRefused, WhisperfleetError
-from app.live.hearing import Hearing
+from app.live.detection import SpeechDetection
 from app.media.disk import disk_full
-from workers.messages import NO_SPACE_ERRNOS, SAMPLE_RATE, Ear, Encoding, Heard, NewAudio
+from workers.messages import NO_SPACE_ERRNOS, SAMPLE_RATE, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
-MAX_AHEAD_S = 4.0  # of audio that nobody has listened to: further audio waits with its client
-_HEARD_AT_ONCE_S = 2.0  # of one stream, so that the others do not wait
+MAX_AHEAD_S = 4.0  # of audio that nobody has examined: further audio waits with its client
+_EXAMINED_AT_ONCE_S = 2.0  # of one stream, so that the others do not wait
 # Once a file has so much audio, a new one begins. The old one goes when its clips are transcribed.
 FILE_SAMPLES = 120 * SAMPLE_RATE
 
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Arrived:
-    """Audio in one encoding, or what is to be done once all before it is heard."""
+    """Audio in one encoding, or what is to be done once all before it is examined."""
 
     encoding: Encoding = Encoding.PCM_16K
     audio: bytearray = field(default_factory=bytearray)
@@ -43,32 +43,32 @@ class AudioFile:
 
 
 class StreamAudio:
-    """Takes the audio of a client, and has it heard in order. Positions are samples at 16 kHz."""
+    """Takes the audio of a client, and has it examined in order. Positions are samples at 16 kHz."""
 
     def __init__(
         self,
         folder: Path,
         name: str,
-        hearing: Hearing,
-        on_heard: Callable[[npt.NDArray[np.float32]], None],
+        detection: SpeechDetection,
+        on_detected: Callable[[npt.NDArray[np.float32]], None],
         kept_from: Callable[[], int],
     ) -> None:
-        """`on_heard` gets the probability of speech in each frame, in order. `kept_from` says which sample is
-        the first that is needed of a file that the clips before no longer need.
+        """`on_detected` gets the probability of speech in each frame, in order. `kept_from` says which sample
+        is the first that is needed of a file that the clips before no longer need.
         """
         self.fault: WhisperfleetError | None = None  # why no more audio is taken
         self._stem = folder / name
-        self._hearing = hearing
-        self._on_heard = on_heard
+        self._detection = detection
+        self._on_detected = on_detected
         self._kept_from = kept_from
         self._arrived: deque[_Arrived] = deque()
         self._part = b""  # of a sample, whose rest is still to come
         self._ahead_s = 0.0
         self._space = asyncio.Event()
-        self._idle = asyncio.Event()  # all is heard and done
+        self._idle = asyncio.Event()  # all is examined and done
         self._idle.set()
-        self._is_listening = False
-        self._ear = Ear()
+        self._is_under_way = False
+        self._carried = CarriedAudio()
         self.file = AudioFile(self._stem.with_suffix(".0"), 0)  # has all audio of the speech that is open
         self._next_file: AudioFile | None = None
         self._stored = {self.file}
@@ -95,7 +95,7 @@ class StreamAudio:
             raise self.fault
 
     def then(self, action: Callable[[], None]) -> None:
-        """Do something once all audio that came before it is heard; at once if no more is taken."""
+        """Do something once all audio that came before it is examined; at once if no more is taken."""
         if self.fault is not None:
             action()
             return
@@ -103,8 +103,8 @@ class StreamAudio:
         self._part = b""
         self._wake()
 
-    async def until_heard(self) -> None:
-        """Wait until all audio is heard, and what was to be done then is done; or until the stream ends."""
+    async def until_examined(self) -> None:
+        """Wait until all audio is examined, and what was to follow is done; or until the stream ends."""
         await self._idle.wait()
 
     def hold(self) -> AudioFile:
@@ -120,7 +120,7 @@ class StreamAudio:
     def stop(self) -> None:
         """Take no more audio, and pass on nothing of what came."""
         self._is_closed = True
-        self._hearing.forget(self)
+        self._detection.forget(self)
         self._space.set()
         self._idle.set()
 
@@ -134,11 +134,11 @@ class StreamAudio:
     @property
     def position(self) -> int:
         """The sample up to which the files have the stream."""
-        return self._ear.position
+        return self._carried.position
 
     def next_audio(self) -> NewAudio | None:
         """The audio that has come since the last call, in one encoding; None if there is none."""
-        if self._is_listening or self._is_closed or self.fault is not None:
+        if self._is_under_way or self._is_closed or self.fault is not None:
             return None
         while self._arrived and not self._arrived[0].audio:
             done = self._arrived.popleft()
@@ -148,37 +148,37 @@ class StreamAudio:
             self._idle.set()
             return None
         first = self._arrived[0]
-        most = int(_HEARD_AT_ONCE_S * first.encoding.bytes_per_second)
+        most = int(_EXAMINED_AT_ONCE_S * first.encoding.bytes_per_second)
         audio = bytes(first.audio[:most])
         del first.audio[:most]
         self._ahead_s -= len(audio) / first.encoding.bytes_per_second
         self._space.set()
-        self._is_listening = True
-        ear = self._ear.tuned_to(first.encoding)
+        self._is_under_way = True
+        carried = self._carried.for_encoding(first.encoding)
         if self._next_file is None:
-            return NewAudio(str(self.file.path), audio, ear)
+            return NewAudio(str(self.file.path), audio, carried)
         copied = (str(self.file.path), self._next_file.start)
-        return NewAudio(str(self._next_file.path), audio, ear, copied)
+        return NewAudio(str(self._next_file.path), audio, carried, copied)
 
-    def heard(self, heard: Heard | OSError) -> None:
-        """What was heard in the last audio, or why it could not be stored."""
-        self._is_listening = False
+    def detected(self, examined: DetectedSpeech | OSError) -> None:
+        """What was found in the last audio, or why it could not be stored."""
+        self._is_under_way = False
         if self._is_closed:
             written = self._next_file or self.file
             if written not in self._stored:  # the process has written the file after it was removed
                 self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
-        elif isinstance(heard, OSError):
-            log.error("the audio of a stream cannot be stored", error=str(heard))
-            full = heard.errno in NO_SPACE_ERRNOS
+        elif isinstance(examined, OSError):
+            log.error("the audio of a stream cannot be stored", error=str(examined))
+            full = examined.errno in NO_SPACE_ERRNOS
             self._fail(disk_full() if full else StreamRefused("The service cannot store the audio."))
         else:
-            self._ear = heard.ear
+            self._carried = examined.carried
             self._change_file()
-            self._on_heard(np.frombuffer(heard.probabilities, np.float32))
+            self._on_detected(np.frombuffer(examined.probabilities, np.float32))
 
     def failed(self) -> None:
-        """A fault of this service keeps the audio from being heard."""
-        self._is_listening = False
+        """A fault of this service keeps the audio from being examined."""
+        self._is_under_way = False
         self._fail(StreamRefused("The service has a fault, and has ended the stream. Open another one."))
 
     def _fail(self, fault: WhisperfleetError) -> None:
@@ -191,14 +191,14 @@ class StreamAudio:
 
     def _wake(self) -> None:
         self._idle.clear()
-        self._hearing.wake(self)
+        self._detection.wake(self)
 
     def _change_file(self) -> None:
         """Go over to the next file, which has what the current speech needs; or plan one."""
         if self._next_file is not None:
             before, self.file, self._next_file = self.file, self._next_file, None
             self._remove_if_unused(before)
-        elif self._ear.position - self.file.start >= FILE_SAMPLES:
+        elif self._carried.position - self.file.start >= FILE_SAMPLES:
             start = self._kept_from()
             if start - self.file.start >= FILE_SAMPLES // 2:
                 self._next_file = AudioFile(self._stem.with_suffix(f".{self._files}"), start)

@@ -17,7 +17,7 @@ class Draft:
     """What a draft of open speech says. Positions are samples of the stream."""
 
     text: str | None  # None: it cannot be trusted
-    until: int  # up to which it heard the stream
+    until: int  # up to which it covers the stream
     said_until: int  # the end of the last speech in that
 
 
@@ -28,14 +28,14 @@ class ClipText:
     agreement: Agreement = field(default_factory=Agreement)
     result: tuple[Segment, ...] | None = None  # of the stream: it replaces the drafts
     may_be_drafted: bool = True  # no draft of it has crashed a worker
-    drafted_until: int = 0  # up to which the last draft heard the stream
-    agreed_until: int = 0  # the end of the last speech that two drafts have heard
+    drafted_until: int = 0  # up to which the last draft covers the stream
+    agreed_until: int = 0  # the end of the last speech that two drafts cover
     _said_until: int = 0  # the same of the last one
     _sent: int = 0  # of the words that drafts agree on
     _is_sent: bool = False  # all of it that can be
 
     def add_draft(self, draft: Draft) -> None:
-        """A draft has heard more of the speech."""
+        """A draft covers more of the speech."""
         self.drafted_until = draft.until
         if draft.text is not None:
             self.agreement.add(draft.text)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from app.engines.model_files import min_context_s
 from app.live.decoder import StreamModel
+from app.live.detection import SpeechDetection
 from app.live.events import StreamOptions
-from app.live.hearing import Hearing
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
 from app.media.disk import disk_full
@@ -21,7 +21,7 @@ class LiveService:
     def __init__(self, service: TranscriptionService) -> None:
         self.metrics = LiveMetrics()
         self._service = service
-        self._hearing = Hearing()
+        self._detection = SpeechDetection()
         self._streams: set[LiveStream] = set()
 
     async def open(self, model: str, options: StreamOptions) -> LiveStream:
@@ -47,7 +47,7 @@ class LiveService:
             ),
             options,
             folder.pcm,
-            self._hearing,
+            self._detection,
             self.metrics,
             on_close=self._closed,
         )
@@ -58,7 +58,7 @@ class LiveService:
     async def stop(self) -> None:
         """End all streams."""
         await asyncio.gather(*(stream.close() for stream in [*self._streams]))
-        await self._hearing.stop()
+        await self._detection.stop()
 
     def _closed(self, stream: LiveStream) -> None:
         self._streams.discard(stream)

@@ -15,6 +15,7 @@ from app.concurrency import BackgroundTasks
 from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
+from app.live.detection import SpeechDetection
 from app.live.events import (
     Agreed,
     Cleared,
@@ -24,7 +25,6 @@ from app.live.events import (
     SpeechStopped,
     StreamOptions,
 )
-from app.live.hearing import Hearing
 from app.live.items import ClipText, Item
 from app.live.metrics import LiveMetrics
 from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep, TurnStopped
@@ -52,7 +52,7 @@ class LiveStream:
         model: StreamModel,
         options: StreamOptions,
         folder: Path,
-        hearing: Hearing,
+        detection: SpeechDetection,
         metrics: LiveMetrics,
         on_close: Callable[["LiveStream"], None] = lambda stream: None,
     ) -> None:
@@ -65,7 +65,7 @@ class LiveStream:
         self._options = options
         self._metrics = metrics
         self._on_close = on_close
-        self._audio = StreamAudio(folder, self.id, hearing, self._heard, self._kept_from)
+        self._audio = StreamAudio(folder, self.id, detection, self._detected, self._kept_from)
         self._decoder = StreamDecoder(self.job, model)
         self._turns = TurnFinder(options.turns, model.max_silence)
         self._uncommitted_s = 0.0
@@ -133,7 +133,7 @@ class LiveStream:
     async def finish(self) -> None:
         """No more audio follows: commit the speech that is open, and wait for all texts."""
         self._audio.then(self._end_speech)
-        await self._audio.until_heard()
+        await self._audio.until_examined()
         while self._items and not self._is_closed:
             await self._item_done.wait()
 
@@ -162,9 +162,9 @@ class LiveStream:
         if self._is_closed:
             raise StreamRefused("The stream has ended: open another one.", code="stream_ended")
 
-    # What is heard becomes turns, and these become items.
+    # What is examined becomes turns, and these become items.
 
-    def _heard(self, probabilities: npt.NDArray[np.float32]) -> None:
+    def _detected(self, probabilities: npt.NDArray[np.float32]) -> None:
         self._take(self._turns.feed(probabilities))
         self._renew_turns()
         self._draft_if_due()

@@ -11,8 +11,8 @@ import numpy as np
 
 from app.engines.window_request import WindowSource
 from app.live.decoder import StreamModel
+from app.live.detection import Speaker, SpeechDetection
 from app.live.events import LiveEvent, StreamOptions
-from app.live.hearing import Hearing, Speaker
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
 from app.media.clip_planner import MAX_SILENCE_SAMPLES
@@ -23,8 +23,8 @@ from workers.messages import (
     FRAME_SAMPLES,
     FULL_CONTEXT_S,
     SAMPLE_RATE,
-    Ear,
-    Heard,
+    CarriedAudio,
+    DetectedSpeech,
     NewAudio,
     Segment,
     WindowInFile,
@@ -43,20 +43,20 @@ def silent(seconds: float) -> bytes:
     return bytes(round(seconds * SAMPLE_RATE) * BYTES_PER_SAMPLE)
 
 
-class LoudHearing(Hearing):
-    """Hears speech in whatever is loud, in this process."""
+class LoudDetection(SpeechDetection):
+    """Finds speech in whatever is loud, in this process."""
 
     def wake(self, stream: Speaker) -> None:
-        asyncio.get_running_loop().call_soon(self._listen, stream)
+        asyncio.get_running_loop().call_soon(self._examine, stream)
 
-    def _listen(self, stream: Speaker) -> None:
+    def _examine(self, stream: Speaker) -> None:
         audio = stream.next_audio()
         if audio is not None:
-            stream.heard(listen_to(audio))
+            stream.detected(detect_in(audio))
             self.wake(stream)
 
 
-def listen_to(new: NewAudio) -> Heard | OSError:
+def detect_in(new: NewAudio) -> DetectedSpeech | OSError:
     path = Path(new.pcm_path)
     try:
         if new.copied is not None:
@@ -66,16 +66,16 @@ def listen_to(new: NewAudio) -> Heard | OSError:
                 file.seek(first * BYTES_PER_SAMPLE)
                 file.write(before)
         with path.open("ab") as file:
-            file.truncate(new.ear.position * BYTES_PER_SAMPLE)
+            file.truncate(new.carried.position * BYTES_PER_SAMPLE)
             file.write(new.audio)
     except OSError as error:
         return error
-    samples = np.frombuffer(new.ear.unheard + new.audio, "<i2")
+    samples = np.frombuffer(new.carried.unexamined + new.audio, "<i2")
     whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
     probabilities = samples[:whole].reshape(-1, FRAME_SAMPLES).max(axis=1, initial=0) > 0
-    position = new.ear.position + len(new.audio) // BYTES_PER_SAMPLE
-    ear = Ear(position=position, unheard=samples[whole:].tobytes())
-    return Heard(ear, probabilities.astype(np.float32).tobytes())
+    position = new.carried.position + len(new.audio) // BYTES_PER_SAMPLE
+    carried = CarriedAudio(position=position, unexamined=samples[whole:].tobytes())
+    return DetectedSpeech(carried, probabilities.astype(np.float32).tobytes())
 
 
 def words_in(pcm: bytes, start: int) -> Iterator[Word]:
@@ -132,7 +132,7 @@ def opened_stream(
         FULL_CONTEXT_S,
         FULL_CONTEXT_S,
     )
-    stream = LiveStream(model, options, folder, LoudHearing(), LiveMetrics())
+    stream = LiveStream(model, options, folder, LoudDetection(), LiveMetrics())
     events: list[LiveEvent] = []
     stream.on_event = events.append
     yield stream, events

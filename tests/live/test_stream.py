@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.errors import ClipFailed, NotReady, ProcessCrashed, StreamRefused
 from app.live import decoder
 from app.live.audio import FILE_SAMPLES
+from app.live.detection import Speaker, SpeechDetection
 from app.live.events import (
     Agreed,
     Cleared,
@@ -25,10 +26,9 @@ from app.live.events import (
     StreamOptions,
     TurnDetection,
 )
-from app.live.hearing import Hearing, Speaker
 from app.live.stream import LEAST_COMMIT_S
 from tests.event_loop import let_tasks_run, until
-from tests.live.streams import FakeDispatcher, listen_to, loud, opened_stream, silent, words_in
+from tests.live.streams import FakeDispatcher, detect_in, loud, opened_stream, silent, words_in
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile
 
 BY_COMMIT = StreamOptions(turns=None)
@@ -223,7 +223,7 @@ def test_a_worker_that_dies_costs_drafts_alone(tmp_path: Path) -> None:
             return events
 
     assert texts(asyncio.run(speak())) == ["w0 w1 w2 w3 w4 w5"]
-    # What it heard may be why: no other draft has it.
+    # What it examined may be why: no other draft has it.
     assert sum(is_draft for _, is_draft in dispatcher.windows) == 1
 
 
@@ -328,12 +328,12 @@ def test_audio_that_is_heard_after_the_end_leaves_no_file(tmp_path: Path) -> Non
     async def run() -> None:
         with opened_stream(tmp_path) as (stream, _):
             audio = stream._audio
-            audio._hearing = LateHearing()
+            audio._detection = LateDetection()
             await stream.append(loud(1))
             new = audio.next_audio()
             assert new is not None
             await stream.close()
-            audio.heard(listen_to(new))  # which writes the file
+            audio.detected(detect_in(new))  # which writes the file
             await asyncio.wait(set(audio._removing))
 
     asyncio.run(run())
@@ -351,13 +351,13 @@ def test_a_stream_that_ends_begins_no_draft(tmp_path: Path) -> None:
     async def run() -> None:
         with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, _):
             audio = stream._audio
-            audio._hearing = LateHearing()
+            audio._detection = LateDetection()
             await stream.append(loud(2))
             new = audio.next_audio()
             assert new is not None
             closing = asyncio.create_task(stream.close())
             await ended.wait()
-            audio.heard(listen_to(new))
+            audio.detected(detect_in(new))
             await closing
 
     asyncio.run(run())
@@ -365,7 +365,7 @@ def test_a_stream_that_ends_begins_no_draft(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-class LateHearing(Hearing):
-    """Hears nothing by itself."""
+class LateDetection(SpeechDetection):
+    """Finds nothing by itself."""
 
     def wake(self, stream: Speaker) -> None: ...

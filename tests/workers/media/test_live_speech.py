@@ -1,4 +1,4 @@
-"""Audio of live streams: converted, stored and heard alike, however it is divided."""
+"""Audio of live streams: converted, stored and examined alike, however it is divided."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pytest
 import soundfile
 
-from workers.media.listening import listen
+from workers.media.live_speech import detect
 from workers.media.silero import SileroModel
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Ear, Encoding, Heard, NewAudio
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 TALK = Path(__file__).parents[2] / "data/short01.flac"
 FILTER_SAMPLES = 100  # at the end, which the next audio would complete
@@ -33,16 +33,16 @@ def resampled(samples: Samples, rate: int, layout: str = "s16") -> Samples:
     return np.concatenate(parts, axis=1).reshape(-1).astype(np.int16)
 
 
-def heard_in(path: Path, audio: bytes, encoding: Encoding, sizes: list[int]) -> tuple[Floats, Samples]:
+def detected_in(path: Path, audio: bytes, encoding: Encoding, sizes: list[int]) -> tuple[Floats, Samples]:
     """The probabilities and the stored samples of audio in parts of these sizes (bytes), in turns."""
-    ear = Ear(encoding)
+    carried = CarriedAudio(encoding)
     found = [np.zeros(0, np.float32)]
     turn = 0
     while audio:
         size = sizes[turn % len(sizes)] * encoding.bytes_per_sample
-        [answer] = listen([NewAudio(str(path), audio[:size], ear)])
-        assert isinstance(answer, Heard)
-        ear, audio, turn = answer.ear, audio[size:], turn + 1
+        [answer] = detect([NewAudio(str(path), audio[:size], carried)])
+        assert isinstance(answer, DetectedSpeech)
+        carried, audio, turn = answer.carried, audio[size:], turn + 1
         found.append(np.frombuffer(answer.probabilities, np.float32))
     return np.concatenate(found), np.fromfile(path, "<i2")
 
@@ -50,7 +50,7 @@ def heard_in(path: Path, audio: bytes, encoding: Encoding, sizes: list[int]) -> 
 @pytest.mark.parametrize("sizes", [[1_000_000], [320], [1, 511, 512, 513, 7]])
 def test_speech_is_found_as_in_a_recording(tmp_path: Path, sizes: list[int]) -> None:
     samples = talk()
-    found, stored = heard_in(tmp_path / "pcm", samples.tobytes(), Encoding.PCM_16K, sizes)
+    found, stored = detected_in(tmp_path / "pcm", samples.tobytes(), Encoding.PCM_16K, sizes)
     whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
     expected = SileroModel().probabilities(samples[:whole].astype(np.float32) / 32768)
     assert np.array_equal(stored, samples)
@@ -61,8 +61,8 @@ def test_speech_is_found_as_in_a_recording(tmp_path: Path, sizes: list[int]) -> 
 def test_audio_at_24_khz_becomes_that_at_16_khz(tmp_path: Path, sizes: list[int]) -> None:
     samples = talk()
     audio = resampled(samples, 24_000).tobytes()
-    whole = heard_in(tmp_path / "whole", audio, Encoding.PCM_24K, [1_000_000])[1]
-    in_parts = heard_in(tmp_path / "parts", audio, Encoding.PCM_24K, sizes)[1]
+    whole = detected_in(tmp_path / "whole", audio, Encoding.PCM_24K, [1_000_000])[1]
+    in_parts = detected_in(tmp_path / "parts", audio, Encoding.PCM_24K, sizes)[1]
     assert np.array_equal(whole, in_parts)
     common = min(len(samples), len(whole)) - FILTER_SAMPLES
     noise = whole[FILTER_SAMPLES:common].astype(float) - samples[FILTER_SAMPLES:common]
@@ -72,7 +72,7 @@ def test_audio_at_24_khz_becomes_that_at_16_khz(tmp_path: Path, sizes: list[int]
 
 def test_what_16_khz_cannot_hold_is_filtered(tmp_path: Path) -> None:
     tone = (20_000 * np.sin(2 * np.pi * 10_000 * np.arange(24_000) / 24_000)).astype(np.int16)
-    stored = heard_in(tmp_path / "pcm", tone.tobytes(), Encoding.PCM_24K, [480])[1]
+    stored = detected_in(tmp_path / "pcm", tone.tobytes(), Encoding.PCM_24K, [480])[1]
     assert np.abs(stored[FILTER_SAMPLES:]).max() < 20
 
 
@@ -83,7 +83,7 @@ def test_telephone_audio_is_decoded_as_by_ffmpeg(tmp_path: Path, encoding: Encod
     audio = bytes(range(256)) * 8
     [frame] = decoder.decode(av.Packet(audio))
     expected = frame.to_ndarray().reshape(-1)
-    stored = heard_in(tmp_path / "pcm", audio, encoding, [160])[1]
+    stored = detected_in(tmp_path / "pcm", audio, encoding, [160])[1]
     # Every other sample at 16 kHz stands for one at 8 kHz, but for what the filter takes off at the top.
     middle = slice(FILTER_SAMPLES, len(expected) - FILTER_SAMPLES)
     correlation = np.corrcoef(stored[::2][: len(expected)][middle], expected[: len(stored[::2])][middle])
@@ -92,23 +92,23 @@ def test_telephone_audio_is_decoded_as_by_ffmpeg(tmp_path: Path, encoding: Encod
 
 def test_a_file_that_cannot_be_written_is_the_fault_of_its_stream_alone(tmp_path: Path) -> None:
     audio = bytes(FRAME_SAMPLES * BYTES_PER_SAMPLE)
-    missing, answer = listen(
+    missing, answer = detect(
         [
-            NewAudio(str(tmp_path / "none" / "pcm"), audio, Ear()),
-            NewAudio(str(tmp_path / "pcm"), audio, Ear()),
+            NewAudio(str(tmp_path / "none" / "pcm"), audio, CarriedAudio()),
+            NewAudio(str(tmp_path / "pcm"), audio, CarriedAudio()),
         ]
     )
     assert isinstance(missing, OSError)
-    assert isinstance(answer, Heard)
-    assert answer.ear.position == FRAME_SAMPLES
+    assert isinstance(answer, DetectedSpeech)
+    assert answer.carried.position == FRAME_SAMPLES
 
 
 def test_a_new_file_has_what_came_before_at_its_place(tmp_path: Path) -> None:
     samples = talk()[: 20 * FRAME_SAMPLES]
     first, second = samples[: 10 * FRAME_SAMPLES], samples[10 * FRAME_SAMPLES :]
     old, new = tmp_path / "old", tmp_path / "new"
-    [answer] = listen([NewAudio(str(old), first.tobytes(), Ear())])
-    assert isinstance(answer, Heard)
+    [answer] = detect([NewAudio(str(old), first.tobytes(), CarriedAudio())])
+    assert isinstance(answer, DetectedSpeech)
     kept = 4 * FRAME_SAMPLES
-    listen([NewAudio(str(new), second.tobytes(), answer.ear, (str(old), kept))])
+    detect([NewAudio(str(new), second.tobytes(), answer.carried, (str(old), kept))])
     assert np.array_equal(np.fromfile(new, "<i2")[kept:], samples[kept:])

@@ -1,4 +1,4 @@
-"""The process that listens to all live streams: one call takes the new audio of all of them."""
+"""The process that examines all live streams: one call takes the new audio of all of them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from app.concurrency import Wakeup
 from app.errors import ProcessCrashed
 from app.scheduling.process import ChildProcess
 from workers import runtime
-from workers.media import listening
-from workers.messages import Heard, NewAudio
+from workers.media import live_speech
+from workers.messages import DetectedSpeech, NewAudio
 
 # Audio is collected for so long: a call takes a millisecond of the server, whatever is in it.
 _INTERVAL_S = 0.06
@@ -25,20 +25,20 @@ log = structlog.get_logger(__name__)
 
 
 class Speaker(Protocol):
-    """A stream, as `Hearing` sees it."""
+    """A stream, as `SpeechDetection` sees it."""
 
     def next_audio(self) -> NewAudio | None:
         """The audio that has come since the last call; None if there is none."""
 
-    def heard(self, heard: Heard | OSError) -> None:
-        """What was heard in it, or why it could not be stored."""
+    def detected(self, examined: DetectedSpeech | OSError) -> None:
+        """What was found in it, or why it could not be stored."""
 
     def failed(self) -> None:
         """One of the above has raised an error."""
 
 
-class Hearing:
-    """Listens to streams while they have audio. The process runs while it is needed."""
+class SpeechDetection:
+    """Examines streams while they have audio. The process runs while it is needed."""
 
     def __init__(self) -> None:
         self._waiting: dict[Speaker, None] = {}  # with new audio, in order
@@ -51,10 +51,10 @@ class Hearing:
         self._waiting[stream] = None
         self._wakeup.set()
         if self._loop is None or self._loop.done():
-            self._loop = asyncio.create_task(self._listen_on())
+            self._loop = asyncio.create_task(self._examine_on())
 
     def forget(self, stream: Speaker) -> None:
-        """A stream has ended. It may still be told what was heard in its last audio."""
+        """A stream has ended. It may still learn what was found in its last audio."""
         self._waiting.pop(stream, None)
 
     async def stop(self) -> None:
@@ -64,7 +64,7 @@ class Hearing:
             await asyncio.gather(self._loop, return_exceptions=True)
         await self._end_process()
 
-    async def _listen_on(self) -> None:
+    async def _examine_on(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
@@ -73,7 +73,7 @@ class Hearing:
                 (stream, audio) for stream in waiting if (audio := self._next_audio(stream)) is not None
             ]
             if arrived:
-                answers = await self._hear([audio for _, audio in arrived])
+                answers = await self._detect([audio for _, audio in arrived])
                 for (stream, _), answer in zip(arrived, answers, strict=True):
                     self._tell(stream, answer)
                     self._waiting[stream] = None  # it may have got more meanwhile
@@ -86,30 +86,30 @@ class Hearing:
     def _next_audio(self, stream: Speaker) -> NewAudio | None:
         try:
             return stream.next_audio()
-        except Exception:  # it must not keep the others from being heard
+        except Exception:  # it must not keep the others from being examined
             log.exception("audio not taken")
             stream.failed()
             return None
 
-    def _tell(self, stream: Speaker, answer: Heard | OSError) -> None:
+    def _tell(self, stream: Speaker, answer: DetectedSpeech | OSError) -> None:
         try:
-            stream.heard(answer)
+            stream.detected(answer)
         except Exception:
-            log.exception("audio not heard")
+            log.exception("audio not examined")
             stream.failed()
 
-    async def _hear(self, arrived: Sequence[NewAudio]) -> Sequence[Heard | OSError]:
-        """Listen, in a new process whenever one crashes: it takes nothing along."""
+    async def _detect(self, arrived: Sequence[NewAudio]) -> Sequence[DetectedSpeech | OSError]:
+        """Examine, in a new process whenever one crashes: it takes nothing along."""
         while True:
             try:
                 if self._child is None:
                     self._child = ChildProcess(runtime.initialise, "", _NICENESS)
                     await self._child.start()
-                return await self._child.call(listening.listen, arrived, deadline_s=_DEADLINE_S)
+                return await self._child.call(live_speech.detect, arrived, deadline_s=_DEADLINE_S)
             except ProcessCrashed as error:
-                log.warning("the process that listens to streams failed", error=error.message)
+                log.warning("the process that examines streams failed", error=error.message)
             except Exception:  # a fault of this service: streams wait, and nothing of them is lost
-                log.exception("streams not heard")
+                log.exception("streams not examined")
             await self._end_process()
             await asyncio.sleep(_RETRY_S)
 

@@ -1,4 +1,4 @@
-"""The process that listens to all streams."""
+"""The process that examines all streams."""
 
 import asyncio
 import os
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from app.live import hearing
-from app.live.hearing import Hearing
+from app.live import detection
+from app.live.detection import SpeechDetection
 from tests.event_loop import until
 from workers.media.silero import SileroModel
-from workers.messages import FRAME_SAMPLES, Ear, Heard, NewAudio
+from workers.messages import FRAME_SAMPLES, CarriedAudio, DetectedSpeech, NewAudio
 
 TALK = Path(__file__).parents[1] / "data/short01.flac"
 PIECE_BYTES = 9600  # 0.3 s
@@ -25,18 +25,18 @@ class Recording:
     def __init__(self, path: Path, pcm: bytes) -> None:
         self.path = path
         self.left = pcm
-        self.ear = Ear()
+        self.carried = CarriedAudio()
         self.found: list[float] = []
         self.has_failed = False
 
     def next_audio(self) -> NewAudio | None:
         piece, self.left = self.left[:PIECE_BYTES], self.left[PIECE_BYTES:]
-        return NewAudio(str(self.path), piece, self.ear) if piece else None
+        return NewAudio(str(self.path), piece, self.carried) if piece else None
 
-    def heard(self, heard: Heard | OSError) -> None:
-        assert isinstance(heard, Heard)
-        self.ear = heard.ear
-        self.found += np.frombuffer(heard.probabilities, np.float32).tolist()
+    def detected(self, examined: DetectedSpeech | OSError) -> None:
+        assert isinstance(examined, DetectedSpeech)
+        self.carried = examined.carried
+        self.found += np.frombuffer(examined.probabilities, np.float32).tolist()
 
     def failed(self) -> None:
         self.has_failed = True
@@ -45,7 +45,7 @@ class Recording:
 class Broken(Recording):
     """A stream with a fault."""
 
-    def heard(self, heard: Heard | OSError) -> None:
+    def detected(self, examined: DetectedSpeech | OSError) -> None:
         raise KeyError("a fault")
 
 
@@ -53,25 +53,25 @@ class Broken(Recording):
 def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing, "_RETRY_S", 0.01)
+    monkeypatch.setattr(detection, "_RETRY_S", 0.01)
     samples = soundfile.read(TALK, dtype="int16")[0]
     streams = [Recording(tmp_path / str(number), samples.tobytes()) for number in range(3)]
     broken = Broken(tmp_path / "broken", samples.tobytes())
 
-    async def listen() -> None:
-        listening = Hearing()
+    async def detect() -> None:
+        detecting = SpeechDetection()
         for stream in (*streams, broken):
-            listening.wake(stream)
-        await until(lambda: all(stream.ear.position > 4 * PIECE_BYTES for stream in streams))
-        assert listening._child is not None
-        assert listening._child.pid is not None
-        os.kill(listening._child.pid, signal.SIGKILL)
+            detecting.wake(stream)
+        await until(lambda: all(stream.carried.position > 4 * PIECE_BYTES for stream in streams))
+        assert detecting._child is not None
+        assert detecting._child.pid is not None
+        os.kill(detecting._child.pid, signal.SIGKILL)
         total = len(samples)
-        await until(lambda: all(stream.ear.position == total for stream in streams))
-        await listening.stop()
-        assert listening._child is None
+        await until(lambda: all(stream.carried.position == total for stream in streams))
+        await detecting.stop()
+        assert detecting._child is None
 
-    asyncio.run(listen())
+    asyncio.run(detect())
     whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
     expected = SileroModel().probabilities(samples[:whole].astype(np.float32) / 32768)
     for stream in streams:

@@ -1,7 +1,7 @@
 """What a process for live streams is asked: where somebody speaks in audio that has just arrived.
 
-It keeps nothing between calls. What a stream needs of the audio before is in its `Ear`, which comes and goes
-with each call: so a process that crashes takes nothing along, and another one goes on from there.
+It keeps nothing between calls. What a stream needs of the audio before is in its `CarriedAudio`, which comes
+and goes with each call: so a process that crashes takes nothing along, and another one goes on from there.
 """
 
 import os
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.media.silero import CONTEXT_SAMPLES, SILENT, SileroModel, State
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Ear, Encoding, Heard, NewAudio
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 Samples = npt.NDArray[np.int16]
 
@@ -23,36 +23,42 @@ _KAISER_BETA = 8.0  # 80 dB below in the stop band
 _PASSED = 0.93  # of the lower of the two Nyquist frequencies
 
 
-def listen(arrived: Sequence[NewAudio]) -> list[Heard | OSError]:
+def detect(arrived: Sequence[NewAudio]) -> list[DetectedSpeech | OSError]:
     """Convert the new audio of streams, write it to their files, and find speech in it.
 
     The answers are in the order of the streams; an error stands for that of a stream's file alone.
     """
-    return [_listen_or_error(new) for new in arrived]
+    return [_detect_or_error(new) for new in arrived]
 
 
-def _listen_or_error(new: NewAudio) -> Heard | OSError:
+def _detect_or_error(new: NewAudio) -> DetectedSpeech | OSError:
     try:
-        return _listen(new)
+        return _detect(new)
     except OSError as error:
         return error
 
 
-def _listen(new: NewAudio) -> Heard:
-    ear = new.ear
+def _detect(new: NewAudio) -> DetectedSpeech:
+    carried = new.carried
     if new.copied is not None:
         _copy(*new.copied, new.pcm_path)
-    samples, unconverted = _CONVERTERS[ear.encoding].convert(new.audio, ear.unconverted)
-    _write(new.pcm_path, ear.position, samples.tobytes())
-    before = np.frombuffer(ear.unheard, "<i2") if ear.unheard else np.zeros(CONTEXT_SAMPLES, np.int16)
-    unheard = np.concatenate((before, samples))
-    whole = CONTEXT_SAMPLES + (len(unheard) - CONTEXT_SAMPLES) // FRAME_SAMPLES * FRAME_SAMPLES
-    probabilities, state = _model().probabilities_after(
-        _unpacked(ear.model_state), unheard[:whole].astype(np.float32) / np.float32(32768)
+    samples, unconverted = _CONVERTERS[carried.encoding].convert(new.audio, carried.unconverted)
+    _write(new.pcm_path, carried.position, samples.tobytes())
+    before = (
+        np.frombuffer(carried.unexamined, "<i2")
+        if carried.unexamined
+        else np.zeros(CONTEXT_SAMPLES, np.int16)
     )
-    rest = unheard[whole - CONTEXT_SAMPLES :].tobytes()
-    position = ear.position + len(samples)
-    return Heard(Ear(ear.encoding, unconverted, position, rest, _packed(state)), probabilities.tobytes())
+    unexamined = np.concatenate((before, samples))
+    whole = CONTEXT_SAMPLES + (len(unexamined) - CONTEXT_SAMPLES) // FRAME_SAMPLES * FRAME_SAMPLES
+    probabilities, state = _model().probabilities_after(
+        _unpacked(carried.model_state), unexamined[:whole].astype(np.float32) / np.float32(32768)
+    )
+    rest = unexamined[whole - CONTEXT_SAMPLES :].tobytes()
+    position = carried.position + len(samples)
+    return DetectedSpeech(
+        CarriedAudio(carried.encoding, unconverted, position, rest, _packed(state)), probabilities.tobytes()
+    )
 
 
 def _unpacked(state: bytes) -> State:
