@@ -75,7 +75,7 @@ class SpeechDetection:
             if arrived:
                 answers = await self._detect([audio for _, audio in arrived])
                 for (stream, _), answer in zip(arrived, answers, strict=True):
-                    self._tell(stream, answer)
+                    self._answer(stream, answer)
                     self._waiting[stream] = None  # it may have got more meanwhile
                 await asyncio.sleep(max(0.0, began + _INTERVAL_S - loop.time()))
             elif not self._waiting:
@@ -91,7 +91,7 @@ class SpeechDetection:
             stream.failed()
             return None
 
-    def _tell(self, stream: Speaker, answer: DetectedSpeech | OSError) -> None:
+    def _answer(self, stream: Speaker, answer: DetectedSpeech | OSError) -> None:
         try:
             stream.detected(answer)
         except Exception:
