@@ -6,6 +6,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -165,9 +166,10 @@ class LiveStream:
     # What is examined becomes turns, and these become items.
 
     def _detected(self, probabilities: npt.NDArray[np.float32]) -> None:
+        before = self._turns.position
         self._take(self._turns.feed(probabilities))
         self._renew_turns()
-        self._draft_if_due()
+        self._draft_if_due(self._turns.position - before)
 
     def _take(self, steps: Iterable[TurnStep]) -> None:
         for step in steps:
@@ -245,8 +247,12 @@ class LiveStream:
         clip = self._turns.open_clip
         return None if clip is None else (self._audio.file.path, clip)
 
-    def _draft_if_due(self) -> None:
-        """Begin a draft of the open speech, unless one is under way or would say nothing new."""
+    def _draft_if_due(self, new: int = 0) -> None:
+        """Begin a draft of the open speech, unless one is under way or would say nothing new.
+
+        `new`: how many samples have come since the last call. If they are many, the first draft leaves out the
+        last ones: another one has them at once, and two drafts can agree before more is spoken.
+        """
         item, speech = self._open, self._open_speech()
         is_drafting = self._draft is not None and not self._draft.done()
         if item is None or speech is None or is_drafting:
@@ -254,12 +260,15 @@ class LiveStream:
         text, clip = item.clips[-1], speech[1]
         has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH and self._decoder.may_draft(clip)
         if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreed_until:
-            self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
+            shorter = replace(clip, end=clip.end - _DRAFT_GROWTH)
+            is_divided = new >= 2 * _DRAFT_GROWTH and self._decoder.may_draft(shorter)
+            making = self._make_draft(item, text, shorter.end if is_divided else None)
+            self._draft = self._context.run(self._tasks.spawn, making)
 
-    async def _make_draft(self, item: Item, text: ClipText) -> None:
+    async def _make_draft(self, item: Item, text: ClipText, until: int | None) -> None:
         draft = None
         try:
-            draft = await self._decoder.draft(item.options, self._open_speech)
+            draft = await self._decoder.draft(item.options, self._open_speech, until)
         except ProcessCrashed:
             text.may_be_drafted = False
         if draft is None:

@@ -73,6 +73,20 @@ def test_words_come_while_they_are_spoken_and_the_text_when_the_turn_ends(tmp_pa
     assert not [*tmp_path.iterdir()]
 
 
+def test_much_audio_at_once_has_words_that_drafts_agree_on(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            await stream.append(silent(1) + loud(1))  # too short for two drafts
+            await let_tasks_run()
+            assert not agreed(events)
+            await stream.append(loud(1))
+            await let_tasks_run()
+            await stream.close()
+            return events
+
+    assert agreed(asyncio.run(speak())) == {0: "w2 w3 w4"}
+
+
 pieces = st.one_of(
     st.builds(loud, st.integers(1, 60).map(lambda steps: steps / 20)),
     st.builds(silent, st.integers(1, 60).map(lambda steps: steps / 20)),
