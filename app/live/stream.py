@@ -250,8 +250,8 @@ class LiveStream:
     def _draft_if_due(self, new: int = 0) -> None:
         """Begin a draft of the open speech, unless one is under way or would say nothing new.
 
-        `new`: how many samples have come since the last call. If they are many, the first draft leaves out the
-        last ones: another one has them at once, and two drafts can agree before more is spoken.
+        `new`: how many samples have come since the last call. If they are many, the first draft leaves out
+        the last ones: another one has them at once, and two drafts can agree before more is spoken.
         """
         item, speech = self._open, self._open_speech()
         is_drafting = self._draft is not None and not self._draft.done()

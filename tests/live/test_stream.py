@@ -134,6 +134,21 @@ def test_no_word_is_lost_or_said_twice(
             assert agreed(events).get(event.item, "") == event.text
 
 
+def test_the_text_of_a_long_turn_comes_when_the_audio_ends_in_it(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            for _ in range(25):
+                await stream.append(loud(5))
+            async with asyncio.timeout(10):
+                await stream.finish()
+            await stream.close()
+            return events
+
+    [text] = texts(asyncio.run(speak()))
+    assert text.startswith("w0 ")
+    assert len(text.split()) > 240  # clips without a pause between them cut words
+
+
 def test_only_commits_end_items_if_the_client_wants_that(tmp_path: Path) -> None:
     async def speak() -> list[LiveEvent]:
         with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
