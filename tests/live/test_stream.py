@@ -134,6 +134,26 @@ def test_no_word_is_lost_or_said_twice(
             assert agreed(events).get(event.item, "") == event.text
 
 
+def test_no_word_is_sent_twice_where_a_clip_ends_before_its_last_draft(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            for _ in range(40):
+                await stream.append(loud(0.5))
+                await let_tasks_run()
+            await stream.append(silent(0.3) + bytes(FRAME_SAMPLES))  # no end of the turn
+            for _ in range(30):
+                await stream.append(loud(0.5))
+                await let_tasks_run()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    events = asyncio.run(speak())
+    [text] = texts(events)
+    assert agreed(events)[0] == text
+    assert len(text.split()) > 60
+
+
 def test_the_text_of_a_long_turn_comes_when_the_audio_ends_in_it(tmp_path: Path) -> None:
     async def speak() -> list[LiveEvent]:
         with opened_stream(tmp_path) as (stream, events):
