@@ -29,7 +29,7 @@ NUMBER = BeforeValidator(check_number)
 
 
 def clock(seconds: float) -> str:
-    """A time as `1:02:03`, or `2:03` below an hour: whole seconds that have passed, as players and the page show it."""
+    """A time as `1:02:03`, or `2:03` below an hour, rounded down to seconds as the page does."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
