@@ -1,4 +1,4 @@
-"""What a live stream tells its client, and what it is told. Pure.
+"""The events of a live stream, and its options. Pure.
 
 Positions are samples at 16 kHz, counted from the start of the stream. `item` numbers a stream's turns from 0:
 the speech between two silences, or what the client has committed.

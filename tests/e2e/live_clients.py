@@ -104,8 +104,13 @@ class RealtimeClients:
             stream.last_event = stream.last_event or created["event_id"]
             yield socket, created["session"]["received_bytes"]
 
-    async def play(self, pcm: Pcm, chance: random.Random, *, breaks: int = 0, faults: int = 0) -> Stream:
-        """Play a recording to its end, whatever breaks the connection meanwhile."""
+    async def play(
+        self, pcm: Pcm, chance: random.Random, turns: int = 0, *, breaks: int = 0, faults: int = 0
+    ) -> Stream:
+        """Play a recording to its end, whatever breaks the connection meanwhile.
+
+        `turns`: of the recording, if they are known. The last one may be detected late.
+        """
         stream, audio = Stream(), stream_audio(pcm)
         size = round(CHUNK_S * _STREAM_RATE) * 2
         total = -(-len(audio) // size)
@@ -126,7 +131,7 @@ class RealtimeClients:
                             part = audio[max(received, number * size) : (number + 1) * size]
                             await socket.send(_append(part))
                             await asyncio.sleep(CHUNK_S)
-                        await _until_complete(stream, reading)
+                        await _until_complete(stream, turns, reading)
                         return stream
                     finally:
                         reading.cancel()
@@ -198,9 +203,9 @@ async def _read(socket: ClientConnection, stream: Stream) -> None:
         stream.take(message)
 
 
-async def _until_complete(stream: Stream, reading: "asyncio.Task[None]") -> None:
+async def _until_complete(stream: Stream, turns: int, reading: "asyncio.Task[None]") -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while stream.open_items:
+        while stream.open_items or len(stream.texts) < turns:
             if reading.done():
                 reading.result()
                 raise ConnectionError("the connection broke")

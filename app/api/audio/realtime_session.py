@@ -209,7 +209,7 @@ class RealtimeSession:
         self.ending = Ending(code, error.message)
         self.changed.set()
 
-    # What the client wants
+    # From the client
 
     async def _handle(self, event: ClientEvent) -> None:
         assert self._stream is not None
@@ -271,10 +271,10 @@ class RealtimeSession:
 
     async def _open(self, options: StreamOptions) -> None:
         stream = await self._open_stream(self._model, options)
-        stream.on_event = self._tell
+        stream.on_event = self._report
         self._stream = stream
 
-    # What the client is told
+    # To the client
 
     def _document(self) -> dict[str, Any]:
         """The session. Programs that continue one need the last fields, which are not OpenAI's."""
@@ -304,7 +304,7 @@ class RealtimeSession:
     def _item_id(self, number: int) -> str:
         return f"item_{self.id[-12:]}_{number}"
 
-    def _tell(self, event: LiveEvent) -> None:
+    def _report(self, event: LiveEvent) -> None:
         match event:
             case SpeechStarted(number, position):
                 ms, item = _ms(position), self._item_id(number)
