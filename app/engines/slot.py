@@ -197,15 +197,14 @@ class WhisperSlot(ABC):
         """Give the worker the next batch if it can get it, and return the results of its first one."""
         began = time.monotonic()
         deadline_s = self._deadline_s(answered.windows, answered.expected_s)
-        following = self._first_waiting()
-        if following is not None and (windows := await self._prepare(following)):
-            following.windows = windows
-            deadline_s = max(deadline_s, self._deadline_s(windows, following.expected_s))
-        else:
-            windows = None
+        windows: Sequence[AnyWindow] = ()
+        if (following := self._first_waiting()) is not None:
+            windows = following.windows = await self._prepare(following)
+            if windows:
+                deadline_s = max(deadline_s, self._deadline_s(windows, following.expected_s))
         try:
             with _device_failures():
-                answer = await self._call_to_swap(whisper.exchange, windows, deadline_s)
+                answer = await self._call_to_swap(whisper.exchange, windows or None, deadline_s)
                 if isinstance(answer, Exception):
                     raise answer
         except (RuntimeError, MemoryError) as error:
@@ -213,8 +212,9 @@ class WhisperSlot(ABC):
                 await self._free_memory_and_requeue(answered.windows, error)
             raise
         finally:
-            if answered.model not in {batch.model for batch in self._batches}:
-                self._start_unload_timer(answered.model)
+            model = answered.windows[0].decoding.model
+            if model not in {batch.model for batch in self._batches}:
+                self._start_unload_timer(model)
         self._batch_decoded(answered.windows, answer, began)
         return answer
 
@@ -239,8 +239,8 @@ class WhisperSlot(ABC):
     async def _prepare(self, batch: _Batch) -> Sequence[AnyWindow]:
         """The windows of a batch for the worker; none if it must be run because its model is not loaded.
 
-        That goes for one whose windows cannot be had, too: an error now would be that of another batch. And
-        while the worker is to be restarted.
+        There are none either if they cannot be had: an error now would be that of another batch. And the
+        worker gets no more before a restart.
         """
         with suppress(Exception):
             windows = await self._windows(batch.payloads)

@@ -1,7 +1,8 @@
 """Hands tasks to slots: one loop for each slot takes batches from one fair queue.
 
 The queue lives here, and a slot has one batch in flight, or two if its process prepares one while it runs the
-other. So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion.
+other; a small one of urgent tasks may be between them. So a cancelled task is never sent, fast slots take
+more, and a crash puts few tasks under suspicion.
 `backlog` decides which tasks make a batch, and `failure_policy` what a failure means.
 """
 
@@ -541,10 +542,9 @@ class Dispatcher(Generic[P, R]):
     async def _send(self, served: _ServedSlot[P, R], tasks: list[Task[P, R]]) -> bool:
         """Send a batch if there is one, and settle the one that is answered.
 
-        An overlapping slot answers its first batch when it has prepared the next one. But one that is urgent
-        is handed over behind a large one: its process prepares another one meanwhile.
-
-        Returns whether the slot's process can run more.
+        An overlapping slot answers its first batch once it has prepared the next one. An urgent one behind
+        another is only handed over: it is small, so the process would have nothing to prepare while it runs
+        the other. Returns whether the slot's process can run more.
         """
         slot, in_flight, overlapping = served.slot, served.in_flight, served.overlapping
         first = in_flight[0] if in_flight else None
