@@ -1,10 +1,11 @@
-"""Numbers in headers, queries and forms. Python would also take `1_000`, which is a number nowhere else."""
+"""Numbers in headers, queries and forms, and times as people read them."""
 
 import re
 
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
+# Python would also take `1_000`, which is a number nowhere else.
 _DIGITS = re.compile(r"-?0*[1-9][0-9]*|0+")
 
 
@@ -25,3 +26,10 @@ def check_number(value: object) -> object:
 # After the limits of a type: they belong to the number.
 WHOLE = BeforeValidator(check_whole)
 NUMBER = BeforeValidator(check_number)
+
+
+def clock(seconds: float) -> str:
+    """A time as `1:02:03`, or `2:03` below an hour, rounded down to seconds as the page does."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import random
 import sqlite3
 import struct
@@ -10,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +170,12 @@ class Format:
     options: dict[str, Any]
 
     def encode(self, pcm: Pcm) -> bytes:
-        return encode(pcm, **self.options)
+        return _encoded_once(json.dumps(self.options), pcm.astype("<i2").tobytes())
+
+
+@lru_cache(100)
+def _encoded_once(options: str, pcm: bytes) -> bytes:
+    return encode(np.frombuffer(pcm, "<i2"), **json.loads(options))
 
 
 GOOD = {name: Format(options) for name, options in read_cases("recordings").items()}

@@ -8,6 +8,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from app.numbers import clock
+
 _MIN_S = 1e-3
 
 
@@ -188,8 +190,4 @@ def speed(audio_s: float, elapsed_s: float) -> str:
 
 def clock_time(seconds: float) -> str:
     """A time as `h:mm:ss`, as `m:ss` below an hour, or in seconds below a minute."""
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{int(seconds * 10) / 10:.1f} s" if seconds < 60 else clock(seconds)

@@ -83,7 +83,7 @@ def keep_loop_free() -> None:
     # The first request that needs it would wait, and all others behind it.
     importlib.import_module("anyio._backends._asyncio")
     # A full collection would stop all threads for a tenth of a second: most objects are those of libraries.
-    gc.collect()
+    # None here either: of a quarter of a million objects, few are garbage.
     gc.freeze()
     gc.enable()
     # After each system call, the event loop waits so long for the GIL if a thread computes.

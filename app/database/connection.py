@@ -30,6 +30,12 @@ SEARCH_MODULE = "fts5"  # of SQLite
 _WRITE_LOCK_S = 30.0  # a write waits so long for earlier writes
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
 _LAST_OLDER = "2bf9b34"  # the last commit that migrates older tables than the first migration makes
+_versions = sa.Table(  # Alembic's
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32)),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
 
 
@@ -241,33 +247,38 @@ async def _check_fts5(connection: AsyncConnection) -> None:
 
 def _migrate(connection: sa.Connection) -> None:
     """Create the tables, or migrate those of an older version."""
-    from alembic import command
-    from alembic.config import Config
-    from alembic.runtime.migration import MigrationContext
-    from alembic.script import ScriptDirectory
-
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    config = Config()
-    config.set_main_option("script_location", str(files("app.database") / "migrations"))
-    config.attributes["connection"] = connection
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    present = MigrationContext.configure(connection).get_current_revision()
+    scripts = files("app.database") / "migrations"
+    known = sorted(path.name[:4] for path in (scripts / "versions").iterdir() if path.name.endswith(".py"))
+    has_tables = sa.inspect(connection).has_table(_versions.name)
+    present = connection.scalar(sa.select(_versions)) if has_tables else None
     if present is None:
         metadata.create_all(connection, checkfirst=False)  # tables of another program are no jobs
-        command.stamp(config, "head")
+        _versions.create(connection, checkfirst=True)
+        connection.execute(sa.insert(_versions).values(version_num=known[-1]))
         return
-    if present < min(known):
+    if present < known[0]:
         raise InvalidSetting(
             "a version of whisperfleet that was never released has written the database (its tables are of "
-            f"version {present}, this one begins with {min(known)}). Start it once with the commit "
+            f"version {present}, this one begins with {known[0]}). Start it once with the commit "
             f"{_LAST_OLDER}, which changes the tables, or give this one a database of its own"
         )
     if present not in known:
         raise InvalidSetting(
             f"a newer version of whisperfleet has written the database (its tables are of version {present}, "
-            f"this one knows up to {max(known)}). Start the newer version again, or restore a backup from "
+            f"this one knows up to {known[-1]}). Start the newer version again, or restore a backup from "
             "before its first start"
         )
+    if present != known[-1]:
+        _upgrade(connection, str(scripts))
+
+
+def _upgrade(connection: sa.Connection, scripts: str) -> None:
+    from alembic import command  # takes a tenth of a second
+    from alembic.config import Config
+
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", scripts)
     command.upgrade(config, "head")
 
 

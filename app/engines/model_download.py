@@ -59,7 +59,9 @@ def repository_folder(repository: str) -> Path:
 
 def cached_folder(repository: str) -> Path | None:
     """The folder with the files of a repository; None unless all of them are in the cache."""
-    from huggingface_hub import snapshot_download
+    if not repository_folder(repository).is_dir():
+        return None
+    from huggingface_hub import snapshot_download  # takes a tenth of a second
 
     try:
         path = Path(snapshot_download(repository, local_files_only=True, allow_patterns=FILES))

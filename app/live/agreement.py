@@ -1,14 +1,20 @@
-"""Which words of a growing text are certain: those on which two drafts in a row agree. Pure.
+"""Which words of a growing text are certain: those on which its drafts agree for a while. Pure.
 
-Local agreement with n = 2, as by Liu, Spanakis and Niehues (2020) and in whisper_streaming (Machacek, Dabre
-and Bojar, 2023). Drafts may differ in case and punctuation, which often change with the next word.
+Local agreement, as by Liu, Spanakis and Niehues (2020) and in whisper_streaming (Machacek, Dabre and Bojar,
+2023), which compares two drafts a second apart. Drafts that follow sooner hear the same half of a word, so
+all of `AGREEMENT_SAMPLES` have to agree. They may differ in case and punctuation, which often change with the
+next word.
 """
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Sequence
 
 from app.transcript.text.scripts import UNSPACED
+from workers.messages import SAMPLE_RATE
+
+AGREEMENT_SAMPLES = 3 * SAMPLE_RATE // 8  # of audio that the newest draft has, and the oldest one has not
 
 # A word with the space before it; in scripts without spaces, a character.
 _WORDS = re.compile(rf"\s*(?:[{UNSPACED}]|[^\s{UNSPACED}]+)")
@@ -23,17 +29,38 @@ class Agreement:
     """What the drafts of one clip agree on."""
 
     def __init__(self) -> None:
-        self._before: list[str] = []  # the words of the draft before
-        self.words: list[str] = []  # that two drafts agreed on, as they were returned
+        # The drafts that have to agree, each up to which sample it has the audio, the end of the speech in
+        # that, and its words. The first one is the newest that is old enough.
+        self._drafts: deque[tuple[int, int, list[str]]] = deque()
+        self.words: list[str] = []  # that are certain, as they were returned
+        self.said_until = 0  # the end of the speech that all drafts have which agreed last
 
-    def add(self, draft: str) -> list[str]:
-        """Add the text of a draft. Returns the words that are certain now, with the spaces before them."""
-        words = split_words(draft)
-        common = _common_prefix(words, self._before)
-        self._before = words
+    def add(self, draft: str, until: int, said_until: int) -> list[str]:
+        """Add the text of a draft. Returns the words that are certain now, with the spaces before them.
+
+        `until`: the sample up to which it has the audio. `said_until`: the end of the speech in that.
+        """
+        words, drafts = split_words(draft), self._drafts
+        old_enough = until - AGREEMENT_SAMPLES
+        while len(drafts) > 1 and drafts[1][0] <= old_enough:
+            drafts.popleft()
+        common = 0
+        if drafts and drafts[0][0] <= old_enough:
+            common = min(_common_prefix(words, other) for _, _, other in drafts)
+            self.said_until = drafts[0][1]
+        drafts.append((until, said_until, words))
         certain = words[_end_of(self.words, words) : common]
         self.words += certain
         return certain
+
+    def continue_after(self, sent: Sequence[str]) -> None:
+        """Take words for certain that were sent already: drafts of the clip before had them, too."""
+        self.words = [*sent, *self.words[_end_of(sent, self.words) :]]
+
+
+def words_behind(text: str, agreed: Sequence[str]) -> list[str]:
+    """The words that were agreed on of what comes after a text, which may have other words in some places."""
+    return [*agreed[_end_of(split_words(text), agreed) :]]
 
 
 def rest_of(agreed: Sequence[str], text: str) -> str | None:

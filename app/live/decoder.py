@@ -57,6 +57,7 @@ class _DraftWindow:
     _decoding: DecodingOptions
     _path: Path
     clip: PlannedClip  # as it was sent, or submitted
+    _until: int | None = None  # it has no audio behind this sample
     continues: bool = False
 
     @property
@@ -72,6 +73,8 @@ class _DraftWindow:
             self._path, self.clip = newest
         clip = self.clip
         end = min(clip.end, clip.start + self._decoding.context_s * SAMPLE_RATE)
+        if self._until is not None:
+            end = min(end, self._until)
         speech = tuple((start, min(stop, end)) for start, stop in clip.speech if start < end)
         self.clip = replace(clip, end=end, speech=speech)
         in_window = tuple((start - clip.start, stop - clip.start) for start, stop in speech)
@@ -93,8 +96,12 @@ class StreamDecoder:
         least_s = _LEAST_S if self._model.draft_context_s == FULL_CONTEXT_S else _LEAST_SHORT_S
         return clip.end - clip.speech[0][0] >= least_s * SAMPLE_RATE
 
-    async def draft(self, options: StreamOptions, open_speech: OpenSpeech) -> Draft | None:
-        """What the open speech says so far. None if nothing is open, or it came too late or failed.
+    async def draft(
+        self, options: StreamOptions, open_speech: OpenSpeech, until: int | None = None
+    ) -> Draft | None:
+        """What the open speech says so far, up to the sample `until`, or up to now.
+
+        None if nothing is open, or it came too late or failed.
 
         Raises ProcessCrashed if its worker crashed: it may be why, so no other draft of that clip may follow.
         """
@@ -107,7 +114,7 @@ class StreamDecoder:
             self._decoding(options),
             context_s=context_s(clip.end - clip.start + _GROWTH_WHILE_WAITING, least_s),
         )
-        window = _DraftWindow(open_speech, decoding, path, clip)
+        window = _DraftWindow(open_speech, decoding, path, clip, until)
         try:
             answer = await self._model.dispatcher.submit(
                 self.job,

@@ -16,7 +16,7 @@ from workers.messages import DetectedSpeech, NewAudio
 # Audio is collected for so long: a call takes a millisecond of the server, whatever is in it.
 _INTERVAL_S = 0.06
 _DEADLINE_S = 60.0
-_IDLE_S = 60.0  # after which the process ends
+_IDLE_S = 60.0  # after which the process ends, and freed memory is returned
 _RETRY_S = 1.0  # after the process has crashed
 # Before the workers: each word waits for it.
 _NICENESS = 5
@@ -82,6 +82,8 @@ class SpeechDetection:
                 await self._wakeup.wait(_IDLE_S)
                 if not self._waiting:
                     await self._end_process()
+                    # Messages of many streams at once leave freed memory between what stays.
+                    runtime.release_freed_memory()
 
     def _next_audio(self, stream: Speaker) -> NewAudio | None:
         try:

@@ -5,9 +5,10 @@ Text that was sent is never sent again, and the text of a clip comes after that 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from app.errors import WhisperfleetError
-from app.live.agreement import Agreement, rest_of
+from app.live.agreement import Agreement, rest_of, words_behind
 from app.live.events import Completed, Failed, StreamOptions
 from workers.messages import Segment
 
@@ -29,8 +30,7 @@ class ClipText:
     result: tuple[Segment, ...] | None = None  # of the stream: it replaces the drafts
     may_be_drafted: bool = True  # no draft of it has crashed a worker
     drafted_until: int = 0  # up to which the last draft covers the stream
-    agreed_until: int = 0  # the end of the last speech that two drafts cover
-    _said_until: int = 0  # the same of the last one
+    end: int = 0  # of the clip in the stream, once it is closed; drafts may have gone on behind it
     _sent: int = 0  # of the words that drafts agree on
     _is_sent: bool = False  # all of it that can be
 
@@ -38,22 +38,37 @@ class ClipText:
         """A draft covers more of the speech."""
         self.drafted_until = draft.until
         if draft.text is not None:
-            self.agreement.add(draft.text)
-            self.agreed_until, self._said_until = self._said_until, draft.said_until
+            self.agreement.add(draft.text, draft.until, draft.said_until)
 
-    def sendable(self) -> tuple[str, int]:
-        """The text that can be sent now, and the sample by which it was spoken. It counts as sent then."""
+    def sendable(self, following: "ClipText | None") -> tuple[str, int]:
+        """The text that can be sent now, and the sample by which it was spoken. It counts as sent then.
+
+        `following`: the next clip.
+        """
         words = self.agreement.words
         if self.result is None:
             text = "".join(words[self._sent :])
             self._sent = len(words)
-            return text, self.agreed_until
+            return text, self.agreement.said_until
         if self._is_sent:
             return "", 0
         self._is_sent = True
-        whole = "".join(segment.text for segment in self.result)
+        if following is not None:
+            following._continue_after(self)
         end = self.result[-1].end if self.result else 0
-        return rest_of(words[: self._sent], whole) or "", end
+        return rest_of(words[: self._sent], self._whole) or "", end
+
+    @property
+    def _whole(self) -> str:
+        """The text of the result."""
+        return "".join(segment.text for segment in self.result or ())
+
+    def _continue_after(self, before: "ClipText") -> None:
+        """The text of the clip before is known. Its drafts may have said the beginning of this one, too."""
+        if before.agreement.said_until > before.end:
+            sent = words_behind(before._whole, before.agreement.words[: before._sent])
+            self.agreement.continue_after(sent)
+            self._sent = len(sent)
 
 
 @dataclass(slots=True, eq=False)
@@ -78,8 +93,8 @@ class Item:
 
     def sendable(self) -> Iterator[tuple[str, int]]:
         """The text that can be sent now, in order, and by when it was spoken. It counts as sent then."""
-        for clip in self.clips:
-            text, until = clip.sendable()
+        for clip, following in zip_longest(self.clips, self.clips[1:]):
+            text, until = clip.sendable(following)
             text = text if self.has_sent else text.lstrip()
             if text.strip():
                 yield text, until

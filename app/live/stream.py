@@ -6,6 +6,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from app.concurrency import BackgroundTasks
 from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
+from app.live.agreement import AGREEMENT_SAMPLES
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
 from app.live.detection import SpeechDetection
@@ -36,7 +38,7 @@ from workers.messages import SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 LEAST_COMMIT_S = 0.1
-_DRAFT_GROWTH = SAMPLE_RATE // 4  # of open speech, before another draft
+_DRAFT_GROWTH = AGREEMENT_SAMPLES // 2  # of open speech, before another draft
 _LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 
@@ -165,9 +167,10 @@ class LiveStream:
     # What is examined becomes turns, and these become items.
 
     def _detected(self, probabilities: npt.NDArray[np.float32]) -> None:
+        before = self._turns.position
         self._take(self._turns.feed(probabilities))
         self._renew_turns()
-        self._draft_if_due()
+        self._draft_if_due(self._turns.position - before)
 
     def _take(self, steps: Iterable[TurnStep]) -> None:
         for step in steps:
@@ -245,21 +248,28 @@ class LiveStream:
         clip = self._turns.open_clip
         return None if clip is None else (self._audio.file.path, clip)
 
-    def _draft_if_due(self) -> None:
-        """Begin a draft of the open speech, unless one is under way or would say nothing new."""
+    def _draft_if_due(self, new: int = 0) -> None:
+        """Begin a draft of the open speech, unless one is under way or would say nothing new.
+
+        `new`: how many samples have come since the last call. If they are many, the first draft leaves out
+        so many that the one after it, which follows at once, can agree with it.
+        """
         item, speech = self._open, self._open_speech()
         is_drafting = self._draft is not None and not self._draft.done()
         if item is None or speech is None or is_drafting:
             return
         text, clip = item.clips[-1], speech[1]
         has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH and self._decoder.may_draft(clip)
-        if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreed_until:
-            self._draft = self._context.run(self._tasks.spawn, self._make_draft(item, text))
+        if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreement.said_until:
+            shorter = replace(clip, end=clip.end - AGREEMENT_SAMPLES)
+            is_divided = new > AGREEMENT_SAMPLES and self._decoder.may_draft(shorter)
+            making = self._make_draft(item, text, shorter.end if is_divided else None)
+            self._draft = self._context.run(self._tasks.spawn, making)
 
-    async def _make_draft(self, item: Item, text: ClipText) -> None:
+    async def _make_draft(self, item: Item, text: ClipText, until: int | None) -> None:
         draft = None
         try:
-            draft = await self._decoder.draft(item.options, self._open_speech)
+            draft = await self._decoder.draft(item.options, self._open_speech, until)
         except ProcessCrashed:
             text.may_be_drafted = False
         if draft is None:
@@ -279,6 +289,7 @@ class LiveStream:
         self._cancel_draft()
         item = self._items[-1]
         text = item.clips[-1]
+        text.end = clip.end
         item.clips.append(ClipText())
         self._context.run(self._tasks.spawn, self._decode(item, text, clip, self._audio.hold()))
 

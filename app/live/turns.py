@@ -133,9 +133,9 @@ class TurnFinder:
         return self._detector.settled_until - self._speech_end >= silence_ms * SAMPLES_PER_MS
 
     def _end_turn(self, spans: Sequence[Span] = ()) -> Iterator[TurnStep]:
-        if self._planner is not None:
-            yield from self._close(self._planner.finish(spans, self.position))
-        self._planner, self._turn_start = None, None
+        planner, self._planner, self._turn_start = self._planner, None, None
+        if planner is not None:
+            yield from self._close(planner.finish(spans, self.position))
         yield TurnStopped(self.position)
 
     def _close(self, clips: list[PlannedClip]) -> Iterator[TurnStep]:

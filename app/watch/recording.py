@@ -15,8 +15,9 @@ from typing import Any, BinaryIO
 from app.client.answers import KeyTaken, NotRead, Refused
 from app.client.jobs import JobClient, option_fields
 from app.errors import WhisperfleetError
+from app.numbers import clock
 from app.watch import sidecar
-from app.watch.report import Report, clock, shown
+from app.watch.report import Report, shown
 from app.watch.rules import Rules
 from app.watch.sidecar import language_title, players_code
 from app.watch.state import DONE, FAILED, SKIPPED, SUBMITTED, Entry, State, Version

@@ -30,6 +30,8 @@ def refusal(answer: Any) -> tuple[int, str | None, str]:
         ("lang", "`lang` is not known here (did you mean `language`?)"),
         ("initial_prompt", "`initial_prompt` is not known here (did you mean `prompt`?)"),
         ("zzz", "`zzz` is not known here: leave it out, or see /docs"),
+        ("", "`` is not known here: leave it out, or see /docs"),
+        ("query", "`query` is not known here: leave it out, or see /docs"),
         ("response_format", "`response_format` is not known here: choose the format of its result"),
         ("timestamp_granularities[]", "send `word_timestamps=true`"),
     ],
@@ -69,6 +71,8 @@ def test_blank_and_known_fields_are_accepted(site: Site) -> None:
         ("/v1/jobs?stauts=running", "`stauts` is not known here (did you mean `status`?)"),
         ("/v1/jobs/archive?ids=a&response_format=srt", "(did you mean `format`?)"),
         ("/v1/workers?verbose=1", "`verbose` is not known here: leave it out"),
+        ("/v1/workers?=1", "`` is not known here: leave it out"),
+        ("/v1/jobs?query=talk", "`query` is not known here"),
         (f"/v1/jobs/{'0' * 32}/audio?formats=flac", "(did you mean `format`?)"),
         (f"/v1/jobs/{'0' * 32}/segments?revisions=1", "(did you mean `revision`?)"),
     ],
@@ -115,6 +119,10 @@ def test_clients_of_other_programs_read_what_was_ignored(site: Site) -> None:
         "without effect: times (only in txt, docx, md)"
     )
     assert warning(site.client.get("/v1/models?limit=5")) == "ignored in the query: limit"
+    assert warning(site.client.get("/v1/models?=1")) == 'ignored in the query: ""'
+    assert warning(site.transcribe(**{"": "1", "model ": "1"})) == (
+        'ignored: "", model (did you mean model?)'
+    )
 
 
 def test_options_without_effect_are_named(site: Site) -> None:

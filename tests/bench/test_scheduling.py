@@ -37,6 +37,7 @@ def test_the_host_delays_a_job_by_no_more_than_its_first_batches() -> None:
         assert without < host <= 1.01 * without + 8 * 0.005
 
 
+@pytest.mark.soak
 def test_devices_are_busy_beside_host_work_and_with_clips_of_several_windows() -> None:
     rows = busy_rows(drawn_clips("lecture", 600), (1, 4, 8))
     assert [row for row in rows if row.busy < 0.98 or row.rows_in_use < 0.88 or row.useful < 0.92] == []

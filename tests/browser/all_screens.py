@@ -142,6 +142,8 @@ def deleted_with_undo(new_page: Opened, world: World) -> Page:
 def transcript(new_page: Opened, world: World) -> Page:
     page = new_page(world.site)
     open_job(page, world.done)
+    page.locator("h1 > button").click()  # on a phone, facts and speakers are behind the name
+    page.locator(".job-facts").wait_for()
     return page
 
 
@@ -172,7 +174,7 @@ def segment_menu(new_page: Opened, world: World) -> Page:
 
 def downloads(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
-    return with_menu(page, page.locator(".job-header [aria-haspopup=menu]").nth(1))
+    return with_menu(page, page.locator(".job-title [aria-haspopup=menu]").first)
 
 
 def player_menu(new_page: Opened, world: World) -> Page:
@@ -182,7 +184,8 @@ def player_menu(new_page: Opened, world: World) -> Page:
 
 def revisions(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
-    page.locator(".job-title .button.quiet").click()
+    with_menu(page, page.locator(".job-title [aria-haspopup=menu]").last)
+    page.get_by_role("menuitem").nth(1).click()
     page.locator("[data-revision='0']").click()
     page.locator(".revisions-text li").first.wait_for()
     return page
@@ -221,7 +224,7 @@ def missing_job(new_page: Opened, world: World) -> Page:
     page = new_page(world.site)
     page.faults.expect("status of 404")  # type: ignore[attr-defined]
     page.goto(f"/#/jobs/{'0' * 32}")
-    page.locator(".card.empty h1").wait_for()
+    page.locator(".unavailable h1").wait_for()
     return page
 
 

@@ -1,5 +1,6 @@
 """The page in a real browser, with the real service and the demo model."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -41,11 +42,24 @@ def chromium() -> str:
     return path
 
 
-# A module's: Playwright's event loop would be in the way of other modules' asynchronous tests.
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def chromium_session(chromium: str) -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """A browser for all modules, since each start takes seconds of a core, and Playwright's event loop."""
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        loop = asyncio.get_running_loop()
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_session: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """Only a module of browser tests sees Playwright's loop: asynchronous tests of others have their own."""
+    browser, loop = chromium_session
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="module")

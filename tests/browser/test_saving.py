@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage
-from tests.browser.modules import load_modules
+from tests.browser.modules import load_entry
 from tests.browser.transcript_pages import correct, stored, texts
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
@@ -32,11 +32,12 @@ import * as drafts from "../job/drafts.js";
 import * as edits from "../job/edits.js";
 import { LostCorrections, SaveStatus } from "../job/saving_status.js";
 import { openSession } from "../job/session.js";
+import { removeJobs } from "../list/deletions.js";
 import { KeyDialog } from "../shell/key_dialog.js";
 import { html, render } from "../vendor/ui.js";
 
 await loadTexts();
-Object.assign(window, { drafts, edits, open(id) {
+Object.assign(window, { drafts, edits, removeJobs, open(id) {
     window.session = openSession(id);
     render(
         html`<main><${SaveStatus} session=${session} /><${LostCorrections} session=${session} /></main>
@@ -53,7 +54,7 @@ class Session:
     def __init__(self, page: Page, job_id: str) -> None:
         self.page = page
         self._job_id = job_id
-        load_modules(page, ENTRY)
+        load_entry(page, ENTRY)
         self.open()
 
     def open(self) -> None:
@@ -616,7 +617,7 @@ def test_a_job_that_the_user_deletes_leaves_no_draft(page: Page, site: Server) -
     session.set_text(0, "not worth keeping")
     session.wait_for_draft()
     session.run("session.close()")
-    session.run("import('./web/list/deletions.js').then(({ removeJobs }) => removeJobs([session.job.value]))")
+    session.run("removeJobs([session.job.value])")
     assert session.drafts()
     session.run("dispatchEvent(new Event('pagehide'))")  # the time to undo it is over
     session.wait_for_no_draft()

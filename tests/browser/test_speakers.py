@@ -338,6 +338,7 @@ WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
 def test_the_panel_is_accessible_on_a_phone(new_page, site, found, axe, scheme):
     page = new_page(site, viewport={"width": 360, "height": 740}, color_scheme=scheme)
     rows = open_job(page, found[0])
+    page.get_by_role("heading", level=1).get_by_role("button").click()
     rows.nth(1).focus()
     page.keyboard.press("Shift+ArrowDown")
     for mode in ("Join speakers", "Find speakers again"):

@@ -101,6 +101,7 @@ def test_a_ray_of_this_machine_alone_has_a_token_of_its_own() -> None:
     assert environments[0] != environments[1]
 
 
+@pytest.mark.soak
 async def test_a_ray_of_this_machine_alone_starts_and_ends_with_the_bridge(ray_cluster: RayCluster) -> None:
     async with connecting("") as bridge:
         assert bridge.fault is None

@@ -227,6 +227,7 @@ async def test_a_node_that_is_killed_loses_its_processes(ray_cluster: RayCluster
     await process.close()
 
 
+@pytest.mark.soak
 async def test_a_bridge_that_is_killed_is_replaced(bridge: Bridge) -> None:
     process = new_process(bridge)
     async with started(process) as ended:

@@ -50,14 +50,11 @@ def test_without_the_extra_the_other_engines_work(commands: Commands, without_ra
     ("token", "reason"),
     [
         ("0" * 32, "the Ray cluster at ADDRESS refuses the token of this machine: put the cluster's token"),
-        pytest.param(
-            "",
-            "there is no token for the Ray cluster at ADDRESS: put the cluster's token",
-            marks=pytest.mark.soak,
-        ),
+        ("", "there is no token for the Ray cluster at ADDRESS: put the cluster's token"),
     ],
     ids=["wrong", "missing"],
 )
+@pytest.mark.soak
 def test_a_token_that_the_cluster_does_not_accept(
     ray_cluster: RayCluster, commands: Commands, token: str, reason: str
 ) -> None:

@@ -61,6 +61,7 @@ def nodes_of_workers(server: Server) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
+@pytest.mark.soak
 def test_a_node_is_drained_in_mid_file_and_used_again(
     server: Server, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -283,9 +283,10 @@ def test_speed_and_time_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0.0 s"), (59.94, "59.9 s"), (59.96, "1:00"), (3599.6, "1:00:00")]
+    ("seconds", "shown"),
+    [(0, "0.0 s"), (59.96, "59.9 s"), (62.6, "1:02"), (3599.6, "59:59"), (3723, "1:02:03")],
 )
-def test_times_as_a_clock_shows_them(seconds: float, shown: str) -> None:
+def test_times_as_the_page_shows_them(seconds: float, shown: str) -> None:
     assert clock_time(seconds) == shown
 
 

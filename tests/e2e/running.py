@@ -16,6 +16,7 @@ import httpx
 import psutil
 
 from app.transcription.helper import NICENESS as HELPER_NICENESS
+from tests.e2e.forked import ForkedProcess
 
 WHISPERFLEET = Path(sys.executable).with_name("whisperfleet")
 DATA = Path(__file__).parents[1] / "data"
@@ -88,11 +89,20 @@ class Command:
         self.folder = folder
         self.data = folder / "data"
         self._out, self._err = folder / "stdout", folder / "stderr"
+        words, environ = [str(WHISPERFLEET), *map(str, arguments)], environment(folder, **settings)
+        self.process = (
+            self._started(words, environ)
+            if any(name.startswith("PYTHON") for name in settings)  # Python reads them when it starts
+            else ForkedProcess(words, environ, folder, self._out, self._err)
+        )
+        self.pid = self.process.pid
+
+    def _started(self, words: list[str], environ: dict[str, str]) -> subprocess.Popen[bytes]:
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            self.process = subprocess.Popen(
-                [str(WHISPERFLEET), *map(str, arguments)],
-                env=environment(folder, **settings),
-                cwd=folder,
+            return subprocess.Popen(
+                words,
+                env=environ,
+                cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -100,7 +110,6 @@ class Command:
                 # A test run in the background of a shell ignores Ctrl-C, and what it starts would, too.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
-        self.pid = self.process.pid
 
     @property
     def stdout(self) -> str:

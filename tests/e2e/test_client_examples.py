@@ -29,10 +29,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = "docs/clients.md"
 EXAMPLES = {"Jobs": "transcribe_job", "Webhooks": "webhook_receiver"}  # by their section
 NODE = shutil.which("node", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-IN_BOTH = pytest.mark.parametrize(
-    "language",
-    ["Python", pytest.param("Node", marks=pytest.mark.skipif(NODE is None, reason="there is no Node"))],
-)
+LANGUAGES = ("Python", "Node") if NODE else ("Python",)
 
 
 def program(containing: str) -> Block:
@@ -113,28 +110,36 @@ def test_words_a_stream_and_who_says_what_with_the_openai_package(folder, server
     assert " ".join(line.partition(": ")[2] for line in said).split() == text.split()
 
 
-@IN_BOTH
-def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, example_of, tmp_path, language):
-    """The program starts before the service, which is killed once while it transcribes."""
+def test_jobs_survive_a_service_that_is_late_and_killed(commands, folder, example_of, tmp_path):
+    """The programs start before the service, which is killed once while it transcribes."""
     port = free_port()
-    client = subprocess.Popen(
-        [*example_of("Jobs", language), folder / "talk.mp3", "talk.srt", "en"],
-        cwd=tmp_path,
-        env=environment(WHISPERFLEET=f"http://127.0.0.1:{port}"),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    clients = [
+        subprocess.Popen(
+            [*example_of("Jobs", language), folder / "talk.mp3", f"{language}.srt", "en"],
+            cwd=tmp_path,
+            env=environment(WHISPERFLEET=f"http://127.0.0.1:{port}"),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for language in LANGUAGES
+    ]
     settings = SIMULATED | {"WHISPER_CPU_WORKERS": 1, "folder": tmp_path / "service", "port": port}
     server = commands.serve(**settings, WHISPER_SIMULATED="fixed_ms=3000").wait_until_up()
-    [job] = wait_for(lambda: server.client.get("/v1/jobs?status=running").json()["data"])
+    jobs = wait_for(
+        lambda: (
+            len(running := server.client.get("/v1/jobs?status=running").json()["data"]) == len(LANGUAGES)
+            and running
+        )
+    )
     server.signal(signal.SIGKILL)
     server.process.wait(10)
     again = commands.serve(**settings).wait_until_up()
-    _, log = client.communicate(timeout=60)
-    assert client.returncode == 0, log
-    assert "waiting" in log
-    assert (tmp_path / "talk.srt").read_text() == again.result(job["id"])
-    assert len(again.client.get("/v1/jobs").json()["data"]) == 1
+    logs = [client.communicate(timeout=60)[1] for client in clients]
+    assert [client.returncode for client in clients] == [0] * len(clients), logs
+    assert all("waiting" in log for log in logs)
+    expected = {again.result(job["id"]) for job in jobs}
+    assert {(tmp_path / f"{language}.srt").read_text() for language in LANGUAGES} == expected
+    assert len(again.client.get("/v1/jobs").json()["data"]) == len(LANGUAGES)
 
 
 def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, monkeypatch):
@@ -175,38 +180,39 @@ def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, 
     assert asked[-1][0] not in {None, asked[0][0]}
 
 
-@IN_BOTH
-def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, example_of, tmp_path, language):
-    secret, port = "whsec_" + base64.b64encode(bytes(24)).decode(), free_port()
-    receiver = subprocess.Popen(
-        [*example_of("Webhooks", language), str(port)],
-        cwd=tmp_path,
-        env=environment(WHISPER_WEBHOOK_SECRET=secret),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+def test_receivers_of_webhooks_believe_the_service_only(commands, folder, example_of, tmp_path):
+    secret = "whsec_" + base64.b64encode(bytes(24)).decode()
+    server = commands.serve(
+        **SIMULATED,
+        WHISPER_CPU_WORKERS=1,
+        WHISPER_WEBHOOK_SECRET=secret,
+        WHISPER_WEBHOOK_ALLOW_PRIVATE=1,
+        folder=tmp_path / "service",
     )
-    try:
-        url = f"http://127.0.0.1:{port}/"
-        forged = {"type": "job.succeeded", "data": {"id": "1", "filename": "forged"}}
-        answer = wait_for(lambda: posted(url, forged))
-        assert answer.status_code == 400
-        body = json.dumps(forged)
-        for headers in forged_signatures(secret, body):
-            answer = httpx.post(url, content=body, headers=headers, trust_env=False)
-            assert answer.status_code == 400, headers
-        server = commands.serve(
-            **SIMULATED,
-            WHISPER_CPU_WORKERS=1,
-            WHISPER_WEBHOOK_SECRET=secret,
-            WHISPER_WEBHOOK_ALLOW_PRIVATE=1,
-            folder=tmp_path / "service",
-        ).wait_until_up()
-        job = server.submit(folder / "talk.mp3", webhook_url=url)
-        assert receiver.stdout.readline() == f"job.succeeded {job['id']} talk.mp3\n"
-    finally:
-        receiver.kill()
-        receiver.communicate()
+    for language in LANGUAGES:
+        port = free_port()
+        receiver = subprocess.Popen(
+            [*example_of("Webhooks", language), str(port)],
+            cwd=tmp_path,
+            env=environment(WHISPER_WEBHOOK_SECRET=secret),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}/"
+            forged = {"type": "job.succeeded", "data": {"id": "1", "filename": "forged"}}
+            answer = wait_for(lambda url=url, forged=forged: posted(url, forged))
+            assert answer.status_code == 400
+            body = json.dumps(forged)
+            for headers in forged_signatures(secret, body):
+                answer = httpx.post(url, content=body, headers=headers, trust_env=False)
+                assert answer.status_code == 400, headers
+            job = server.wait_until_up().submit(folder / "talk.mp3", webhook_url=url)
+            assert receiver.stdout.readline() == f"job.succeeded {job['id']} talk.mp3\n"
+        finally:
+            receiver.kill()
+            receiver.communicate()
 
 
 def forged_signatures(secret: str, body: str) -> Iterator[dict[str, str]]:

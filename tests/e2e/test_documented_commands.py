@@ -26,6 +26,9 @@ SECTIONS = {
         (block for block in BLOCKS if block.reason is None), lambda block: (block.page, block.heading)
     )
 }
+RUN_ELSEWHERE = {"docs/clients.md, Python"}  # by `test_client_examples`, which checks more
+# Each command starts workers of its own. Those of README and of the section that follows it do the same.
+SLOW = {"docs/cli.md, Transcribe files"}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,14 @@ def reader_of(
     return lambda block: choose(block.page, block.needs_key)
 
 
-@pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS)
+@pytest.mark.parametrize(
+    "section",
+    [
+        pytest.param(section, id=name, marks=[pytest.mark.soak] * (name in SLOW))
+        for name, section in SECTIONS.items()
+        if name not in RUN_ELSEWHERE
+    ],
+)
 def test_the_blocks_of_a_section(section: list[Block], reader_of: Callable[[Block], Reader]) -> None:
     for reader in {reader_of(block) for block in section}:
         reader.begin_section()

@@ -94,6 +94,7 @@ def segments(transcription: dict[str, Any]) -> list[tuple[float, float, str]]:
     return [(one["start"], one["end"], one["text"]) for one in transcription["segments"]]
 
 
+@pytest.mark.soak
 def test_a_worker_that_hangs_is_replaced(poisonable, server, hanging):
     before = sum(row["restarts"] for row in poisonable.workers())
     assert poisonable.srt(hanging) == server.srt(hanging)

@@ -93,6 +93,7 @@ def with_kills(module_commands: Commands) -> Server:
     return module_commands.ready()
 
 
+@pytest.mark.soak
 def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
     server = with_kills.wait_until_ready()
     with following(server) as fleet:

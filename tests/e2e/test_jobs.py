@@ -219,6 +219,7 @@ class Receiver:
         self._server.server_close()
 
 
+@pytest.mark.soak
 def test_webhooks_survive_a_restart(commands, shorts):
     settings = SIMULATED | {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
     receiver = Receiver(refused=1)

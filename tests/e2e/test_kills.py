@@ -131,6 +131,7 @@ def test_clients_that_disconnect_early_leave_no_files(calm, ten_minutes):
     wait_for(lambda: not any(opens(child, calm.data) for child in calm.media_workers()), 3)
 
 
+@pytest.mark.soak
 def test_the_work_of_a_client_that_disconnects_is_cancelled(calm, ten_minutes):
     content = ten_minutes.read_bytes()
     before = sum(row["audio_s"] for row in calm.workers())

@@ -151,7 +151,8 @@ def silent_receiver() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("count", [10, 100])
 def test_silent_receivers_delay_no_webhook(server, shorts, count):
     """Under two names, with the fast one's deliveries behind all of theirs."""
     receiver = Receiver(refused=0, address="127.0.0.2")

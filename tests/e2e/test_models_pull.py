@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(90)
 CUT = 3_000_000  # bytes
 
 
+@pytest.mark.soak
 def test_a_pull_that_was_killed_goes_on_and_a_start_offline_works(commands, background, shorts, tmp_path):
     home = {"HF_HOME": tmp_path / "huggingface"}
     with model_hub(cut_after=CUT, holds=True) as hub:

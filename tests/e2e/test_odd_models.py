@@ -9,14 +9,11 @@ from tests.model_variants import copy_demo, with_alignment_heads, with_mel_bins,
 pytestmark = pytest.mark.timeout(120)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        pytest.param(
-            with_mel_bins(128),
-            "preprocessor_config.json says 128 mel bins, but the model has 80",
-            marks=pytest.mark.soak,
-        ),
+        (with_mel_bins(128), "preprocessor_config.json says 128 mel bins, but the model has 80"),
         (without("tokenizer.json"), "the model's folder has no tokenizer.json"),
     ],
     ids=["mel bins", "no tokenizer"],

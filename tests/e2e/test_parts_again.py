@@ -71,6 +71,7 @@ def test_another_language_replaces_everything_if_that_is_said(server, talk):
     assert document["language"] == "german"
 
 
+@pytest.mark.soak
 def test_a_kill_in_the_middle_costs_no_clip_and_no_text(commands, two_minutes):
     slow = ONE_SIMULATED | {"WHISPER_SIMULATED": "batch=1,fixed_ms=500,clip_ms=1"}
     server = commands.ready(**slow)
@@ -89,6 +90,7 @@ def test_a_kill_in_the_middle_costs_no_clip_and_no_text(commands, two_minutes):
     wait_for(lambda: not server.left_files())
 
 
+@pytest.mark.soak
 def test_a_part_passes_a_long_job_of_the_same_owner(commands, talk, half_an_hour):
     server = commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")
     job = server.finished(server.submit(talk.path)["id"])["id"]

@@ -120,6 +120,7 @@ def test_loading_a_model_imports_no_web_library():
     assert not {"fastapi", "starlette", "pydantic", "app.main", "app.transcription", "torch"} & modules
 
 
+@pytest.mark.soak
 def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end(commands, tmp_path):
     """As in a terminal after Ctrl-S, or with a log collector that hangs."""
     folder = tmp_path / "stuck"

@@ -32,7 +32,7 @@ def test_openai_client_gets_subtitles(client, server, talk):
     assert read_srt(srt)
 
 
-@pytest.mark.parametrize("settings", [KEYED, ONE_SIMULATED])
+@pytest.mark.parametrize("settings", [KEYED, pytest.param(ONE_SIMULATED, marks=pytest.mark.soak)])
 def test_many_requests_at_once_of_one_client_are_all_answered(shared, shorts, settings):
     """More than `WHISPER_MAX_UPLOADS` guarantees to one key: it has all while nobody else wants some."""
     server = shared(**settings)

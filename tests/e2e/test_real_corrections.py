@@ -141,6 +141,7 @@ def test_verbose_json_of_a_correction(server, job):
     assert changed.tokens[1:-2] == old.tokens[1:-2]
 
 
+@pytest.mark.soak
 def test_a_webhook_announces_a_correction(commands, shorts):
     receiver = Receiver(refused=0)
     try:

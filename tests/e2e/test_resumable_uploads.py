@@ -145,7 +145,7 @@ def noise(path: Path, size: int) -> str:
 
 
 @pytest.mark.parametrize("size", [24 * MB, pytest.param(200 * MB, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", [pytest.param("tus-js-client", marks=pytest.mark.soak), "tuspy"])
 def test_five_cuts_and_a_kill(commands: Commands, tmp_path: Path, client: str, size: int, request) -> None:
     sha256 = noise(tmp_path / "talk.wav", size)
     servers = [commands.serve(**ONE_SIMULATED).wait_until_up()]

@@ -54,6 +54,7 @@ def test_on_another_fleet(commands, talk, expected, settings, devices):
     assert all(row["clips"] for row in rows)
 
 
+@pytest.mark.soak
 def test_in_full_batches(commands, talk, shorts, expected, background):
     """Batches save time with two threads, so clips of several requests share them."""
     one_worker = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREADS": 2}

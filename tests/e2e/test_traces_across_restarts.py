@@ -29,6 +29,7 @@ def check_cancelled(server: Server, collector: Collector) -> None:
     assert not run.failed
 
 
+@pytest.mark.soak
 def test_a_job_goes_on_in_its_trace_after_a_kill(commands: Commands, tmp_path: Path) -> None:
     folder = tmp_path / "service"
     with collecting() as collector:

@@ -80,6 +80,7 @@ def test_silence_and_broken_files(emptied):
     assert not emptied.left_files()
 
 
+@pytest.mark.soak
 def test_it_needs_no_whisper_worker(commands, talk, spoken):
     server = commands.serve(WHISPER_MODEL="small", WHISPER_API_KEYS="sk", key="sk").wait_until_up()
     assert server.client.get("/ready").status_code == 503

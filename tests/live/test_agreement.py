@@ -3,23 +3,33 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.live.agreement import Agreement, rest_of, split_words
+from app.live.agreement import AGREEMENT_SAMPLES, Agreement, rest_of, split_words, words_behind
 
 words = st.lists(st.sampled_from(["a", "the", "cat", "Cat.", "sat", "猫", "が", "..."]), max_size=12)
 
 
-def agree(*drafts: str) -> list[str]:
+def agree(*drafts: str, apart: int = AGREEMENT_SAMPLES) -> list[str]:
+    """What is certain after each draft. Each has `apart` samples that the one before has not."""
     agreement = Agreement()
-    return ["".join(agreement.add(draft)) for draft in drafts]
+    return [
+        "".join(agreement.add(draft, number * apart, number * apart)) for number, draft in enumerate(drafts)
+    ]
 
 
-def test_a_word_is_certain_once_two_drafts_in_a_row_have_it() -> None:
+def test_a_word_is_certain_once_a_draft_has_it_that_covers_enough_more() -> None:
     assert agree(" The cat", " The cat sat", " The cat sat on", " The cat sat on the mat.") == [
         "",
         " The cat",
         " sat",
         " on",
     ]
+
+
+def test_all_drafts_between_have_to_agree() -> None:
+    drafts = (" a friend", " a friend is", " a friend is", " a friend is here")
+    assert agree(*drafts, apart=AGREEMENT_SAMPLES // 2) == ["", "", " a friend", " is"]
+    drafts = (" a friend", " a river", " a friend is", " a friend is", " a friend is")
+    assert agree(*drafts, apart=AGREEMENT_SAMPLES // 2) == ["", "", " a", "", " friend is"]
 
 
 def test_case_and_punctuation_do_not_matter_and_the_newer_ones_count() -> None:
@@ -42,6 +52,18 @@ def test_words_that_changed_are_not_sent_again() -> None:
     )
 
 
+def test_words_at_the_end_of_the_clip_before_are_not_sent_again() -> None:
+    agreed = split_words(" four scores and seven years ago our fathers")
+    sent = words_behind(" Four score and seven years ago", agreed)
+    assert sent == [" our", " fathers"]
+    agreement = Agreement()
+    agreement.add(" our farthest brought", 0, 0)
+    assert agreement.add(" our fathers brought forth", AGREEMENT_SAMPLES, 0) == [" our"]
+    agreement.continue_after(sent)
+    assert agreement.words == [" our", " fathers"]
+    assert agreement.add(" our fathers brought forth a", 2 * AGREEMENT_SAMPLES, 0) == [" brought", " forth"]
+
+
 def test_scripts_without_spaces_agree_by_characters() -> None:
     assert agree("今日は", "今日は天", "今日は天気") == ["", "今日は", "天"]
 
@@ -49,8 +71,8 @@ def test_scripts_without_spaces_agree_by_characters() -> None:
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_nothing_is_sent_that_the_latest_draft_does_not_say(drafts: list[str]) -> None:
     agreement = Agreement()
-    for draft in drafts:
-        certain = agreement.add(draft)
+    for number, draft in enumerate(drafts):
+        certain = agreement.add(draft, number * AGREEMENT_SAMPLES, 0)
         assert "".join(certain) in draft
 
 

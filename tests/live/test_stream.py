@@ -73,6 +73,20 @@ def test_words_come_while_they_are_spoken_and_the_text_when_the_turn_ends(tmp_pa
     assert not [*tmp_path.iterdir()]
 
 
+def test_much_audio_at_once_has_words_that_drafts_agree_on(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            await stream.append(silent(1) + loud(1))  # too short for two drafts
+            await let_tasks_run()
+            assert not agreed(events)
+            await stream.append(loud(1))
+            await let_tasks_run()
+            await stream.close()
+            return events
+
+    assert agreed(asyncio.run(speak())) == {0: "w2 w3 w4"}
+
+
 pieces = st.one_of(
     st.builds(loud, st.integers(1, 60).map(lambda steps: steps / 20)),
     st.builds(silent, st.integers(1, 60).map(lambda steps: steps / 20)),
@@ -118,6 +132,41 @@ def test_no_word_is_lost_or_said_twice(
     for event in events:
         if isinstance(event, Completed):
             assert agreed(events).get(event.item, "") == event.text
+
+
+def test_no_word_is_sent_twice_where_a_clip_ends_before_its_last_draft(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            for _ in range(40):
+                await stream.append(loud(0.5))
+                await let_tasks_run()
+            await stream.append(silent(0.3) + bytes(FRAME_SAMPLES))  # no end of the turn
+            for _ in range(30):
+                await stream.append(loud(0.5))
+                await let_tasks_run()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    events = asyncio.run(speak())
+    [text] = texts(events)
+    assert agreed(events)[0] == text
+    assert len(text.split()) > 60
+
+
+def test_the_text_of_a_long_turn_comes_when_the_audio_ends_in_it(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            for _ in range(25):
+                await stream.append(loud(5))
+            async with asyncio.timeout(10):
+                await stream.finish()
+            await stream.close()
+            return events
+
+    [text] = texts(asyncio.run(speak()))
+    assert text.startswith("w0 ")
+    assert len(text.split()) > 240  # clips without a pause between them cut words
 
 
 def test_only_commits_end_items_if_the_client_wants_that(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.languages import LANGUAGES
-from app.watch.report import clock, shown
+from app.watch.report import shown
 from app.watch.sidecar import path_of, players_code, read_language, subtitles_beside
 
 
@@ -42,7 +42,3 @@ def test_any_name_is_one_line(name: bytes) -> None:
     text = shown(Path("/" + name.decode("utf-8", "surrogateescape")))
     assert text.isprintable()
     text.encode()
-
-
-def test_durations() -> None:
-    assert [clock(0), clock(65.4), clock(3723)] == ["0:00", "1:05", "1:02:03"]

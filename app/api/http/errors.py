@@ -148,7 +148,7 @@ def invalid_input(
     lines = []
     for problem in problems[:MAX_LISTED]:  # a body may have thousands
         name = _field_name(problem)
-        if name and problem["type"] == "extra_forbidden":
+        if name is not None and problem["type"] == "extra_forbidden":
             lines.append(f"`{name}` is not known here{_instead(name, known, advice)}")
         else:
             text = fault_of_field(problem)
@@ -174,8 +174,7 @@ def _instead(name: str, known: Collection[str], advice: Mapping[str, str]) -> st
 
 
 def _field_name(problem: Mapping[str, Any]) -> str | None:
-    names = [str(part) for part in problem["loc"] if part not in ("body", "query", "path", "header")]
-    return names[0][:MAX_NAME_CHARS] if names else None
+    return str(problem["loc"][0])[:MAX_NAME_CHARS] if problem["loc"] else None
 
 
 def documented_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -204,7 +203,9 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
-        return error_response(invalid_input(error.errors()))
+        # FastAPI says first which part of the request it is: "query", "path" or "header".
+        problems = [{**problem, "loc": problem["loc"][1:]} for problem in error.errors()]
+        return error_response(invalid_input(problems))
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:

@@ -70,15 +70,18 @@ def _parameters(request: Request) -> list[str]:
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
     of_models = [name for model in _models(request) for name in names_of(model)]
-    return [*of_models, *(field.alias for field in route.dependant.query_params)]
+    single = [field.alias for field in route.dependant.query_params if _model_of(field) is None]
+    return [*of_models, *single]
 
 
 def _models(request: Request) -> Iterator[type[BaseModel]]:
-    """The models of whole queries."""
-    for field in request.scope["route"].dependant.query_params:
-        kind = field.field_info.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield kind
+    return filter(None, map(_model_of, request.scope["route"].dependant.query_params))
+
+
+def _model_of(parameter: Any) -> type[BaseModel] | None:
+    """The model of a whole query, in FastAPI's description of a parameter; None for a single one."""
+    kind = parameter.field_info.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def _note_ignored(request: Request, what: str, names: Collection[str], known: Collection[str]) -> None:
@@ -99,5 +102,5 @@ def _note(
 
 
 def _ascii(name: str) -> str:
-    """A name that a client has chosen, in characters that a header may have."""
-    return ascii(name[:MAX_NAME_CHARS])[1:-1][:MAX_NAME_CHARS]
+    """A name that a client has chosen, as a header may have it: in ASCII, and not blank."""
+    return ascii(name[:MAX_NAME_CHARS])[1:-1][:MAX_NAME_CHARS].strip() or '""'

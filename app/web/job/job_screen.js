@@ -8,7 +8,9 @@ import { go, listHash } from "../core/router.js";
 import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t } from "../core/text.js";
+import { isSmall } from "../core/window_size.js";
 import { removeJobs } from "../list/deletions.js";
+import { openSettings } from "../shell/settings_dialog.js";
 import { computed, html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
 import { createAgain } from "./again.js";
 import { AgainDialog, AgainNotice } from "./again_dialog.js";
@@ -35,7 +37,7 @@ import { isActive, nameOf } from "./types.js";
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 
-const COVERED_PX = 106; // by what stays at the top of the window
+const COVERED_PX = 106; // by what stays at the top of a large window
 
 /** @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
 export function JobScreen({ id, at }) {
@@ -45,6 +47,8 @@ export function JobScreen({ id, at }) {
   const search = useMemo(() => createSearch(session, view), [session, view]);
   const again = useMemo(() => createAgain(session), [session]);
   const screen = useMemo(() => ({ session, playback, view, again }), [session, playback, view, again]);
+  const [isOpen, setOpen] = useState(false);
+  const isWhole = isOpen || !isSmall.value;
   useEffect(() => session.close, [session]);
   useOpening(at, screen);
   useTabTitle(session);
@@ -54,15 +58,16 @@ export function JobScreen({ id, at }) {
   useScrollPadding(view);
   usePrinting(session);
   if (session.error.value) {
-    return html`<div class="card empty">
+    return html`<div class="unavailable muted">
+      <${Icon} name="file" />
       <h1>${t("job.unavailable")}</h1>
       <p dir="auto">${session.error.value.message}</p>
-      ${!sharedLink && html`<p><a class="button" href="#/">${t("job.all")}</a></p>`}
+      ${!sharedLink && html`<a class="button primary" href="#/">${t("job.all")}</a>`}
     </div>`;
   }
   if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
-  return html`<div class="job" data-layout=${view.layout.value}>
-    <${JobHeader} session=${session} playback=${playback} again=${again} />
+  return html`<div class="job" data-layout=${view.layout.value} data-small=${isSmall.value || undefined}>
+    <${JobHeader} session=${session} playback=${playback} again=${again} isWhole=${isWhole} toggle=${() => setOpen(!isOpen)} />
     <${AgainNotice} again=${again} />
     ${again.asked.value && html`<${AgainDialog} job=${session.job.value} again=${again} part=${again.asked.value} />`}
     <div class="job-top">
@@ -73,7 +78,7 @@ export function JobScreen({ id, at }) {
     </div>
     ${hasSound.value && html`<${Player} screen=${screen} />`}
     <${LostCorrections} session=${session} />
-    <${SpeakersPanel} screen=${screen} />
+    <${SpeakersPanel} screen=${screen} isShown=${isWhole} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
   </div>`;
 }
@@ -111,7 +116,7 @@ function useTabTitle(session) {
 
 /** The places of what comes. @param {{isConnected: boolean}} props */
 function Skeleton({ isConnected }) {
-  return html`<div class="job" aria-busy="true">
+  return html`<div class="job" aria-busy="true" data-small=${isSmall.value || undefined}>
     <p class=${isConnected ? "visually-hidden" : "muted"} role="status">${t(isConnected ? "loading" : "error.unreachable")}</p>
     <span class="skeleton job-skeleton-title"></span>
     <span class="skeleton job-skeleton-player"></span>
@@ -136,26 +141,41 @@ function useScrollPadding(view) {
   }, [view]);
 }
 
-/** @param {{session: Session, playback: Playback, again: import("./again.js").Again}} props */
-export function JobHeader({ session, playback, again }) {
+/**
+ * @param {object} props
+ * @param {Session} props.session
+ * @param {Playback} props.playback
+ * @param {import("./again.js").Again} props.again
+ * @param {boolean} props.isWhole With the facts and the notes.
+ * @param {() => void} props.toggle Shows or hides these where the window is small.
+ */
+function JobHeader({ session, playback, again, isWhole, toggle }) {
   const job = session.job.value;
   if (!job) return null;
+  const name = nameOf(job);
   return html`<header class="job-header">
-    ${!sharedLink && html`<a class="job-back small" href=${listHash.value} aria-label=${t("job.all")}><${Icon} name="back" /><span>${t("job.all")}</span></a>`}
+    ${!sharedLink && html`<a class="job-back small" href=${listHash.value} aria-label=${t("job.all")}><${Icon} name="back" />${!isSmall.value && t("job.all")}</a>`}
     <div class="toolbar job-title">
-      <h1 dir="auto">${nameOf(job)}</h1>
+      <h1 dir="auto">${
+        isSmall.value
+          ? html`<button aria-expanded=${isWhole} title=${name} onClick=${toggle}><span dir="auto">${name}</span><${Icon} name="chevron" /></button>`
+          : name
+      }</h1>
       <${Actions} job=${job} session=${session} again=${again} />
     </div>
-    <p class="job-facts small muted numbers">
-      <${StatusBadge} job=${job} />
-      <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : job.model].join(" · ")}</span>
-    </p>
+    ${
+      isWhole &&
+      html`<p class="job-facts small muted numbers">
+        <${StatusBadge} job=${job} />
+        <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : job.model].join(" · ")}</span>
+      </p>`
+    }
     ${
       isActive(job) &&
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
-    <${Details} job=${job} session=${session} />
+    ${isWhole && html`<${Details} job=${job} session=${session} />`}
     <${Notices} job=${job} playback=${playback} />
   </header>`;
 }
@@ -168,10 +188,11 @@ function ActionsInSight({ job, session, again }) {
     const notice = (/** @type {IntersectionObserverEntry[]} */ changes) => {
       isPast.value = !changes.at(-1)?.isIntersecting;
     };
-    const observer = new IntersectionObserver(notice, { rootMargin: `-${COVERED_PX}px 0px 0px` });
+    const covered = isSmall.value ? 0 : COVERED_PX;
+    const observer = new IntersectionObserver(notice, { rootMargin: `-${covered}px 0px 0px` });
     if (title) observer.observe(title);
     return () => observer.disconnect();
-  }, []);
+  }, [isSmall.value]);
   return (
     isPast.value &&
     !isActive(job) &&
@@ -203,27 +224,31 @@ function Actions({ job, session, again, isCompact = false }) {
   }
   if (isDone && !sharedLink)
     more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
-  if (isDone && isCompact)
+  const isWide = !isCompact && !isSmall.value;
+  if (isDone && !isWide)
     more.unshift(
-      {
-        label: t("export.download"),
-        icon: "download",
-        items: downloadItems(job, session, () => setOpen("preview")),
-      },
       { label: t("export.copy"), icon: "copy", items: copyItems(job, session) },
       { label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") },
     );
+  const preview = () => setOpen("preview");
+  if (isDone && isCompact)
+    more.unshift({
+      label: t("export.download"),
+      icon: "download",
+      items: downloadItems(job, session, preview),
+    });
+  if (isSmall.value) more.push({ label: t("settings.title"), icon: "settings", run: openSettings });
   return html`<div class=${isCompact ? "actions-in-sight" : "toolbar"}>
     ${
       isDone &&
-      !isCompact &&
+      isWide &&
       html`
       <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen("revisions")}>
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
       </button>
-      <${CopyMenu} job=${job} unsaved=${session} />
-      <${DownloadMenu} job=${job} unsaved=${session} openPreview=${() => setOpen("preview")} />`
+      <${CopyMenu} job=${job} unsaved=${session} />`
     }
+    ${isDone && !isCompact && html`<${DownloadMenu} job=${job} unsaved=${session} openPreview=${preview} iconOnly=${!isWide} />`}
     ${more.length > 0 && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
     ${open === "preview" && html`<${PreviewDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}

@@ -1,6 +1,7 @@
 /** What the reader has chosen for all players, and where each recording was left. */
 
 import { load, remembered, save } from "../core/storage.js";
+import { isWide } from "../core/window_size.js";
 
 export const RATES = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3];
 
@@ -15,7 +16,7 @@ export const smallPicture = remembered("player.small", /** @type {boolean | null
 
 /** Whether the picture of a film is small: until the reader says it, where there is no place beside the text. */
 export function isSmall() {
-  return smallPicture.value ?? !matchMedia("(min-width: 1000px)").matches;
+  return smallPicture.value ?? !isWide.value;
 }
 
 const POSITIONS = "player.positions";

@@ -12,13 +12,13 @@ import { nameToKeep } from "./speakers.js";
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {"join" | "find"} Mode */
 
-/** @param {{screen: Screen}} props */
-export function SpeakersPanel({ screen }) {
+/** @param {{screen: Screen, isShown: boolean}} props `isShown`: with more than the names for fields. */
+export function SpeakersPanel({ screen, isShown }) {
   const speakers = screen.view.speakers.value;
   return html`<datalist id="speaker-names">
       ${speakers.slice(0, 100).map(({ name }) => html`<option value=${name}></option>`)}
     </datalist>
-    ${(speakers.length > 0 || canFind(screen)) && html`<${Panel} screen=${screen} />`}`;
+    ${isShown && (speakers.length > 0 || canFind(screen)) && html`<${Panel} screen=${screen} />`}`;
 }
 
 /** Whether the service has speech and can compare its voices. @param {Screen} screen */
