@@ -1,9 +1,8 @@
 """The ordered timeline of a recording, from the results of its clips. Pure."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from app.files import pack, unpack
 from workers.messages import SAMPLE_RATE, Segment, Span, Word, seconds
@@ -21,6 +20,23 @@ class ClipResult:
     language: str  # ISO 639-1: the requested one, or the likeliest
     language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
     segments: tuple[Segment, ...]
+
+
+class PackedResult(NamedTuple):
+    """The result of a clip, and the same packed."""
+
+    result: ClipResult
+    content: bytes
+
+    @classmethod
+    def of(cls, result: ClipResult) -> "PackedResult":
+        """A result, which is packed."""
+        return cls(result, pack(result))
+
+    @classmethod
+    def unpack(cls, content: bytes) -> "PackedResult":
+        """A packed result, which is unpacked."""
+        return cls(unpack(content), content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,38 +153,33 @@ def moved(segment: S, start: int, end: int, origin: int = 0) -> S:
 
 
 class PackedSegments(Sequence[Segment]):
-    """A sequence of segments, packed part by part. A part is unpacked each time it is read."""
+    """A sequence of segments, packed part by part. All parts are unpacked each time it is read."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
-        self._parts: list[bytes] = []
-        self._ends: list[int] = []  # of each part: number of segments up to its end
+        self._parts: list[tuple[bytes, Callable[[Any], Iterable[Segment]]]] = []
         self.extend(segments)
 
     def extend(self, segments: Iterable[Segment]) -> None:
         """Append segments as one part."""
-        part = tuple(segments)
-        if part:
-            self._parts.append(pack(part))
-            self._ends.append((self._ends[-1] if self._ends else 0) + len(part))
+        self.add(pack(tuple(segments)), iter)
 
-    def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+    def add(self, content: bytes, segments_of: Callable[[Any], Iterable[Segment]]) -> None:
+        """Append a packed value; `segments_of` finds the segments in it. It must be picklable."""
+        self._parts.append((content, segments_of))
 
     def __iter__(self) -> Iterator[Segment]:
-        for part in self._parts:
-            yield from unpack(part)
+        for content, segments_of in self._parts:
+            yield from segments_of(unpack(content))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
     @overload
     def __getitem__(self, index: int) -> Segment: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Segment]: ...
     def __getitem__(self, index: int | slice) -> Segment | Sequence[Segment]:
-        if isinstance(index, slice):
-            return tuple(self[at] for at in range(*index.indices(len(self))))
-        at = range(len(self))[index]
-        number = bisect_right(self._ends, at)
-        segment: Segment = unpack(self._parts[number])[at - self._ends[number]]
-        return segment
+        return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

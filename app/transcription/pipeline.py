@@ -22,7 +22,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.rendering import clip_segments
-from app.transcript.timeline import ClipResult, PackedSegments, Transcript
+from app.transcript.timeline import ClipResult, PackedResult, PackedSegments, Transcript
 from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
@@ -91,7 +91,11 @@ class _ClipTranscript:
     """A clip's part in the transcript."""
 
     key: ClipKey  # of the result, among those of the recording
-    result: ClipResult
+    packed: PackedResult
+
+    @property
+    def result(self) -> ClipResult:
+        return self.packed.result
 
 
 @dataclass(slots=True)
@@ -351,15 +355,14 @@ class Pipeline:
             await asyncio.sleep(0)
 
     def _publish(self, span: Span, transcribed: _ClipTranscript | None) -> None:
-        segments: Sequence[Segment] = ()
         if transcribed is not None:
             self._languages[transcribed.result.language] += 1
-            segments = clip_segments(span, transcribed.result, self.options)
             self._published_spans.append(span)
-            self._segments.extend(segments)
-        if self.observer is not None:
-            if segments:
+            place = partial(clip_segments, span, options=self.options)
+            self._segments.add(transcribed.packed.content, place)
+            if self.observer is not None and (segments := place(transcribed.result)):
                 self.observer.transcribed(segments)
+        if self.observer is not None:
             self.observer.published(span, None if transcribed is None else transcribed.key)
 
     def _report(self, **changes: float | int | None) -> None:

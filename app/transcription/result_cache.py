@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.concurrency import spawn_shared
-from app.files import pack, unpack
-from app.transcript.timeline import ClipResult
+from app.transcript.timeline import ClipResult, PackedResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from workers.messages import Span
 
@@ -23,7 +22,7 @@ Embed = Callable[[Span], Awaitable[bytes]]  # the voices in a clip, packed
 class ClipResults(Protocol):
     """The results and voices of one recording's clips, for one set of options."""
 
-    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> PackedResult:
         """The clip's stored result, or else the new one, which is stored."""
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
@@ -55,23 +54,36 @@ class CachedClipResults:
         """Store the new number of such crashes."""
         self._crash_counts[clip] = count
 
-    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> PackedResult:
         """The clip's cached result, the one that is being made, or else a new one.
 
         Transcribing goes on when the caller is cancelled, until its owner cancels the task itself.
         """
-        return await self._get_or_make(request.key, lambda: transcribe(request))
+
+        async def make() -> PackedResult:
+            packed = PackedResult.of(await transcribe(request))
+            self._made[request.key] = packed.content
+            return packed
+
+        return await self._get_or_make(request.key, PackedResult.unpack, make)
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
         """The voices in the clip, in the same way."""
-        return await self._get_or_make(clip, lambda: embed(clip))
 
-    async def _get_or_make(self, key: ClipKey | Span, make: Callable[[], Awaitable[R]]) -> R:
+        async def make() -> bytes:
+            self._made[clip] = content = await embed(clip)
+            return content
+
+        return await self._get_or_make(clip, bytes, make)
+
+    async def _get_or_make(
+        self, key: ClipKey | Span, read: Callable[[bytes], R], make: Callable[[], Awaitable[R]]
+    ) -> R:
         while (content := self._made.get(key)) is None:
             task: asyncio.Task[R] | None = self._running.get(key)
             is_own = task is None or task.done()
             if task is None or is_own:
-                task = self._running[key] = spawn_shared(self._make(key, make))
+                task = self._running[key] = spawn_shared(self._run(key, make))
             try:
                 return await asyncio.shield(task)
             except asyncio.CancelledError:
@@ -83,16 +95,13 @@ class CachedClipResults:
                 if is_own:
                     raise
                 # The cancelled request took its audio away before a worker read it. This one has its own.
-        value: R = unpack(content)
-        return value
+        return read(content)
 
-    async def _make(self, key: ClipKey | Span, make: Callable[[], Awaitable[R]]) -> R:
+    async def _run(self, key: ClipKey | Span, make: Callable[[], Awaitable[R]]) -> R:
         try:
-            value = await make()
-            self._made[key] = pack(value)
+            return await make()
         finally:
             self._running.pop(key, None)
-        return value
 
 
 class ResultCache:

@@ -6,6 +6,7 @@ Whisper's own models, but in some it drifts over pauses. Edges of speech are exa
 sentence. So in each clip, that one of the first two counts which is nearer to edges of speech.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -33,8 +34,8 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     for place, segment in enumerate(placed):
         if segment.words:
             words = tuple(
-                Word(word.text, start, end, word.probability)
-                for word, (start, end) in zip(segment.words, in_order, strict=False)
+                word if span == (word.start, word.end) else Word(word.text, *span, word.probability)
+                for word, span in zip(segment.words, in_order, strict=False)
             )
             placed[place] = replace(segment, start=words[0].start, end=words[-1].end, words=words)
     return placed
@@ -68,7 +69,7 @@ def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Span]:
     """
     spans = [(max(start, segment.start), min(end, segment.end)) for start, end in speech]
     spans = [(start, end) for start, end in spans if start < end] or [(segment.start, segment.end)]
-    words = [_into_speech(word.start, word.end, spans) for word in segment.words]
+    words = _into_speech(segment.words, spans)
     if spans[-1] not in speech and words[-1][1] < spans[-1][0]:
         spans = [span for span in spans if span[0] <= words[-1][1]]
     if spans[0] not in speech and words[0][0] > spans[0][1]:
@@ -80,7 +81,7 @@ def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Span]:
 
 def _by_attention(segment: Segment, speech: Sequence[Span]) -> list[Span]:
     """The words in speech; the first one starts and the last one ends at an edge of speech in reach."""
-    words = [_into_speech(word.start, word.end, speech) for word in segment.words]
+    words = _into_speech(segment.words, speech)
     start = _in_reach(words[0][0], [start for start, _ in speech])
     words[0] = (start, max(start, words[0][1]))
     end = _in_reach(words[-1][1], [end for _, end in speech])
@@ -94,15 +95,21 @@ def _in_reach(position: int, edges: Iterable[int]) -> int:
     return nearest if abs(nearest - position) <= _REACH_SAMPLES else position
 
 
-def _into_speech(start: int, end: int, spans: Sequence[Span]) -> Span:
-    """The part of a word inside the span with the largest overlap, or else the nearest edge of a span."""
-    for span in spans:
-        if span[0] <= start <= end <= span[1]:
-            return start, end
-    # Below 0, the overlap is the distance between word and span.
-    first, last = max(spans, key=lambda span: min(end, span[1]) - max(start, span[0]))
-    word_start = min(max(start, first), last)
-    return word_start, max(word_start, min(end, last))
+def _into_speech(words: Iterable[Word], spans: Sequence[Span]) -> list[Span]:
+    """The part of each word inside the span with the largest overlap, or else the nearest edge of a span."""
+    starts = [start for start, _ in spans]
+    placed = []
+    for word in words:
+        start, end = word.start, word.end
+        at = bisect_right(starts, start) - 1
+        if at < 0 or not start <= end <= spans[at][1]:
+            # Below 0, the overlap is the distance between word and span.
+            overlaps = [min(end, last) - max(start, first) for first, last in spans]
+            first, last = spans[overlaps.index(max(overlaps))]
+            start = min(max(start, first), last)
+            end = max(start, min(end, last))
+        placed.append((start, end))
+    return placed
 
 
 def _without_overlaps(words: Sequence[Span]) -> list[Span]:
@@ -111,7 +118,11 @@ def _without_overlaps(words: Sequence[Span]) -> list[Span]:
     earliest = 0
     limits = [*(start for start, _ in words[1:]), *(end for _, end in words[-1:])]
     for (start, end), limit in zip(words, limits, strict=True):
-        start = max(start, earliest)
-        earliest = max(start, min(end, limit))
+        # Compared, not by `max` and `min`: these lines run for each word.
+        if start < earliest:
+            start = earliest
+        if end > limit:
+            end = limit
+        earliest = end if end > start else start
         placed.append((start, earliest))
     return placed

@@ -115,12 +115,12 @@ async def test_stored_results_are_used_after_a_kill(
     database: Database, job: Job, clip_store: ClipStore, transcribe: Transcriber
 ) -> None:
     recording = await clip_store.load(job)
-    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    assert (await recording.get_or_transcribe(request(*CLIP), transcribe)).result == RESULT
     await clip_store.flush()
     restarted = ClipStore(database)  # the first one was not stopped
     restarted.start()
     recording = await restarted.load(job)
-    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    assert (await recording.get_or_transcribe(request(*CLIP), transcribe)).result == RESULT
     assert transcribe.calls == 1
     await recording.get_or_transcribe(request(*CLIP_WITHOUT_LANGUAGE), transcribe)
     assert transcribe.calls == 2, "the result for another language was used"
@@ -144,7 +144,7 @@ async def test_stored_results_are_unpacked_one_by_one(
     monkeypatch.setattr("app.jobs.running.clip_store.unpack_result", unpack)
     recording = await clip_store.load(job)
     assert not unpacked
-    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    assert (await recording.get_or_transcribe(request(*CLIP), transcribe)).result == RESULT
     assert len(unpacked) == 1
 
 

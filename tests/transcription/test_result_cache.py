@@ -11,7 +11,7 @@ import pytest
 
 from app.engines.window_request import WindowRequest
 from app.scheduling.dispatcher import Dispatcher
-from app.transcript.timeline import ClipResult
+from app.transcript.timeline import ClipResult, PackedResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.result_cache import CachedClipResults, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run, no_error_left
@@ -51,8 +51,8 @@ async def test_a_retry_transcribes_only_the_missing_clips() -> None:
         await recording.get_or_transcribe(CLIP, worker)
         raise ConnectionError
     with cache.recording("talk") as recording:
-        assert await recording.get_or_transcribe(CLIP, worker) == RESULT
-        assert await recording.get_or_transcribe(OTHER_CLIP, worker) == RESULT
+        assert await recording.get_or_transcribe(CLIP, worker) == PackedResult.of(RESULT)
+        assert await recording.get_or_transcribe(OTHER_CLIP, worker) == PackedResult.of(RESULT)
     assert worker.calls == 2
 
 
@@ -87,7 +87,7 @@ async def test_a_clip_in_flight_is_finished_for_the_retry(recording: ClipResults
     second = asyncio.create_task(recording.get_or_transcribe(CLIP, worker))
     await let_tasks_run()
     worker.unblocked.set()
-    assert await second == RESULT
+    assert await second == PackedResult.of(RESULT)
     assert worker.calls == 1
 
 
@@ -108,7 +108,7 @@ async def test_a_clip_that_another_request_cancelled_is_transcribed_again(record
     cancelled.cancel()
     assert queued[0] is not None
     queued[0].cancel()  # as the dispatcher does with tasks that are still in its queue
-    assert await other == RESULT
+    assert await other == PackedResult.of(RESULT)
     assert worker.calls == 1
 
 
@@ -138,7 +138,7 @@ async def test_a_clip_whose_audio_went_with_another_request_is_transcribed_again
     dispatcher = Dispatcher[WindowRequest, ClipResult]("worker", [slot])
     dispatcher.start()
 
-    async def request(name: str) -> ClipResult:
+    async def request(name: str) -> PackedResult:
         async def transcribe(request: ClipRequest) -> ClipResult:
             return (await dispatcher.submit(name, next(decode_clip(request)))).result
 
@@ -158,7 +158,7 @@ async def test_a_clip_whose_audio_went_with_another_request_is_transcribed_again
         first.cancel()
         await asyncio.wait([first])
         slot.may_read.set()
-        assert await asyncio.gather(*others) == [RESULT, RESULT]
+        assert await asyncio.gather(*others) == [PackedResult.of(RESULT)] * 2
         assert slot.read == [tmp_path / "second"]
     finally:
         await dispatcher.stop()
@@ -203,7 +203,7 @@ async def test_an_error_is_not_cached(recording: ClipResults) -> None:
 
     with pytest.raises(ValueError, match="no"):
         await recording.get_or_transcribe(CLIP, fail)
-    assert await recording.get_or_transcribe(CLIP, FakeWorker()) == RESULT
+    assert await recording.get_or_transcribe(CLIP, FakeWorker()) == PackedResult.of(RESULT)
 
 
 def test_a_result_belongs_to_a_span_a_channel_and_the_language_asked_for() -> None:

@@ -20,7 +20,7 @@ from app.errors import WhisperfleetError
 from app.jobs.job import Job, Status
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.storage.voices import read_voices
-from app.transcript.timeline import ClipResult
+from app.transcript.timeline import ClipResult, PackedResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
 from workers.messages import Span
@@ -193,14 +193,14 @@ class StoredClipResults:
         self._voices = voices
         self._crash_counts = crash_counts
 
-    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> PackedResult:
         """The clip's stored result, or else a new one, which is stored soon. Waits if that is late."""
         key = request.key
         if key in self._results:
-            return unpack_result(self._results[key])
+            return PackedResult.of(unpack_result(self._results[key]))
         result = await transcribe(request)
         await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), result))
-        return result
+        return PackedResult.of(result)
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
         """The clip's stored voices, or else new ones, in the same way."""
