@@ -120,7 +120,7 @@ async def _batch_s(
 
     async def work(slot: ProcessSlot) -> None:
         if ahead:
-            await slot.exchange(windows)
+            await slot.hand_over(windows)
         for number in range(repeat):
             began = time.perf_counter()
             if ahead:

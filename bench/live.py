@@ -178,7 +178,7 @@ class _Hearing(SpeechDetection):
             self._is_waiting = True
             asyncio.get_running_loop().call_later(_LISTENING_S, self._examine, stream)
 
-    def _detect(self, stream: Speaker) -> None:
+    def _examine(self, stream: Speaker) -> None:
         self._is_waiting = False
         if (new := stream.next_audio()) is not None:
             position = new.carried.position + len(new.audio) // BYTES_PER_SAMPLE

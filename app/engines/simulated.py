@@ -9,6 +9,7 @@ import math
 import os
 import random
 import zlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -148,7 +149,7 @@ class SimulatedProcess:
         self._crash_count = 0
         self._loads = 0
         self._poisoned_at = math.inf  # of the event loop's clock
-        self._ahead: asyncio.Task[list[whisper.Answer]] | None = None
+        self._ahead: deque[asyncio.Task[list[whisper.Answer]]] = deque()
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
 
@@ -179,28 +180,32 @@ class SimulatedProcess:
             windows = await _read(args[0])
             await self._compute_features(windows)
             answer = await self._decode_after(None, windows)
+        elif function is whisper.hand_over:
+            await self._hand_over(args[0])
         elif function is whisper.exchange:
             answer = await self._exchange(args[0])
         return answer  # type: ignore[no-any-return]
 
     async def close(self) -> None:
         """End the worker."""
-        if self._ahead is not None:
-            self._ahead.cancel()
-            await asyncio.gather(self._ahead, return_exceptions=True)
-            self._ahead = None
+        for task in self._ahead:
+            task.cancel()
+        await asyncio.gather(*self._ahead, return_exceptions=True)
+        self._ahead.clear()
         self.pid = None
 
-    async def _exchange(self, windows: Sequence[AnyWindow] | None) -> list[whisper.Answer] | Exception | None:
-        before, following = self._ahead, None
+    async def _hand_over(self, windows: Sequence[AnyWindow]) -> None:
+        batch = await _read(windows)
+        await self._compute_features(batch)
+        before = self._ahead[-1] if self._ahead else None
+        self._ahead.append(asyncio.create_task(self._decode_after(before, batch)))
+
+    async def _exchange(self, windows: Sequence[AnyWindow] | None) -> list[whisper.Answer] | Exception:
         if windows is not None:
-            batch = await _read(windows)
-            await self._compute_features(batch)
-            following = asyncio.create_task(self._decode_after(before, batch))
-        self._ahead = following
+            await self._hand_over(windows)
         try:
-            return None if before is None else await before
-        except RuntimeError as error:  # of the batch before
+            return await self._ahead.popleft()
+        except RuntimeError as error:  # of that batch
             return error
 
     async def _compute_features(self, windows: Sequence[Window | OSError]) -> None:

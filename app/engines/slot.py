@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -57,7 +58,7 @@ class Limits:
     batch_size: int  # windows
     batch_timeout_s: float | None = None  # for a batch, before its worker counts as hung; None: as it proves
     one_model: bool = False  # unload the others before another model is loaded
-    overlap: bool = False  # compute the features of a batch while the one before is decoded
+    overlap: bool = False  # compute the features of a batch while those before are decoded
 
 
 @dataclass(slots=True)
@@ -94,12 +95,12 @@ class WhisperSlot(ABC):
         self.clips = 0
         self.samples = 0
         self._background = BackgroundTasks()
-        self._batch: _Batch | None = None  # taken over by `exchange`, and not answered
+        self._batches: deque[_Batch] = deque()  # taken over and not answered, in order
         self.parts: list[Part] = []  # that the worker has measured of the batch that it answered last
 
     @property
     def overlaps(self) -> bool:
-        """Whether the slot takes over a batch while its worker decodes the one before."""
+        """Whether the slot takes over a batch while its worker decodes those before."""
         return self._limits.overlap
 
     def batch_limit(self, weight: int = USUAL_BEAMS) -> int:
@@ -150,83 +151,104 @@ class WhisperSlot(ABC):
         self._batch_decoded(windows, results, began)
         return results
 
-    async def exchange(
-        self, payloads: Sequence[WindowSource] | None, expected_s: float | None = None
-    ) -> list[whisper.Answer] | None:
-        """Take over a batch, and return the results of the batch before; None if there is none.
+    async def hand_over(self, payloads: Sequence[WindowSource], expected_s: float | None = None) -> None:
+        """Take over a batch, and return once the worker has its features. It is decoded after those before.
 
-        The worker computes the features of the new batch while it decodes the one before. A batch that it
-        cannot get yet is run when it is answered: its model is not loaded, or it cannot be read. Raises as
-        `run` does, for the batch before.
+        A batch that the worker cannot get yet is run when it is answered: its model is not loaded, or it
+        cannot be read. Raises DeviceFailed if the worker hangs, and ProcessCrashed.
         """
         self.parts = []
-        before = self._batch
-        following = self._batch = None if payloads is None else _Batch(payloads, expected_s)
-        if before is not None and not before.windows:
-            results = await self.run(before.payloads, before.expected_s)
-            try:
-                await self._swap(None, following)
-            except Exception:  # it belongs to the following batch, which is run instead
-                if following is not None:
-                    following.windows = ()
-            return results
-        return await self._swap(before, following)
+        self._batches.append(_Batch(payloads, expected_s))
+        await self._hand_over_waiting()
 
-    async def _swap(self, before: _Batch | None, following: _Batch | None) -> list[whisper.Answer] | None:
-        """Give the worker a batch if it can get it, and return the results of the one that it has."""
-        began = time.monotonic()
-        if following is not None:
-            await self._prepare(following)
-        at_worker = [batch for batch in (before, following) if batch is not None and batch.windows]
-        if not at_worker:
-            return None
-        windows = following.windows if following is not None else ()
-        deadline_s = max(self._deadline_s(batch.windows, batch.expected_s) for batch in at_worker)
+    async def exchange(
+        self, payloads: Sequence[WindowSource] | None, expected_s: float | None = None
+    ) -> list[whisper.Answer]:
+        """Take over a batch as `hand_over` does, and return the results of the first that is not answered.
+
+        `payloads`: None if no batch follows. The worker computes the features of the new batch while it
+        decodes those before. Raises as `run` does, for the batch that is answered.
+        """
+        self.parts = []
+        answered = self._batches.popleft()
+        if payloads is not None:
+            self._batches.append(_Batch(payloads, expected_s))
+        if answered.windows:
+            return await self._swap(answered)
+        results = await self.run(answered.payloads, answered.expected_s)
         try:
-            with _device_failures():
-                results = await self._exchange_windows(windows, deadline_s)
-        except (RuntimeError, MemoryError) as error:
-            if before is not None and is_out_of_memory(error):
-                await self._free_memory_and_requeue(before.windows, error)
-            raise
-        finally:
-            next_model = following.model if following is not None else None
-            if before is not None and before.model and before.model != next_model:
-                self._start_unload_timer(before.model)
-        if before is None:
-            return None
-        if results is not None:
-            self._batch_decoded(before.windows, results, began)
+            await self._hand_over_waiting()
+        except Exception as error:  # it belongs to the waiting batch, which is run instead
+            if isinstance(error, ProcessLost):
+                self.status.ending = RestartReason.LOST
+            self.needs_restart.set()  # the worker may have that batch
         return results
 
-    async def _exchange_windows(
-        self, windows: Sequence[AnyWindow], deadline_s: float
-    ) -> list[whisper.Answer] | None:
-        """Exchange windows in the worker. Raises the error of the batch before.
+    async def _hand_over_waiting(self) -> None:
+        """Give the worker the batches that it has not got, in order, up to one that it cannot get."""
+        while (batch := self._first_waiting()) is not None and (windows := await self._prepare(batch)):
+            with _device_failures():
+                await self._call_to_swap(
+                    whisper.hand_over, windows, self._deadline_s(windows, batch.expected_s)
+                )
+            batch.windows = windows
 
-        Raises ProcessLost if the call itself fails: it is not known then which batch the worker has.
+    async def _swap(self, answered: _Batch) -> list[whisper.Answer]:
+        """Give the worker the next batch if it can get it, and return the results of its first one."""
+        began = time.monotonic()
+        deadline_s = self._deadline_s(answered.windows, answered.expected_s)
+        windows: Sequence[AnyWindow] = ()
+        if (following := self._first_waiting()) is not None:
+            windows = following.windows = await self._prepare(following)
+            if windows:
+                deadline_s = max(deadline_s, self._deadline_s(windows, following.expected_s))
+        try:
+            with _device_failures():
+                answer = await self._call_to_swap(whisper.exchange, windows or None, deadline_s)
+                if isinstance(answer, Exception):
+                    raise answer
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                await self._free_memory_and_requeue(answered.windows, error)
+            raise
+        finally:
+            model = answered.windows[0].decoding.model
+            if model not in {batch.model for batch in self._batches}:
+                self._start_unload_timer(model)
+        self._batch_decoded(answered.windows, answer, began)
+        return answer
+
+    async def _call_to_swap(
+        self, function: Callable[..., R], windows: Sequence[AnyWindow] | None, deadline_s: float
+    ) -> R:
+        """Call `hand_over` or `exchange` of the worker.
+
+        Raises ProcessLost if the call itself fails: it is not known then which batches the worker has.
         """
         try:
-            answer = await self._call(whisper.exchange, windows or None, deadline_s=deadline_s)
+            return await self._call(function, windows, deadline_s=deadline_s)
         except ProcessCrashed:
             raise
         except Exception as error:  # the windows could not be sent, for example
             raise ProcessLost(f"a batch was not handed over: {last_line(error)}") from error
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
-    async def _prepare(self, batch: _Batch) -> None:
-        """Get the windows of a batch. It must be run if its model is not loaded.
+    def _first_waiting(self) -> _Batch | None:
+        """The first batch that the worker has not got."""
+        return next((batch for batch in self._batches if not batch.windows), None)
 
-        That goes for one whose windows cannot be had, too: an error now would be that of the batch before.
+    async def _prepare(self, batch: _Batch) -> Sequence[AnyWindow]:
+        """The windows of a batch for the worker; none if it must be run because its model is not loaded.
+
+        There are none either if they cannot be had: an error now would be that of another batch. And the
+        worker gets no more before a restart.
         """
         with suppress(Exception):
             windows = await self._windows(batch.payloads)
             model = windows[0].decoding.model
-            if model in self._held:
+            if model in self._held and not self.needs_restart.is_set():
                 self._stop_unload_timer(model)
-                batch.windows = windows
+                return windows
+        return ()
 
     def _batch_decoded(
         self, windows: Sequence[AnyWindow], results: Sequence[whisper.Answer], began: float
@@ -245,7 +267,8 @@ class WhisperSlot(ABC):
 
     async def close(self) -> None:
         """End the worker."""
-        self._info = self._batch = None
+        self._info = None
+        self._batches.clear()
         for model in list(self._held):
             self._stop_unload_timer(model)
         self._held.clear()

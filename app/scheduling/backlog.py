@@ -37,10 +37,10 @@ _BATCHES_TO_KNOW = 3  # the first one may compile kernels
 _UNLIMITED = sys.maxsize  # tasks in a batch
 # Of a batch, for others while tasks with deadlines have batches of their own. A slot that prepares batches
 # ahead answers these tasks only when the next batch is prepared.
-_SMALL_PART = 4
+_SMALL_PART = 2
 # Of the time to its deadline, for which a task waits before it gets a batch without others. So several such
 # tasks share it: many slots would each run a batch for one or two of them.
-_WAITING_PART = 0.1
+_WAITING_PART = 0.05
 
 
 @dataclass(slots=True)

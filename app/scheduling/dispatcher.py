@@ -1,7 +1,8 @@
 """Hands tasks to slots: one loop for each slot takes batches from one fair queue.
 
 The queue lives here, and a slot has one batch in flight, or two if its process prepares one while it runs the
-other. So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion.
+other; a small one of urgent tasks may be between them. So a cancelled task is never sent, fast slots take
+more, and a crash puts few tasks under suspicion.
 `backlog` decides which tasks make a batch, and `failure_policy` what a failure means.
 """
 
@@ -10,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from typing import Generic, TypeGuard, TypeVar
 
 import structlog
@@ -57,6 +58,10 @@ class _ServedSlot(Generic[P, R]):
         self.loop: asyncio.Task[None] | None = None
         self.is_removed = False  # the dispatcher has taken its tasks back, and ignores what it still answers
         self.closed = asyncio.Event()  # removed, and its process has ended
+
+    def tasks(self) -> Iterator[Task[P, R]]:
+        """The tasks in flight, in order."""
+        return chain.from_iterable(batch.tasks for batch in self.in_flight)
 
 
 def _overlaps(slot: Slot[P, R]) -> TypeGuard[OverlappingSlot[P, R]]:
@@ -190,7 +195,7 @@ class Dispatcher(Generic[P, R]):
 
     def _remove(self, served: _ServedSlot[P, R]) -> None:
         log.info("slot removed", pool=self._name, slot=served.index)
-        tasks = [task for batch in served.in_flight for task in batch.tasks]
+        tasks = list(served.tasks())
         self._report_aborted(served)
         served.is_removed = True
         del self._served[served.index]
@@ -206,7 +211,7 @@ class Dispatcher(Generic[P, R]):
 
     def _report_aborted(self, served: _ServedSlot[P, R]) -> None:
         """End the batches in flight of a slot whose process is gone. The first one has taken time."""
-        ended = [self._end(served, batch.tasks) for batch in [*served.in_flight]]
+        ended = [self._end(served) for _ in [*served.in_flight]]
         if ended and ended[0] is not None:
             self._report(served.slot, ended[0], Outcome.REQUEUED)
 
@@ -218,8 +223,7 @@ class Dispatcher(Generic[P, R]):
 
     def _in_flight(self) -> Iterator[Task[P, R]]:
         for served in self._served.values():
-            for batch in served.in_flight:
-                yield from batch.tasks
+            yield from served.tasks()
 
     def _slot_has_left(self) -> None:
         """The waiting tasks go to the other slots, if there are any."""
@@ -424,7 +428,7 @@ class Dispatcher(Generic[P, R]):
     def _requeue_in_flight(self, served: _ServedSlot[P, R]) -> None:
         """End what a fault of this service has left in flight, and requeue it unless it is answered."""
         for batch in reversed(served.in_flight.copy()):
-            self._end(served, batch.tasks)
+            self._end(served)
             self._requeue([task for task in batch.tasks if not task.future.done()], isolated=False)
 
     async def _start_process(self, served: _ServedSlot[P, R]) -> bool:
@@ -487,13 +491,12 @@ class Dispatcher(Generic[P, R]):
 
     async def _serve(self, served: _ServedSlot[P, R]) -> None:
         """Send batch after batch until the slot's process has ended, or the slot has drained or may sleep."""
-        slot = served.slot
+        slot, in_flight = served.slot, served.in_flight
         now = asyncio.get_running_loop().time
         used_at = now()
-        before: list[Task[P, R]] = []  # the batch that an overlapping slot has, and has not answered
-        while not slot.needs_restart.is_set() or before:
-            batch = self._next_batch(served, before)
-            if not batch and not before:
+        while not slot.needs_restart.is_set() or in_flight:
+            batch = self._next_batch(served)
+            if not batch and not in_flight:
                 if slot.status.state == "draining":
                     return
                 slot.status.state = "idle"
@@ -509,95 +512,96 @@ class Dispatcher(Generic[P, R]):
             if slot.status.state != "draining":
                 slot.status.state = "busy"
                 self._wake_sleepers()
-            with structlog.contextvars.bound_contextvars(**log_ids(task.work for task in [*before, *batch])):
-                in_flight = await self._send(served, before, batch)
-            if in_flight is None:
-                return
-            before = in_flight
+            works = [task.work for task in [*served.tasks(), *batch]]
+            with structlog.contextvars.bound_contextvars(**log_ids(works)):
+                if not await self._send(served, batch):
+                    return
             used_at = now()
-            if not before and slot.status.state == "busy":  # else it has failed meanwhile
+            if not in_flight and slot.status.state == "busy":  # else it has failed meanwhile
                 slot.status.state = "idle"  # tasks that come now wake no other slot
             await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
-    def _next_batch(self, served: _ServedSlot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:
-        """The next batch for a slot that has not answered `before`; empty if it must wait for that."""
-        slot = served.slot
-        if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in before):
+    def _next_batch(self, served: _ServedSlot[P, R]) -> list[Task[P, R]]:
+        """The next batch for a slot; empty if it must first answer one that it has."""
+        slot, in_flight = served.slot, served.in_flight
+        if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in served.tasks()):
             return []
         if served.is_removed:  # but its loop, which another slot's removal has woken, has not ended yet
+            return []
+        if len(in_flight) > 1 and in_flight[0].is_urgent:  # it has been run by now, or will be soon
             return []
         if self._backlog.with_deadline.size or served.others_first:
             batch = self._backlog.take_with_deadlines(slot, others_first=served.others_first)
         else:
             batch = self._backlog.take_batch(slot)
-        if before and any(task.isolated for task in batch):
+        if in_flight and any(task.isolated for task in batch):
             self._backlog.requeue_batch(batch, isolated=True)  # until it is the only one in flight
             return []
         return batch
 
-    async def _send(
-        self, served: _ServedSlot[P, R], before: Sequence[Task[P, R]], batch: list[Task[P, R]]
-    ) -> list[Task[P, R]] | None:
-        """Send a batch, and settle the tasks that are answered: its own, or those of the batch before.
+    async def _send(self, served: _ServedSlot[P, R], tasks: list[Task[P, R]]) -> bool:
+        """Send a batch if there is one, and settle the one that is answered.
 
-        Returns the tasks that the slot has got and not answered; None if its process can run no more.
+        An overlapping slot answers its first batch once it has prepared the next one. An urgent one behind
+        another is only handed over: it is small, so the process would have nothing to prepare while it runs
+        the other. Returns whether the slot's process can run more.
         """
-        payloads = [task.payload for task in batch]
-        slot = served.slot
-        expected_s = self._begin(served, batch) if batch else None
+        slot, in_flight, overlapping = served.slot, served.in_flight, served.overlapping
+        first = in_flight[0] if in_flight else None
+        payloads = [task.payload for task in tasks]
+        expected_s = self._begin(served, tasks) if tasks else None
+        unanswered = list(served.tasks())
         try:
-            if served.overlapping is None:
-                return await self._settle(served, batch, slot.run(payloads, expected_s))
-            answer = served.overlapping.exchange(payloads or None, expected_s)
-            return await self._settle(served, before, answer, following=batch)
+            if overlapping is None:
+                return await self._settle(served, in_flight[0], slot.run(payloads, expected_s))
+            is_between = len(in_flight) == 2 and in_flight[1].is_urgent and not in_flight[0].is_urgent
+            if first is None or (tasks and is_between):
+                return await self._settle(served, None, overlapping.hand_over(payloads, expected_s))
+            return await self._settle(served, first, overlapping.exchange(payloads or None, expected_s))
         except Exception as error:  # the same for a batch
             log.exception("batch not settled", pool=self._name, slot=slot.index)
             slot.status.ending = RestartReason.ERROR
-            for task in [*before, *batch]:
+            for task in unanswered:
                 if not task.future.done():
                     task.future.set_exception(error)
             self._requeue_in_flight(served)
-            return None
+            return False
 
-    def _begin(self, served: _ServedSlot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
+    def _begin(self, served: _ServedSlot[P, R], tasks: Sequence[Task[P, R]]) -> float | None:
         """A batch is sent to a slot. Returns what it should take (s), if that is known."""
         now, clock = time.time(), asyncio.get_running_loop().time()
-        served.in_flight.append(Batch(served.index, batch, now, sent=now, began=clock))
+        batch = Batch(served.index, tasks, now, sent=now, began=clock)
+        served.in_flight.append(batch)
         self._idle.clear()
-        cost_s = self._cost.seconds([task.size for task in batch])
-        kind = self._kind_of(batch[0].payload)
-        served.others_first = all(task.deadline is not None for task in batch)
-        if served.others_first:  # what they take must not count for the others
+        cost_s = self._cost.seconds([task.size for task in tasks])
+        kind = self._kind_of(tasks[0].payload)
+        served.others_first = batch.is_urgent
+        if batch.is_urgent:  # what they take must not count for the others
             kind = ("with a deadline", kind)
         expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
         # At least the time that was too short for a task, whatever slot that was.
-        return max(expected_s or 0.0, *(task.hung_s for task in batch)) or None
+        return max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
 
     def _end(
-        self,
-        served: _ServedSlot[P, R],
-        batch: Sequence[Task[P, R]],
-        *,
-        succeeded: bool = False,
-        hung: bool = False,
+        self, served: _ServedSlot[P, R], *, succeeded: bool = False, hung: bool = False
     ) -> Batch[P, R] | None:
-        """A batch that was sent is answered, or its process is gone; `hung`: it took too long.
+        """The first batch in flight is answered, or its process is gone; `hung`: it took too long.
 
-        Does nothing for an empty one, and for one of a slot that is removed.
+        Does nothing if there is none: the slot is removed.
         """
-        if not batch or served.is_removed:
+        in_flight = served.in_flight
+        if not in_flight:
             return None
         now = asyncio.get_running_loop().time()
         if succeeded:
             self._throughput.end(served.index, now)
         else:
             self._throughput.discard(served.index, now, hung=hung)
-        in_flight = served.in_flight
         ended = in_flight.popleft()
         ended.end = max(ended.start, time.time())
         ended.took_s = now - ended.began
         if hung:
-            for task in batch:
+            for task in ended.tasks:
                 task.hung_s = max(task.hung_s, ended.took_s)
         if in_flight:
             in_flight[0].start, in_flight[0].began = ended.end, now
@@ -610,13 +614,13 @@ class Dispatcher(Generic[P, R]):
     async def _settle(
         self,
         served: _ServedSlot[P, R],
-        batch: Sequence[Task[P, R]],
+        batch: Batch[P, R] | None,
         answer: Awaitable[Sequence[R | Exception] | None],
-        following: Sequence[Task[P, R]] = (),
-    ) -> list[Task[P, R]] | None:
-        """Wait for the answer to a batch, and settle its tasks. `following`: the slot gets them meanwhile.
+    ) -> bool:
+        """Wait for the answer to the first batch in flight, and settle its tasks.
 
-        Returns the tasks that the slot has got and not answered; None if its process can run no more.
+        `batch`: None if the answer is only that the slot has got the newest one. Returns whether the slot's
+        process can run more.
         """
         results: Sequence[R | Exception] = []
         error: Exception | None = None
@@ -624,33 +628,35 @@ class Dispatcher(Generic[P, R]):
         ended = None
         try:
             results = await answer or []
-            if batch and len(results) != len(batch):
-                error = ValueError(f"{len(results)} results for {len(batch)} tasks")
+            if batch is not None and len(results) != len(batch.tasks):
+                error = ValueError(f"{len(results)} results for {len(batch.tasks)} tasks")
             is_gone = False
         except Exception as raised:
             error = raised
             is_gone = isinstance(error, ProcessCrashed)
-            if not batch and not is_gone:
-                batch, following = following, ()  # none was before it, so the error is its own
+            if batch is None and served.in_flight:
+                batch = served.in_flight[0]  # the newest one itself, unless the process is gone
         finally:
             hung = error is not None and restart_reason(error) is RestartReason.HANG
             has_run = not is_gone and not any(isinstance(result, Exception) for result in (error, *results))
-            ended = self._end(served, batch, succeeded=has_run, hung=hung)
-            if is_gone:
-                prepared = self._end(served, following, hung=hung and not batch)
-                ended = ended or prepared  # a batch that was only prepared has not taken any time
+            if batch is not None or is_gone:
+                ended = self._end(served, succeeded=has_run, hung=hung)
+            following = list(served.tasks())
+            while is_gone and served.in_flight:
+                self._end(served)  # it was only prepared, and has not taken any time
         if served.is_removed:
-            return None  # its tasks are requeued, and perhaps answered by another slot
-        outcome = Outcome.OK
+            return False  # its tasks are requeued, and perhaps answered by another slot
         slot = served.slot
+        if batch is None:
+            return True
         if error is not None:
-            outcome = self._fail(slot, batch, following, error, is_gone=is_gone)
-        elif batch:
+            outcome = self._fail(slot, batch.tasks, following, error, is_gone=is_gone)
+        else:
             slot.status.batches += 1
-            outcome = self._answer(slot, batch, results)
+            outcome = self._answer(slot, batch.tasks, results)
         if ended is not None:
             self._report(slot, ended, outcome)
-        return None if is_gone else list(following)
+        return not is_gone
 
     def _answer(
         self, slot: Slot[P, R], batch: Sequence[Task[P, R]], results: Sequence[R | Exception]

@@ -92,18 +92,24 @@ class Slot(Protocol[Payload, Result]):
 
 @runtime_checkable
 class OverlappingSlot(Slot[Payload, Result], Protocol[Payload, Result]):
-    """A slot whose process prepares a batch while it runs the one before."""
+    """A slot whose process prepares a batch while it runs those before."""
 
-    overlaps: bool  # whether `exchange` is used; otherwise `run`
+    overlaps: bool  # whether the methods below are used; otherwise `run`
+
+    async def hand_over(self, payloads: Sequence[Payload], expected_s: float | None) -> None:
+        """Take over a batch, and return once it is prepared. It runs after those before.
+
+        Raises as `run` does; the batch is not taken over then. But while the slot has others, it raises only
+        errors with which the process is gone: ProcessCrashed, ProcessLost and DeviceFailed.
+        """
 
     async def exchange(
         self, payloads: Sequence[Payload] | None, expected_s: float | None
-    ) -> Sequence[Result | Exception] | None:
-        """Take over a batch, and return the results of the batch before; None if there is none.
+    ) -> Sequence[Result | Exception]:
+        """Take over a batch, and return the results of the first batch that is not answered.
 
-        `payloads`: None if no batch follows. Raises as `run` does, for the batch before. The new one is
-        taken over all the same, unless the process has crashed or its device has failed. Without a batch
-        before, an error is that of the new one, which is not taken over.
+        `payloads`: None if no batch follows. Raises as `run` does, for the batch that is answered. The new
+        one is taken over all the same, unless the process is gone.
         """
 
 
@@ -154,6 +160,11 @@ class Batch(Generic[P, R]):
     sent: float = 0.0  # when the process got them; before `start` if it ran another batch then
     began: float = 0.0  # as `start`, in the time of the event loop
     took_s: float = 0.0  # from its start to its end, whatever the clock says
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether all its tasks have deadlines."""
+        return all(task.deadline is not None for task in self.tasks)
 
 
 class Outcome(StrEnum):

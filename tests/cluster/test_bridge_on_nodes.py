@@ -74,7 +74,12 @@ async def decode_talk(process: WorkerProcess) -> Any:
         for words in (False, True)
     ]
     await process.call(whisper.load, LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
-    return await process.call(whisper.decode, windows)
+    for window in windows:
+        await process.call(whisper.hand_over, [window])
+    one_by_one = [await process.call(whisper.exchange, None) for _ in windows]
+    together = await process.call(whisper.decode, windows)
+    assert [result for [result] in one_by_one] == together
+    return together
 
 
 async def test_the_nodes_are_listed(bridge: Bridge) -> None:

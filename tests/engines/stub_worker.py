@@ -125,7 +125,7 @@ class StubWorker:
         self.doing = "nothing"
         self._machine = machine
         self._models: dict[str, str] = {}  # with their compute types
-        self._ahead: asyncio.Task[list[whisper.Answer]] | None = None
+        self._ahead: deque[asyncio.Task[list[whisper.Answer]]] = deque()
         self._calls: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
         self._running: asyncio.Task[None] | None = None
         self._has_exited = False
@@ -135,7 +135,7 @@ class StubWorker:
         if self._has_exited:
             raise BrokenProcessPool
         future: Future[Any] = Future()
-        if self._machine.unsent and function is whisper.exchange and args[0]:
+        if self._machine.unsent and function in (whisper.hand_over, whisper.exchange) and args[0]:
             self._machine.unsent -= 1
             self._machine.trace(f"process {self.pid} does not get {_described(args)}")
             asyncio.get_running_loop().call_soon(_settle, future, MemoryError())
@@ -151,7 +151,7 @@ class StubWorker:
             return
         self._has_exited = True
         self._machine.trace(f"process {self.pid} ends: {reason} ({self.doing})")
-        for task in (self._running, self._ahead):
+        for task in (self._running, *self._ahead):
             if task is not None:
                 task.cancel()
         for future, *_ in self._calls:
@@ -184,6 +184,8 @@ class StubWorker:
         if function is whisper.decode:
             await asyncio.sleep(_FEATURES_S * len(args[0]))
             return await self._decode(args[0])
+        if function is whisper.hand_over:
+            return await self._hand_over(*args)
         assert function is whisper.exchange
         return await self._exchange(*args)
 
@@ -200,15 +202,18 @@ class StubWorker:
         self._machine.trace(f"process {self.pid} has loaded {model} in {compute_type}")
         return WorkerInfo(self.pid, "0", model, options.device, compute_type, 1, ("en",))
 
+    async def _hand_over(self, windows: Sequence[AnyWindow]) -> None:
+        await asyncio.sleep(_FEATURES_S * len(windows))
+        before = self._ahead[-1] if self._ahead else None
+        following = asyncio.create_task(self._decode_after(before, windows))
+        following.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._ahead.append(following)
+
     async def _exchange(self, windows: Sequence[AnyWindow] | None) -> object:
-        before, following = self._ahead, None
         if windows is not None:
-            await asyncio.sleep(_FEATURES_S * len(windows))
-            following = asyncio.create_task(self._decode_after(before, windows))
-            following.add_done_callback(lambda task: task.cancelled() or task.exception())
-        self._ahead = following
+            await self._hand_over(windows)
         try:
-            return None if before is None else await before
+            return await self._ahead.popleft()
         except Exception as error:
             return error
 

@@ -108,7 +108,7 @@ class SickSlot(FakeSlot):
 
 
 class OverlappingFakeSlot(FakeSlot):
-    """Takes over a batch while it runs the one before. `in_flight` has what it holds at each exchange.
+    """Takes over a batch while it runs those before. `in_flight` has what it holds with each new one.
 
     "no memory" cannot run beside other tasks. An `OverlappingSlot[str, str]`.
     """
@@ -117,15 +117,19 @@ class OverlappingFakeSlot(FakeSlot):
 
     def __init__(self, index: int, *, batch_limit: int = 1) -> None:
         super().__init__(index, batch_limit=batch_limit)
-        self.in_flight: list[tuple[list[str], list[str]]] = []
-        self._taken: list[str] | None = None
+        self.in_flight: list[list[list[str]]] = []
+        self._taken: list[list[str]] = []
+
+    async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
+        self._taken.append(list(payloads))
+        self.in_flight.append([*self._taken])
 
     async def exchange(
         self, payloads: Sequence[str] | None, expected_s: float | None
-    ) -> list[str | Exception] | None:
-        before, self._taken = self._taken, None if payloads is None else list(payloads)
-        self.in_flight.append((before or [], self._taken or []))
-        return None if before is None else await self.run(before, expected_s)
+    ) -> list[str | Exception]:
+        if payloads is not None:
+            await OverlappingFakeSlot.hand_over(self, payloads, expected_s)
+        return await self.run(self._taken.pop(0), expected_s)
 
     async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         if "no memory" in payloads and len(payloads) > 1:
@@ -137,4 +141,4 @@ class OverlappingFakeSlot(FakeSlot):
 
     async def close(self) -> None:
         await super().close()
-        self._taken = None
+        self._taken.clear()

@@ -94,7 +94,7 @@ async def test_a_crash_with_two_batches_in_flight_reports_the_one_that_ran(
     slot.unblocked.clear()
     dispatcher = start(slot)
     work = asyncio.create_task(submit_all(dispatcher, "crash", "b"))
-    await until(lambda: slot.in_flight[-1:] == [(["crash"], ["b"])])
+    await until(lambda: slot.in_flight[-1:] == [[["crash"], ["b"]]])
     slot.unblocked.set()
     await work
     assert reports.ended[0] == (["crash"], "requeued")

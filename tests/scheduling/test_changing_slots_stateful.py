@@ -44,6 +44,7 @@ class DirectedSlot(StubSlot):
         self.is_stubborn = is_stubborn
         self.start_failure: Exception | None = None
         self.answers_at_once = False
+        self.prepares = False  # a batch, and answers none
         self.is_removed = False
         self.sent: list[str] = []
         self.in_flight: list[list[str]] = []
@@ -68,19 +69,33 @@ class DirectedSlot(StubSlot):
         self._take(payloads)
         return await self._results()
 
-    async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> list[str] | None:
-        has_before = bool(self.in_flight)
+    async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
+        self._take(payloads)
+        if len(self.in_flight) > 1:
+            self.prepares = True
+            try:
+                await self._wait()
+            finally:
+                self.prepares = False
+
+    async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> list[str]:
         if payloads is not None:
             self._take(payloads)
-        return await self._results() if has_before else None
+        return await self._results()
 
     def _take(self, payloads: Sequence[str]) -> None:
         assert not self.is_removed
         self.sent += payloads
         self.in_flight.append(list(payloads))
-        assert len(self.in_flight) <= 1 + self.overlaps
+        assert len(self.in_flight) <= (3 if self.overlaps else 1)
 
     async def _results(self) -> list[str]:
+        if await self._wait():
+            return [payload.upper() for payload in self.in_flight.pop(0)]
+        return [LATE for _ in self.in_flight[0]]
+
+    async def _wait(self) -> bool:
+        """Wait for the test. Returns False if the slot is cancelled."""
         self._answer = asyncio.get_running_loop().create_future()
         if self.answers_at_once:
             self._answer.set_result(None)
@@ -89,8 +104,8 @@ class DirectedSlot(StubSlot):
         except asyncio.CancelledError:
             if not self.is_stubborn:
                 raise
-            return [LATE for _ in self.in_flight[0]]
-        return [payload.upper() for payload in self.in_flight.pop(0)]
+            return False
+        return True
 
     def succeed(self) -> None:
         assert self._answer is not None
@@ -98,9 +113,13 @@ class DirectedSlot(StubSlot):
 
     def fail(self, error: Exception) -> None:
         assert self._answer is not None
-        if not isinstance(error, ProcessCrashed):
+        if isinstance(error, ProcessCrashed):
+            self._answer.set_exception(error)
+        elif self.prepares:  # it has answered none that could have failed
+            self.succeed()
+        else:
             self.in_flight.pop(0)
-        self._answer.set_exception(error)
+            self._answer.set_exception(error)
 
     async def close(self) -> None:
         self.in_flight.clear()

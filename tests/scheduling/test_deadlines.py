@@ -91,7 +91,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.scheduling.backlog._WAITING_PART", 0.0)
 
 
-@pytest.mark.parametrize(("limit", "few"), [(1, 1), (8, 2)])
+@pytest.mark.parametrize(("limit", "few"), [(1, 1), (8, 4)])
 async def test_drafts_of_another_kind_have_every_other_batch(impatient: None, limit: int, few: int) -> None:
     batches = await batches_of(FakeSlot(0, batch_limit=limit), *films(40), *drafts(3 * limit, "other"))
     assert draft_counts(batches)[:6] == [(limit, limit), (few, 0)] * 3
@@ -102,7 +102,7 @@ async def test_with_batches_of_one_task_drafts_have_every_other_one(impatient: N
     assert draft_counts(await batches_of(FakeSlot(0), *films(9), *drafts(3)))[:6] == [(1, 1), (1, 0)] * 3
 
 
-def test_drafts_wait_for_a_tenth_of_their_time_before_they_get_a_batch_of_their_own() -> None:
+def test_drafts_wait_for_a_part_of_their_time_before_they_get_a_batch_of_their_own() -> None:
     """So they share it: on many slots each would have one otherwise."""
 
     async def work() -> None:
@@ -113,7 +113,7 @@ def test_drafts_wait_for_a_tenth_of_their_time_before_they_get_a_batch_of_their_
             submit(f"film {number}:0", key="k")
         slot.dispatcher.start()
         for number in range(4):
-            submit(f"a draft {number}:100", 35.0, key="other")
+            submit(f"a draft {number}:100", 70.0, key="other")
             await asyncio.sleep(1)
         await submit.outcomes()
         await slot.dispatcher.stop()
@@ -257,9 +257,8 @@ async def test_a_draft_under_suspicion_is_alone_in_flight(new_dispatcher: NewDis
     await let_tasks_run()
     dispatcher.start()
     await submit.outcomes()
-    assert [flight for flight in slot.in_flight if "suspect draft" in [*flight[0], *flight[1]]] == [
-        ([], ["suspect draft"]),
-        (["suspect draft"], []),
+    assert [flight for flight in slot.in_flight if any("suspect draft" in batch for batch in flight)] == [
+        [["suspect draft"]]
     ]
 
 

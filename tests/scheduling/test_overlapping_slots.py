@@ -3,15 +3,15 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import TaskCrashes
+from app.errors import DeviceFailed, ProcessCrashed, TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
+from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run, until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
 
@@ -25,10 +25,10 @@ async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispat
     answers = asyncio.create_task(submit_all(dispatcher, *"abcdef"))
     await let_tasks_run()
     assert slot.batches == [["a", "b"]], "running"
-    assert slot.in_flight == [([], ["a", "b"]), (["a", "b"], ["c", "d"])]
+    assert slot.in_flight == [[["a", "b"]], [["a", "b"], ["c", "d"]]]
     slot.unblocked.set()
     assert await answers == list("ABCDEF")
-    assert slot.in_flight[2:] == [(["c", "d"], ["e", "f"]), (["e", "f"], [])]
+    assert slot.in_flight[2:] == [[["c", "d"], ["e", "f"]]]
     assert (slot.status.batches, slot.status.state) == (3, "idle")
 
 
@@ -38,6 +38,105 @@ async def test_without_overlap_a_batch_waits_for_the_one_before(serve: NewDispat
     dispatcher = serve(slot)
     assert await submit_all(dispatcher, *"abcd") == list("ABCD")
     assert (slot.batches, slot.in_flight) == ([["a", "b"], ["c", "d"]], [])
+
+
+class CrashingSlot(OverlappingFakeSlot):
+    """Fails once with `error`: when it runs a batch or, if `prepares`, when it takes over an urgent one."""
+
+    error: Exception | None = None
+    prepares = False
+
+    async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
+        await super().hand_over(payloads, expected_s)
+        if self.prepares and "urgent" in payloads:
+            self._fail()
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+        results = await super().run(payloads, expected_s)
+        if not self.prepares:
+            self._fail()
+        return results
+
+    def _fail(self) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
+@pytest.fixture
+def due_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks with deadlines need not wait before they get a batch of their own."""
+    monkeypatch.setattr("app.scheduling.backlog._WAITING_PART", 0.0)
+
+
+async def with_an_urgent_batch_between(
+    slot: OverlappingFakeSlot, dispatcher: Dispatcher[str, str], urgent: str = "urgent"
+) -> list["asyncio.Task[TaskResult[str]]"]:
+    """Tasks of three batches that the slot has got: one, then that with a deadline, then another one."""
+    slot.unblocked.clear()
+    tasks = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in ("a", "b")]
+    await let_tasks_run()
+    assert slot.in_flight[-1] == [["a"], ["b"]]
+    deadline = asyncio.get_running_loop().time() + 100
+    tasks.append(asyncio.create_task(dispatcher.submit("live", urgent, deadline=deadline)))
+    tasks.append(asyncio.create_task(dispatcher.submit("job", "c")))
+    await let_tasks_run()
+    slot.unblocked.set()
+    await tasks[0]
+    slot.unblocked.clear()
+    await let_tasks_run()
+    return tasks[1:]
+
+
+@pytest.mark.usefixtures("due_at_once")
+async def test_an_urgent_batch_does_not_keep_the_process_from_preparing_the_next(
+    serve: NewDispatcher,
+) -> None:
+    slot = OverlappingFakeSlot(0)
+    dispatcher = serve(slot)
+    tasks = await with_an_urgent_batch_between(slot, dispatcher)
+    assert slot.in_flight[-1] == [["b"], ["urgent"], ["c"]]
+    tasks.append(asyncio.create_task(dispatcher.submit("job", "d")))
+    slot.unblocked.set()
+    assert [answer.result for answer in await asyncio.gather(*tasks)] == ["B", "URGENT", "C", "D"]
+    assert slot.in_flight[-1] == [["c"], ["d"]], "the urgent one was answered before another was taken over"
+    assert slot.status.batches == 5
+
+
+@pytest.mark.usefixtures("due_at_once")
+@pytest.mark.parametrize("prepares", [False, True])
+@pytest.mark.parametrize("error", [ProcessCrashed("killed"), DeviceFailed("no answer")])
+async def test_a_process_that_ends_with_an_urgent_batch_costs_the_others_time(
+    serve: NewDispatcher, prepares: bool, error: Exception
+) -> None:
+    slot = CrashingSlot(0)
+    slot.prepares = prepares
+    dispatcher = serve(slot)
+    if prepares:
+        slot.error = error
+    first, urgent, last = await with_an_urgent_batch_between(slot, dispatcher)
+    slot.error = None if prepares else error
+    slot.unblocked.set()
+    with pytest.raises(type(error)):
+        await urgent
+    assert [(await task).result for task in (first, last)] == ["B", "C"]
+    assert slot.starts == 2
+    assert (slot.batches.count(["urgent"]), dispatcher.running(0)) == (0, None)
+    assert slot.in_flight[-2:] == [[["b"]], [["c"]]], "each alone in flight"
+
+
+@pytest.mark.usefixtures("due_at_once")
+async def test_a_service_that_drains_answers_three_batches(serve: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0)
+    dispatcher = serve(slot)
+    tasks = await with_an_urgent_batch_between(slot, dispatcher)
+    waiting = asyncio.create_task(dispatcher.submit("job", "d"))
+    draining = asyncio.create_task(dispatcher.drain(10))
+    await let_tasks_run()
+    assert not draining.done()
+    slot.unblocked.set()
+    await draining
+    assert [task.done() for task in [*tasks, waiting]] == [True, True, True, False]
 
 
 async def test_both_batches_are_requeued_singly_when_the_process_crashes(serve: NewDispatcher) -> None:
@@ -54,9 +153,9 @@ async def test_both_batches_are_requeued_singly_when_the_process_crashes(serve: 
     assert [getattr(answer, "result", answer) for answer in others] == ["A", "C", "D", "E"]
     assert counts == list(range(1, MAX_CRASHES + 1)), "only of processes with this task alone"
     # After the first crash the four suspects run alone: nothing else is in flight with them.
-    for before, following in slot.in_flight[2:]:
-        if set(before) & {"a", "crash", "c", "d"}:
-            assert (len(before), following) == (1, [])
+    for first, *following in slot.in_flight[2:]:
+        if set(first) & {"a", "crash", "c", "d"}:
+            assert (len(first), following) == (1, [])
 
 
 async def test_the_only_task_in_flight_is_counted_at_once(serve: NewDispatcher) -> None:
@@ -166,10 +265,10 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
 
 async def test_an_error_without_a_batch_before_is_that_of_the_new_one(serve: NewDispatcher) -> None:
     class Unprepared(OverlappingFakeSlot):
-        async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> Any:
-            if payloads is not None and self._taken is None and errors:
+        async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
+            if errors:
                 raise errors.pop()
-            return await super().exchange(payloads, expected_s)
+            await super().hand_over(payloads, expected_s)
 
     errors: list[Exception] = [MemoryError(), MemoryError(), MemoryError()]
     slot = Unprepared(0, batch_limit=2)

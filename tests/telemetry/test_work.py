@@ -174,12 +174,16 @@ async def test_a_crash_is_logged_with_the_ids_of_all_that_it_may_have_been() -> 
 async def test_a_slot_that_prepares_a_batch_ahead_works_for_both() -> None:
     slot = OverlappingFakeSlot(0)
     seen: list[dict[str, Any]] = []
-    exchange = slot.exchange
+    hand_over, exchange = slot.hand_over, slot.exchange
+
+    async def note_first(payloads: Any, expected_s: float | None) -> None:
+        seen.append(bound_ids())
+        await hand_over(payloads, expected_s)
 
     async def note(payloads: Any, expected_s: float | None) -> Any:
         seen.append(bound_ids())
         return await exchange(payloads, expected_s)
 
-    slot.exchange = note  # type: ignore[method-assign]
+    slot.hand_over, slot.exchange = note_first, note  # type: ignore[method-assign]
     await run_batches(slot, (Work("a"), "first"), (Work("b"), "second"))
     assert [ids["request_id"] for ids in seen] == ["a", ["a", "b"], "b"]

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ _models: dict[str, LoadedModel] = {}  # by the model's name
 _decoder: ThreadPoolExecutor | None = None
 Answer = WindowResult | OSError  # to a window; the error if its audio cannot be read
 
-_ahead: "_Ahead | None" = None  # the batch whose results the next exchange returns
+_ahead: "deque[_Ahead]" = deque()  # the batches that are handed over and not answered, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +99,23 @@ def decode(windows: Sequence[AnyWindow]) -> list[Answer]:
     return _decode(model, batch, _features(model, batch))
 
 
-def exchange(windows: Sequence[AnyWindow] | None) -> list[Answer] | Exception | None:
-    """Take over a batch, and return the results of the batch before; None if there is none.
+def hand_over(windows: Sequence[AnyWindow]) -> None:
+    """Take over a batch, compute its features, and have a thread decode it after those before.
 
-    The features of the new batch are computed while a thread decodes the batch before, so the device does
-    not wait for them. What `decode` would raise for the batch before is returned: the new batch has been
-    taken over then, which an error that is raised would not say.
+    The device does not wait for the features. Each `exchange` returns the results of one batch, in order.
     """
-    global _ahead
-    before, _ahead = _ahead, None if windows is None else _start_decoding(windows)
-    if before is None:
-        return None
+    _ahead.append(_start_decoding(windows))
+
+
+def exchange(windows: Sequence[AnyWindow] | None) -> list[Answer] | Exception:
+    """Take over a batch if one follows, and return the results of the first batch that is not answered.
+
+    What `decode` would raise for that batch is returned: the new one has been taken over then, which an error
+    that is raised would not say.
+    """
+    if windows is not None:
+        hand_over(windows)
+    before = _ahead.popleft()
     try:
         results = before.results.result()
     except Exception as error:
@@ -118,7 +125,7 @@ def exchange(windows: Sequence[AnyWindow] | None) -> list[Answer] | Exception | 
 
 
 def _start_decoding(windows: Sequence[AnyWindow]) -> _Ahead:
-    """Read a batch and compute its features, and decode it after the batch before. Does not raise."""
+    """Read a batch and compute its features, and decode it after those before. Does not raise."""
     global _decoder
     _decoder = _decoder or ThreadPoolExecutor(1, "decoder")
     context, call = calls.separate()
@@ -128,7 +135,7 @@ def _start_decoding(windows: Sequence[AnyWindow]) -> _Ahead:
         batch = read(windows)
         features = context.run(_features, model, batch)
         results = _decoder.submit(context.run, _decode, model, batch, features)
-    except Exception as error:  # of this batch, while the one before is still to be answered
+    except Exception as error:  # of this batch, while others are still to be answered
         results = Future()
         results.set_exception(error)
     return _Ahead(results, call)

@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[2] / "data"
 @pytest.fixture(autouse=True)
 def empty(demo: WorkerInfo) -> Iterator[None]:
     yield
-    while whisper._ahead is not None:
+    while whisper._ahead:
         whisper.exchange(None)
 
 
@@ -30,10 +30,17 @@ def window(name: str, model: str = "demo") -> Window:
 
 def test_an_exchange_returns_the_results_of_the_batch_before() -> None:
     first, second = [window("short00"), window("short01")], [window("short02")]
-    assert whisper.exchange(first) is None
+    whisper.hand_over(first)
     assert whisper.exchange(second) == whisper.decode(first)
     assert whisper.exchange(None) == whisper.decode(second)
-    assert whisper.exchange(None) is None
+
+
+def test_several_batches_are_answered_in_order() -> None:
+    names = ["short00", "short01", "short02"]
+    whisper.hand_over([window("short00")])
+    whisper.hand_over([window("short01")])
+    answers = [whisper.exchange([window("short02")]), whisper.exchange(None), whisper.exchange(None)]
+    assert answers == [whisper.decode([window(name)]) for name in names]
 
 
 def test_a_window_whose_audio_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
@@ -46,7 +53,7 @@ def test_a_window_whose_audio_cannot_be_read_costs_no_other(tmp_path: Path) -> N
     first, *others, last = whisper.decode([there, gone, cut_off, audio])
     assert (first, last) == (expected, expected)
     assert [type(error) for error in others] == [FileNotFoundError, OSError]
-    assert whisper.exchange([gone]) is None
+    whisper.hand_over([gone])
     assert [type(error) for error in whisper.exchange([gone, there])] == [FileNotFoundError]
     assert whisper.exchange(None)[1:] == [expected]
 
@@ -67,7 +74,7 @@ def test_features_are_computed_while_the_batch_before_is_decoded(monkeypatch: py
 
     monkeypatch.setattr(LoadedModel, "features", prepare)
     monkeypatch.setattr(LoadedModel, "decode", decode_later)
-    assert whisper.exchange([window("short00")]) is None
+    whisper.hand_over([window("short00")])
     results = whisper.exchange([window("short01")])
     assert isinstance(results, list)
     assert len(results) == 1
@@ -77,7 +84,7 @@ def test_features_are_computed_while_the_batch_before_is_decoded(monkeypatch: py
 
 def test_an_error_belongs_to_its_own_batch() -> None:
     first, lost, last = [window("short00")], [window("short01", "other")], [window("short02")]
-    assert whisper.exchange(first) is None
+    whisper.hand_over(first)
     assert whisper.exchange(lost) == whisper.decode(first)
     error = whisper.exchange(last)
     assert isinstance(error, RuntimeError)

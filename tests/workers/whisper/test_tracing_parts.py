@@ -51,8 +51,7 @@ def test_windows_that_cannot_be_decoded_together_have_parts_of_their_own() -> No
 
 
 def test_an_exchange_has_the_parts_of_the_batch_whose_results_it_returns() -> None:
-    first = calls.answer({}, whisper.exchange, [window("short00")])
-    assert first.result is None
+    first = calls.answer({}, whisper.hand_over, [window("short00")])
     assert names(first) == []
     second = calls.answer({}, whisper.exchange, [window("short01"), window("short02", "a prompt")])
     last = calls.answer({}, whisper.exchange, None)
