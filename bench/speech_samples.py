@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.pool import STEP_SAMPLES
-from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
+from app.media.speech import SpeechDetector, VadParameters
 from workers.media import tasks
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
+from workers.messages import CHUNK_FRAMES, FRAME_SAMPLES, SAMPLE_RATE, Span
 
 Probabilities = npt.NDArray[np.float32]
 

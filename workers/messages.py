@@ -15,6 +15,7 @@ BYTES_PER_SAMPLE = 2  # int16
 MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
 FULL_CONTEXT_S = 30  # of audio that Whisper's encoder sees
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
+CHUNK_FRAMES = 60 * SAMPLE_RATE // FRAME_SAMPLES  # of a recording, that silero-vad gets at a time
 PEAK_SAMPLES = 320  # one bin of a waveform: 20 ms
 MAX_SEPARATE_CHANNELS = 8  # of a recording whose channels are transcribed separately
 

@@ -14,13 +14,15 @@ import numpy.typing as npt
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
-from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
+from app.media.speech import SpeechDetector, VadParameters
 from app.media.uploads import Upload
-from workers.messages import EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, Span
+from workers.messages import CHUNK_FRAMES, EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, Span
 
 Probabilities = npt.NDArray[np.float32]
 
-_CHUNKS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
+_REQUESTS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
+# Of chunks in one request that waits: each request takes half a millisecond of the server.
+_CHUNKS_AT_ONCE = 2
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class ClipSearch:
             yield clip
 
     async def probabilities(self) -> AsyncGenerator[Probabilities]:
-        """The frames' speech probabilities, in order, chunk by chunk, while decoding goes on."""
+        """The frames' speech probabilities, in order and in whole chunks, while decoding goes on."""
         chunks: deque[asyncio.Task[Probabilities]] = deque()
         requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
         decoding = asyncio.create_task(self._decode())
@@ -76,8 +78,7 @@ class ClipSearch:
                 if finished:
                     decoding.result()
                 frames = -(-self.samples // FRAME_SAMPLES) if finished else self.samples // FRAME_SAMPLES
-                while self._may_request_chunk(len(chunks), frames - requested, finished):
-                    count = min(CHUNK_FRAMES, frames - requested)
+                while count := self._frames_to_request(len(chunks), frames - requested, finished):
                     chunk = self.media_pool.speech_probabilities(self.job, self.pcm_path, requested, count)
                     chunks.append(asyncio.create_task(chunk))
                     chunks[-1].add_done_callback(lambda _: self.advanced.set())
@@ -90,17 +91,17 @@ class ClipSearch:
                 task.cancel()
             await asyncio.gather(decoding, *chunks, return_exceptions=True)
 
-    def _may_request_chunk(self, in_flight: int, frames: int, finished: bool) -> bool:
-        """Whether to request the next chunk, with so many frames decoded and not requested.
+    def _frames_to_request(self, in_flight: int, frames: int, finished: bool) -> int:
+        """How many frames to request now, of those that are decoded and not requested.
 
-        Only the last chunk of a recording may be short.
+        Whole chunks: only the last one of a recording may be short.
         """
-        is_complete = frames >= CHUNK_FRAMES or (finished and frames > 0)
-        return (
-            is_complete
-            and in_flight < _CHUNKS_PER_WORKER * self.media_pool.worker_count
-            and self.wants_clips()
-        )
+        workers = self.media_pool.worker_count
+        if in_flight >= _REQUESTS_PER_WORKER * workers or not self.wants_clips():
+            return 0
+        if in_flight >= workers and frames >= _CHUNKS_AT_ONCE * CHUNK_FRAMES:
+            return _CHUNKS_AT_ONCE * CHUNK_FRAMES
+        return min(frames, CHUNK_FRAMES) if finished or frames >= CHUNK_FRAMES else 0
 
     async def _decode(self) -> None:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""

@@ -25,7 +25,6 @@ from app.media.disk import DiskSpace, disk_errors
 from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
-from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
 from app.media.worker_slot import Call, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
@@ -37,6 +36,7 @@ from workers.media import encode, tasks
 from workers.media.voices import embed
 from workers.messages import (
     BYTES_PER_SAMPLE,
+    CHUNK_FRAMES,
     EVERYTHING,
     FRAME_SAMPLES,
     SAMPLE_RATE,

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
 
-CHUNK_FRAMES = 60 * SAMPLE_RATE // FRAME_SAMPLES  # of a recording, in one task of a media worker
-
 # Speech that has begun continues while its probability is above the threshold minus this.
 HYSTERESIS = 0.15
 MIN_THRESHOLD = 0.01

@@ -71,9 +71,9 @@ def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Span]:
     spans = [(start, end) for start, end in spans if start < end] or [(segment.start, segment.end)]
     words = _into_speech(segment.words, spans)
     if spans[-1] not in speech and words[-1][1] < spans[-1][0]:
-        spans = [span for span in spans if span[0] <= words[-1][1]]
+        spans = [span for span in spans if span[0] <= words[-1][1]] or spans[:1]
     if spans[0] not in speech and words[0][0] > spans[0][1]:
-        spans = [span for span in spans if span[1] >= words[0][0]]
+        spans = [span for span in spans if span[1] >= words[0][0]] or spans[-1:]
     words[0] = (spans[0][0], words[0][1])
     words[-1] = (words[-1][0], spans[-1][1])
     return words

@@ -13,9 +13,9 @@ import pytest
 from app.errors import DiskFull
 from app.media.clip_search import FoundSpeech, find_speech
 from app.media.pool import Decoded
-from app.media.speech import CHUNK_FRAMES, VadParameters
+from app.media.speech import VadParameters
 from app.media.uploads import Upload
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE
+from workers.messages import CHUNK_FRAMES, FRAME_SAMPLES, SAMPLE_RATE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -95,7 +95,7 @@ async def test_a_worker_that_starts_anew_searches_nothing_twice() -> None:
     assert found.samples == 2 * STEP + 1
 
 
-async def test_two_chunks_for_each_worker_are_in_flight() -> None:
+async def test_two_requests_for_each_worker_are_in_flight() -> None:
     media = FakeMedia([STEP * (1 + number) for number in range(20)], worker_count=3)
     assert (await find(media)).samples == 20 * STEP
     assert 6 <= media.most_in_flight <= 7

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters, divide
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
+from app.media.speech import SpeechDetector, VadParameters, divide
+from workers.messages import CHUNK_FRAMES, FRAME_SAMPLES, SAMPLE_RATE, Span
 
 Probabilities = npt.NDArray[np.float32]
 

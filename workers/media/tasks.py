@@ -19,7 +19,15 @@ from workers.media.channels import ChannelFiles, mixed
 from workers.media.decode import Findings, Pcm, decoded_pcm, raw_pcm
 from workers.media.peaks import PeakFinder
 from workers.media.silero import SileroModel
-from workers.messages import BYTES_PER_SAMPLE, EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, SoundTrack
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    CHUNK_FRAMES,
+    EVERYTHING,
+    FRAME_SAMPLES,
+    SAMPLE_RATE,
+    Selection,
+    SoundTrack,
+)
 
 __all__ = [
     "WARM_UP_FRAMES",
@@ -175,8 +183,17 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
 
     The span must be decoded already. At the end of the recording, the result has fewer than `frames` values,
     and the last frame may be padded with silence. The detector first gets up to `WARM_UP_FRAMES` frames
-    before the span and keeps no state between calls, so the result depends on the file and the span alone.
+    before each chunk of `CHUNK_FRAMES` and keeps no state between them, so the result depends on the file and
+    the chunks alone.
     """
+    end = start_frame + frames
+    return b"".join(
+        _probabilities_of_chunk(pcm_path, first, min(CHUNK_FRAMES, end - first))
+        for first in range(start_frame, end, CHUNK_FRAMES)
+    )
+
+
+def _probabilities_of_chunk(pcm_path: str, start_frame: int, frames: int) -> bytes:
     warm_up = min(start_frame, WARM_UP_FRAMES)
     with Path(pcm_path).open("rb") as file:
         file.seek((start_frame - warm_up) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
