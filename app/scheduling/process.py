@@ -85,6 +85,9 @@ class ChildProcess:
             # The process is spawned here and inherits the mask. Without it, Ctrl-C would make the process
             # print a traceback until it ignores the signal by itself.
             started = self._executor.submit(os.getpid)
+        # The process alone writes answers, so its end is theirs, too. A thread would wait for ever for the
+        # rest of one in whose middle the process was killed.
+        self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
         # From the executor's own table: a process that hangs while it starts cannot report its pid.
         [self._process] = self._executor._processes.values()
         self.pid = self._process.pid

@@ -115,7 +115,7 @@ async def test_a_batch_takes_the_same_time_when_the_clock_is_set(monkeypatch: py
     dispatcher.start()
     slot.unblocked.clear()
     work = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in "ab"]
-    await until(lambda: slot.in_flight[-1:] == [(["a"], ["b"])])
+    await until(lambda: slot.in_flight[-1:] == [[["a"], ["b"]]])
     # The clock goes back by hours, and the event loop's own forward by a minute.
     loop = asyncio.get_running_loop()
     before = loop.time()

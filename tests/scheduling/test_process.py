@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import AsyncIterator
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
 import psutil
@@ -61,6 +63,22 @@ async def test_a_process_can_be_closed_while_it_hangs_at_its_start() -> None:
 async def test_a_process_that_hangs_in_a_call_is_killed(child: ChildProcess) -> None:
     with pytest.raises(ProcessCrashed, match="did not answer within 1 s"):
         await child.call(time.sleep, 3600, deadline_s=1.0)
+
+
+async def test_a_process_killed_in_the_middle_of_its_answer_has_crashed(child: ChildProcess) -> None:
+    with pytest.raises(ProcessCrashed, match="crashed"):
+        await child.call(die_while_answering, deadline_s=10)
+
+
+def die_while_answering() -> bytes:
+    """Write a part of the answer alone."""
+
+    def write_half(self: Connection, content: bytes) -> None:
+        os.write(self.fileno(), content[: len(content) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Connection._send = write_half  # type: ignore[attr-defined]
+    return bytes(100_000)
 
 
 async def test_matrix_products_take_one_thread(child: ChildProcess) -> None:
