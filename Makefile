@@ -1,6 +1,6 @@
 # make run     install, and start the service on http://localhost:8000
 # make install   install only, into .venv
-# make test    install, and run what a change can break, in a browser too; 15 to 20 minutes on two cores
+# make test    install, and run what a change can break, in a browser too; a quarter of an hour on two cores
 # make quick   run the tests that start no service; under 2 minutes
 # make soak    run the long tests: kills, sick GPUs, strange load, attackers, 2 GiB, ten hours; an hour
 # make check   format, lint, types, import rules
