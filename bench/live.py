@@ -67,7 +67,7 @@ SHORT_CONTEXT_S = 10  # of drafts, where the model stands it
 
 _WORD_S = 0.4  # 150 words a minute
 _CHUNK_S = 0.1  # of audio, as a client sends it
-_LISTENING_S = 0.06  # between two calls of the process that finds speech
+_DETECTION_S = 0.06  # between two calls of the process that finds speech
 _WARM_UP_S = 8.0
 _CHUNK = bytes(round(_CHUNK_S * SAMPLE_RATE) * BYTES_PER_SAMPLE)
 # How people speak: the lengths of speech and of silence (s), for uniform distributions. One stream of two is
@@ -165,7 +165,7 @@ def _segment(span: Span, start: int) -> Segment:
     return Segment(*span, text, (), 0.0, 0.0, 1.0, 0.0, words)
 
 
-class _Hearing(SpeechDetection):
+class _KnownSpeech(SpeechDetection):
     """Finds the speech of one stream, whose times are known."""
 
     def __init__(self, probabilities: npt.NDArray[np.float32]) -> None:
@@ -176,7 +176,7 @@ class _Hearing(SpeechDetection):
     def wake(self, stream: Speaker) -> None:
         if not self._is_waiting:
             self._is_waiting = True
-            asyncio.get_running_loop().call_later(_LISTENING_S, self._examine, stream)
+            asyncio.get_running_loop().call_later(_DETECTION_S, self._examine, stream)
 
     def _examine(self, stream: Speaker) -> None:
         self._is_waiting = False
@@ -237,7 +237,7 @@ class _Client:
         )
         with working_for(Work(owner=f"owner {number % 7}")):
             self._stream = LiveStream(
-                model, StreamOptions(language="en"), Path(), _Hearing(probabilities), LiveMetrics()
+                model, StreamOptions(language="en"), Path(), _KnownSpeech(probabilities), LiveMetrics()
             )
         self._stream.on_event = self._on_event
         self._begun: set[int] = set()  # items that have text

@@ -167,7 +167,7 @@ async def read(socket: ClientConnection, events: Events, began: float) -> None:
 
 
 async def settled(reading: asyncio.Task[None], events: Events) -> None:
-    """Wait until all turns that were heard are complete."""
+    """Wait until all turns that were found are complete."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline and not reading.done():
         if all(item.completed_at is not None or item.failed for item in items_of(events)):

@@ -1,7 +1,7 @@
 """Which words of a growing text are certain: those on which its drafts agree for a while. Pure.
 
 Local agreement, as by Liu, Spanakis and Niehues (2020) and in whisper_streaming (Machacek, Dabre and Bojar,
-2023), which compares two drafts a second apart. Drafts that follow sooner hear the same half of a word, so
+2023), which compares two drafts a second apart. Drafts that follow sooner have the same half of a word, so
 all of `AGREEMENT_SAMPLES` have to agree. They may differ in case and punctuation, which often change with the
 next word.
 """

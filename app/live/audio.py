@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Arrived:
-    """Audio in one encoding, or what is to be done once all before it is examined."""
+    """Audio in one encoding, or an action that follows when the audio before it is examined."""
 
     encoding: Encoding = Encoding.PCM_16K
     audio: bytearray = field(default_factory=bytearray)

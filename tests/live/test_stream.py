@@ -373,7 +373,7 @@ def test_a_turn_detection_by_the_client_takes_the_place_of_commits(tmp_path: Pat
     assert sum(isinstance(event, SpeechStopped) for event in asyncio.run(speak())) == 2
 
 
-def test_audio_that_is_heard_after_the_end_leaves_no_file(tmp_path: Path) -> None:
+def test_audio_that_is_examined_after_the_end_leaves_no_file(tmp_path: Path) -> None:
     async def run() -> None:
         with opened_stream(tmp_path) as (stream, _):
             audio = stream._audio
