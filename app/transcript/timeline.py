@@ -29,13 +29,8 @@ class PackedResult(NamedTuple):
     content: bytes
 
     @classmethod
-    def of(cls, result: ClipResult) -> "PackedResult":
-        """A result, which is packed."""
-        return cls(result, pack(result))
-
-    @classmethod
     def unpack(cls, content: bytes) -> "PackedResult":
-        """A packed result, which is unpacked."""
+        """A packed result, with what it says."""
         return cls(unpack(content), content)
 
 

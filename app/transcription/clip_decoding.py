@@ -237,7 +237,7 @@ def _pause_at(position: int, spans: Sequence[Span]) -> int | None:
 def _segments(clip: ClipRequest, windows: DecodedWindows) -> Iterable[Segment]:
     """The segments of all windows, in samples from the clip's start."""
     segments = [
-        _shift(segment, window.start - clip.start)
+        _shift(segment, window.start - clip.start) if window.start > clip.start else segment
         for window, result in windows
         for segment in _texts(result)
         if segment.text.strip()
@@ -255,7 +255,5 @@ def _texts(result: WindowResult) -> tuple[Segment, ...]:
 
 
 def _shift(segment: Segment, samples: int) -> Segment:
-    if not samples:  # nearly every clip has one window only
-        return segment
     words = tuple(Word(w.text, w.start + samples, w.end + samples, w.probability) for w in segment.words)
     return replace(segment, start=segment.start + samples, end=segment.end + samples, words=words)

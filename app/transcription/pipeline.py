@@ -22,7 +22,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.rendering import clip_segments
-from app.transcript.timeline import ClipResult, PackedResult, PackedSegments, Transcript
+from app.transcript.timeline import ClipResult, PackedSegments, Transcript
 from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
@@ -91,11 +91,8 @@ class _ClipTranscript:
     """A clip's part in the transcript."""
 
     key: ClipKey  # of the result, among those of the recording
-    packed: PackedResult
-
-    @property
-    def result(self) -> ClipResult:
-        return self.packed.result
+    result: ClipResult
+    packed: bytes  # the result
 
 
 @dataclass(slots=True)
@@ -309,9 +306,8 @@ class Pipeline:
             channel=self.channel,
         )
         try:
-            return _ClipTranscript(
-                request.key, await self.results.get_or_transcribe(request, self._decode_windows)
-            )
+            made = await self.results.get_or_transcribe(request, self._decode_windows)
+            return _ClipTranscript(request.key, *made)
         except TaskCrashes as error:
             raise clip_failed(clip, error) from error
         except WhisperfleetError:
@@ -359,7 +355,7 @@ class Pipeline:
             self._languages[transcribed.result.language] += 1
             self._published_spans.append(span)
             place = partial(clip_segments, span, options=self.options)
-            self._segments.add(transcribed.packed.content, place)
+            self._segments.add(transcribed.packed, place)
             if self.observer is not None and (segments := place(transcribed.result)):
                 self.observer.transcribed(segments)
         if self.observer is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.concurrency import spawn_shared
+from app.files import pack
 from app.transcript.timeline import ClipResult, PackedResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from workers.messages import Span
@@ -61,9 +62,9 @@ class CachedClipResults:
         """
 
         async def make() -> PackedResult:
-            packed = PackedResult.of(await transcribe(request))
-            self._made[request.key] = packed.content
-            return packed
+            result = await transcribe(request)
+            self._made[request.key] = content = pack(result)
+            return PackedResult(result, content)
 
         return await self._get_or_make(request.key, PackedResult.unpack, make)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.engines.window_request import WindowRequest
+from app.files import pack
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult, PackedResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
@@ -21,6 +22,7 @@ from workers.messages import DecodingOptions
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 RESULT = ClipResult("en", (), ())
+PACKED = PackedResult(RESULT, pack(RESULT))
 CLIP = ClipRequest(Path("pcm"), 0, 100, ((0, 100),), DecodingOptions("demo"))
 OTHER_CLIP = ClipRequest(Path("pcm"), 100, 200, ((100, 200),), DecodingOptions("demo"))
 
@@ -51,8 +53,8 @@ async def test_a_retry_transcribes_only_the_missing_clips() -> None:
         await recording.get_or_transcribe(CLIP, worker)
         raise ConnectionError
     with cache.recording("talk") as recording:
-        assert await recording.get_or_transcribe(CLIP, worker) == PackedResult.of(RESULT)
-        assert await recording.get_or_transcribe(OTHER_CLIP, worker) == PackedResult.of(RESULT)
+        assert await recording.get_or_transcribe(CLIP, worker) == PACKED
+        assert await recording.get_or_transcribe(OTHER_CLIP, worker) == PACKED
     assert worker.calls == 2
 
 
@@ -87,7 +89,7 @@ async def test_a_clip_in_flight_is_finished_for_the_retry(recording: ClipResults
     second = asyncio.create_task(recording.get_or_transcribe(CLIP, worker))
     await let_tasks_run()
     worker.unblocked.set()
-    assert await second == PackedResult.of(RESULT)
+    assert await second == PACKED
     assert worker.calls == 1
 
 
@@ -108,7 +110,7 @@ async def test_a_clip_that_another_request_cancelled_is_transcribed_again(record
     cancelled.cancel()
     assert queued[0] is not None
     queued[0].cancel()  # as the dispatcher does with tasks that are still in its queue
-    assert await other == PackedResult.of(RESULT)
+    assert await other == PACKED
     assert worker.calls == 1
 
 
@@ -158,7 +160,7 @@ async def test_a_clip_whose_audio_went_with_another_request_is_transcribed_again
         first.cancel()
         await asyncio.wait([first])
         slot.may_read.set()
-        assert await asyncio.gather(*others) == [PackedResult.of(RESULT)] * 2
+        assert await asyncio.gather(*others) == [PACKED] * 2
         assert slot.read == [tmp_path / "second"]
     finally:
         await dispatcher.stop()
@@ -203,7 +205,7 @@ async def test_an_error_is_not_cached(recording: ClipResults) -> None:
 
     with pytest.raises(ValueError, match="no"):
         await recording.get_or_transcribe(CLIP, fail)
-    assert await recording.get_or_transcribe(CLIP, FakeWorker()) == PackedResult.of(RESULT)
+    assert await recording.get_or_transcribe(CLIP, FakeWorker()) == PACKED
 
 
 def test_a_result_belongs_to_a_span_a_channel_and_the_language_asked_for() -> None:

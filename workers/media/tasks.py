@@ -186,22 +186,17 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
     before each chunk of `CHUNK_FRAMES` and keeps no state between them, so the result depends on the file and
     the chunks alone.
     """
-    end = start_frame + frames
-    return b"".join(
-        _probabilities_of_chunk(pcm_path, first, min(CHUNK_FRAMES, end - first))
-        for first in range(start_frame, end, CHUNK_FRAMES)
-    )
-
-
-def _probabilities_of_chunk(pcm_path: str, start_frame: int, frames: int) -> bytes:
-    warm_up = min(start_frame, WARM_UP_FRAMES)
+    found = bytearray()
     with Path(pcm_path).open("rb") as file:
-        file.seek((start_frame - warm_up) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
-        pcm = file.read((warm_up + frames) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
-    samples = np.frombuffer(pcm, "<i2").astype(np.float32) / np.float32(32768)
-    probabilities = _detector().probabilities(samples)[warm_up:]
-    log.debug("computed the speech probabilities of %d frames", len(probabilities))
-    return probabilities.astype("<f4").tobytes()
+        for first in range(start_frame, start_frame + frames, CHUNK_FRAMES):
+            warm_up = min(first, WARM_UP_FRAMES)
+            count = min(CHUNK_FRAMES, start_frame + frames - first)
+            file.seek((first - warm_up) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
+            pcm = file.read((warm_up + count) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
+            samples = np.frombuffer(pcm, "<i2").astype(np.float32) / np.float32(32768)
+            found += _detector().probabilities(samples)[warm_up:].astype("<f4").tobytes()
+    log.debug("computed the speech probabilities of %d frames", frames)
+    return bytes(found)
 
 
 def limit_memory(headroom_bytes: int) -> None:

@@ -17,6 +17,7 @@ from app.concurrency import Wakeup
 from app.database.connection import Database, Then
 from app.database.tables import clips, jobs, voices
 from app.errors import WhisperfleetError
+from app.files import pack
 from app.jobs.job import Job, Status
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.storage.voices import read_voices
@@ -197,10 +198,11 @@ class StoredClipResults:
         """The clip's stored result, or else a new one, which is stored soon. Waits if that is late."""
         key = request.key
         if key in self._results:
-            return PackedResult.of(unpack_result(self._results[key]))
-        result = await transcribe(request)
-        await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), result))
-        return PackedResult.of(result)
+            result = unpack_result(self._results[key])
+        else:
+            result = await transcribe(request)
+            await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), result))
+        return PackedResult(result, pack(result))
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
         """The clip's stored voices, or else new ones, in the same way."""
