@@ -29,7 +29,7 @@ class World:
     lanes: Server  # its worker 1 is quarantined
     done: str  # jobs of `site`
     failed: str
-    running: str  # a job of `lanes`, longer than the tests need
+    running: str  # a job of `lanes`, which ends after the first screens
     broken: Path  # a text
     nothing: Path  # a file without content
 
@@ -43,12 +43,14 @@ def world(
     long_name.write_bytes((DATA / "talk.flac").read_bytes())
     broken.write_text("no sound at all")
     nothing.touch()
-    lanes = module_commands.serve(**LANES)
+    lanes = module_commands.serve(
+        **LANES | {"WHISPER_SIMULATED": "batch=2,fixed_ms=5000,poisoned_for_good=1"}
+    )
     site = request.getfixturevalue("site")  # that starts meanwhile
-    hour = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 3600 * RATE))
+    long = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 900 * RATE))
     done = with_lines(site, long_name, LINES)
     failed = site.finished(site.submit(broken)["id"])["id"]
-    running = lanes.wait_until_up().submit(hour)["id"]
+    running = lanes.wait_until_up().submit(long)["id"]
     wait_for(lambda: lanes.workers()[1]["state"] == "failed", 150)
     return World(site, lanes, done, failed, running, broken, nothing)
 
@@ -272,6 +274,8 @@ def table(new_page: Opened, world: World) -> Page:
 
 # All that the Tab key reaches is on these. The others are menus, which arrows walk, or add nothing to them.
 TOURED = [
+    lanes,
+    table,
     new_list,
     uploads_and_options,
     transcript,
@@ -282,10 +286,9 @@ TOURED = [
     failed_job,
     settings,
     keys,
-    lanes,
-    table,
 ]
 SCREENS = [
+    running_job,
     *TOURED,
     empty_list,
     recording,
@@ -297,7 +300,6 @@ SCREENS = [
     segment_menu,
     downloads,
     player_menu,
-    running_job,
     missing_job,
     wrong_key,
 ]

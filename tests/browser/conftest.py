@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, FOLDER, MISSING, REQUIRED, find_chromium
 from tests.browser.watching import Faults
@@ -92,17 +92,22 @@ try { localStorage["whisperfleet.transcript.layout"] ??= JSON.stringify("%s"); }
 """
 
 
-@contextmanager
-def watched_page(
+def new_context(
     browser: Browser, server: Server, layout: str | None = "subtitles", **options: Any
-) -> Iterator[Page]:
+) -> tuple[BrowserContext, Faults]:
     """`layout`: how the page shows a transcript, until a test changes it. None: as for someone new."""
     context = browser.new_context(base_url=server.url, **options)
     if layout is not None:
         context.add_init_script(CHOOSE_LAYOUT % layout)
     context.set_default_timeout(ANSWER_MS)
+    return context, Faults(context, server.url)
+
+
+@contextmanager
+def watched_page(browser: Browser, server: Server, **options: Any) -> Iterator[Page]:
+    context, faults = new_context(browser, server, **options)
     page = context.new_page()
-    page.faults = faults = Faults(context, server.url)  # type: ignore[attr-defined]
+    page.faults = faults  # type: ignore[attr-defined]
     try:
         yield page
     finally:
@@ -120,10 +125,48 @@ def new_page(browser: Browser) -> Iterator[NewPage]:
         yield lambda server, **options: stack.enter_context(watched_page(browser, server, **options))
 
 
+@pytest.fixture(scope="module")
+def context_options() -> dict[str, Any]:
+    """What all pages of a module have, such as touch."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def opener(browser: Browser, site: Server, context_options: dict[str, Any]) -> Iterator[tuple[Page, Faults]]:
+    """An empty page of `site`. The pages that it opens share its process: another one takes as much time."""
+    context, faults = new_context(browser, site, **context_options)
+    empty = context.new_page()
+    headers = {"Cross-Origin-Opener-Policy": "same-origin"}  # as those that it opens: they stay together
+    empty.route("**/empty", lambda route: route.fulfill(headers=headers, content_type="text/html", body=""))
+    empty.goto("/empty")
+    yield empty, faults
+    context.close()
+
+
+def new_tab(context: BrowserContext) -> Page:
+    """Another tab of the browser of `page`."""
+    with context.expect_page() as opened:
+        context.pages[0].evaluate("() => { open('about:blank'); }")
+    return opened.value
+
+
 @pytest.fixture
-def page(new_page: NewPage, site: Server) -> Page:
-    """A page of `site` in a context of its own, not opened yet: `page.goto("/")`."""
-    return new_page(site)
+def page(opener: tuple[Page, Faults], site: Server) -> Iterator[Page]:
+    """A page of `site`, not opened yet: `page.goto("/")`. A clock would stay in its context: `new_page`."""
+    empty, faults = opener
+    context = empty.context
+    page = new_tab(context)
+    faults.clear()
+    page.faults = faults  # type: ignore[attr-defined]
+    yield page
+    for other in context.pages[1:]:
+        other.close()
+    context.unroute_all()
+    context.clear_permissions()
+    context.set_offline(False)
+    everything = {"origin": site.url, "storageTypes": "all"}
+    context.new_cdp_session(empty).send("Storage.clearDataForOrigin", everything)
+    assert not faults.unexpected()
 
 
 @pytest.fixture(scope="session")

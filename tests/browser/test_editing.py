@@ -105,8 +105,8 @@ def test_nothing_moves_below_a_pointer_that_is_down(page, site, shared_job):
     expect(rows.nth(17)).to_have_attribute("data-playing", "")
 
 
-def test_the_fields_below_the_text_are_two_lines_on_a_phone(new_page, site, job):
-    page = new_page(site, viewport={"width": 375, "height": 720})
+def test_the_fields_below_the_text_are_two_lines_on_a_phone(page, job):
+    page.set_viewport_size({"width": 375, "height": 720})
     open_job(page, job)
     edit(page, LINES[3])
     tops = "all => all.map(one => Math.round(one.getBoundingClientRect().top))"

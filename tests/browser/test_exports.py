@@ -11,8 +11,9 @@ from docx import Document
 from playwright.sync_api import expect
 
 from app.transcript.formats import FORMATS
+from tests.browser.conftest import new_tab
 from tests.browser.modules import load_modules
-from tests.browser.transcript_pages import correct, stored, texts
+from tests.browser.transcript_pages import ONE_WINDOW_S, correct, stored, texts
 from tests.e2e.running import wait_for
 
 FORMAT_NAMES = [*FORMATS, "verbose_json"]
@@ -24,7 +25,7 @@ def job(site, talk, tmp_path):
     """A job that the test may change."""
     path = tmp_path / "talk.flac"
     path.write_bytes(talk.path.with_name("talk_de.flac").read_bytes())
-    done = site.finished(site.submit(path)["id"])
+    done = site.finished(site.submit(path, end=ONE_WINDOW_S)["id"])
     yield done
     site.client.delete(f"/v1/jobs/{done['id']}")
 
@@ -59,8 +60,8 @@ def set_text(index, text):
     return change
 
 
-def test_without_keys_the_address_is_what_is_shared(new_page, site, finished):
-    page = new_page(site, permissions=["clipboard-read", "clipboard-write"])
+def test_without_keys_the_address_is_what_is_shared(page, site, finished):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     open_job(page, finished)
     choose(page, "More", "Share")
     dialog = page.get_by_role("dialog", name="Share this transcript")
@@ -127,7 +128,9 @@ def test_every_format_is_one_choice_away(page, site, finished):
 
 
 def test_a_file_is_shown_before_it_is_taken_and_printed(page, site, talk, tmp_path):
-    job = site.finished(site.submit(talk.path, channels="separate", speaker_names="Ann")["id"])
+    job = site.finished(
+        site.submit(talk.path, end=ONE_WINDOW_S, channels="separate", speaker_names="Ann")["id"]
+    )
     revise(site, job, lambda segments: [segment.update(speaker="Ann") for segment in segments])
     open_job(page, job)
     choose(page, "Download", "Preview and print")
@@ -192,22 +195,24 @@ def test_a_format_that_cannot_hold_the_text_says_why(page, site, job):
     expect(page.locator(".toast.danger")).to_contain_text("The transcript does not fit this format.")
 
 
-@pytest.mark.parametrize(("item", "form"), [("As text", "txt"), ("As subtitles (SRT)", "srt")])
 @pytest.mark.parametrize("is_secure", [True, False])
-def test_it_copies(new_page, site, finished, item, form, is_secure):
-    page = new_page(site, permissions=["clipboard-read", "clipboard-write"])
-    reader = page.context.new_page()
+def test_it_copies(page, site, finished, is_secure):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reader = new_tab(page.context)
     reader.goto("/")
-    reader.evaluate("navigator.clipboard.writeText('')")
     if not is_secure:  # as at http://192.0.2.1
         page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.bring_to_front()
     open_job(page, finished)
-    choose(page, "Copy", item)
-    expect(page.locator(".toast")).to_contain_text("Copied")
-    reader.bring_to_front()
-    copied = reader.evaluate("navigator.clipboard.readText()")
-    assert copied.replace("\r\n", "\n") == site.result(finished["id"], form)
+    for item, form in (("As text", "txt"), ("As subtitles (SRT)", "srt")):
+        reader.bring_to_front()
+        reader.evaluate("navigator.clipboard.writeText('')")
+        page.bring_to_front()
+        choose(page, "Copy", item)
+        expect(page.locator(".toast")).to_contain_text("Copied")
+        reader.bring_to_front()
+        copied = reader.evaluate("navigator.clipboard.readText()")
+        assert copied.replace("\r\n", "\n") == site.result(finished["id"], form)
+        page.locator(".toast").get_by_role("button", name="Close").click()
 
 
 def test_revisions_show_what_differs_and_come_back(page, site, job):
@@ -274,7 +279,8 @@ def test_bringing_back_twice_in_a_row_is_once(page, site, job):
     assert site.job(job["id"])["revision"] == 2
 
 
-def test_a_job_is_deleted_from_its_screen(page, site, job):
+def test_a_job_is_deleted_from_its_screen(new_page, site, job):
+    page = new_page(site)
     page.clock.install()
     open_job(page, job)
     choose(page, "More", "Delete")
@@ -321,7 +327,7 @@ def test_corrections_are_saved_before_they_go_out(page, site, finished):
 
 @pytest.fixture(scope="module")
 def corrected(site, talk):
-    done = site.finished(site.submit(talk.path.with_name("talk_de.flac"))["id"])
+    done = site.finished(site.submit(talk.path.with_name("talk_de.flac"), end=ONE_WINDOW_S)["id"])
     revise(site, done, set_text(0, "Corrected."))
     return done
 

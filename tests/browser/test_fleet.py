@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import new_tab
 from tests.e2e.fixtures import write_wav
 from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
@@ -54,27 +55,27 @@ def newest_block_x(lane: Locator) -> float:
 
 
 @pytest.fixture(scope="module")
-def simulated(module_commands) -> Server:
+def site(module_commands) -> Server:
     return module_commands.ready(**EIGHT, WHISPER_SIMULATED=SLOW)
 
 
-@pytest.fixture
-def job(simulated, five_minutes) -> str:
+@pytest.fixture(scope="module")
+def job(site, five_minutes) -> str:
     """A job that all workers have worked for."""
-    submitted: str = simulated.submit(five_minutes)["id"]
-    simulated.finished(submitted)
+    submitted: str = site.submit(five_minutes)["id"]
+    site.finished(submitted)
     return submitted
 
 
-def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(simulated, new_page, five_minutes):
-    page = fleet(new_page(simulated))
+def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(page, site, five_minutes):
+    fleet(page)
     expect(page.locator(".lane")).to_have_count(8)
     expect(page.get_by_text("8 of 8")).to_be_visible()
-    job = simulated.submit(five_minutes)
+    job = site.submit(five_minutes)
     expect(page.locator(".lane .badge", has_text="Busy").first).to_be_visible()
     entry = page.locator(f".legend a[href='#/jobs/{job['id']}']")
     expect(entry).to_have_text(five_minutes.name)
-    simulated.finished(job["id"])
+    site.finished(job["id"])
     expect(page.get_by_role("region", name="Speed").locator(".figure")).not_to_have_text("0 ×")
     expect(page.locator(".lane .badge", has_text="Busy")).to_have_count(0)
     wait_for(lambda: is_painted(lane(page, 0)))
@@ -82,8 +83,8 @@ def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(simulated, ne
     wait_for(lambda: is_painted(lane(page, 0)))
 
 
-def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated, new_page, five_minutes, job):
-    page = fleet(new_page(simulated))
+def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(page, site, five_minutes, job):
+    fleet(page)
     wait_for(lambda: is_painted(lane(page, 2)))
     track = lane(page, 2).locator(".track")
     height = track.bounding_box()["height"]
@@ -99,8 +100,8 @@ def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated,
     expect(page).to_have_url(re.compile(f"#/jobs/{job}$"))
 
 
-def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page, five_minutes, job):
-    page = fleet(new_page(simulated))
+def test_the_keyboard_alone_reaches_blocks_and_other_workers(page, site, five_minutes, job):
+    fleet(page)
     wait_for(lambda: is_painted(lane(page, 1)))
     page.locator(".legend a", has_text=five_minutes.name).first.wait_for()  # its name is known by then
     page.locator(".legend :is(a, button)").last.focus()
@@ -118,9 +119,9 @@ def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page
     expect(page).to_have_url(re.compile(f"#/jobs/{job}$"))
 
 
-def test_direct_requests_have_no_link(simulated, new_page, talk):
-    page = fleet(new_page(simulated))
-    simulated.srt(talk.path)
+def test_direct_requests_have_no_link(page, site, talk):
+    fleet(page)
+    site.srt(talk.path)
     expect(page.locator(".legend button", has_text="Other programs")).to_be_visible()
     expect(page.locator(".legend a", has_text="Other programs")).to_have_count(0)
 
@@ -144,7 +145,7 @@ def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, 
     expect(page.get_by_role("table")).to_be_visible()  # the choice is remembered
 
 
-def test_a_killed_worker_is_red_and_green_again(commands, new_page):
+def test_a_killed_worker_is_red_and_green_again_and_a_restart_is_followed(commands, new_page):
     server = commands.ready()
     page = fleet(new_page(server))
     killed = lane(page, 1)
@@ -160,28 +161,23 @@ def test_a_killed_worker_is_red_and_green_again(commands, new_page):
     wait_for(lambda: is_painted(killed))  # the time in which it was away
     assert lane(page, 0).locator(".restarts").count() == 0
 
-
-def test_a_service_that_restarts_is_followed_again(commands, new_page):
-    first = commands.ready(**TWO)
-    page = new_page(first)
     page.faults.expect("ERR_|Failed to load")
-    fleet(page)
-    first.kill(first.process.pid)
+    server.kill(server.process.pid)
     expect(page.get_by_text("Connection lost")).to_be_visible()
     expect(page.locator(".fleet.stale .lane")).to_have_count(2)
     wait_for(lambda: is_painted(lane(page, 0)))  # the time about which nothing is known
-    commands.ready(**TWO, port=first.port)
+    commands.ready(**TWO, port=server.port)
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
     expect(page.locator(".fleet.stale")).to_have_count(0)
 
 
-def test_a_service_that_stopped_is_noticed_on_every_screen(simulated, new_page):
+def test_a_service_that_stopped_is_noticed_on_every_screen(page, site):
     """As after a sleep of the laptop: nothing comes, and nobody says that the connection is gone."""
-    page = fleet(new_page(simulated))
-    listed = page.context.new_page()
+    fleet(page)
+    listed = new_tab(page.context)
     listed.goto("/")
     listed.locator(".history > p, .job-row").first.wait_for()
-    simulated.signal(signal.SIGSTOP)
+    site.signal(signal.SIGSTOP)
     try:
         for shown in (listed, page):
             expect(shown.get_by_role("alert")).to_contain_text("The service cannot be reached.")
@@ -190,18 +186,17 @@ def test_a_service_that_stopped_is_noticed_on_every_screen(simulated, new_page):
         expect(listed.get_by_text("Nothing is known of the workers now.")).to_be_visible()
         assert listed.get_by_text(re.compile("0 of 0|nothing waits")).count() == 0
     finally:
-        simulated.signal(signal.SIGCONT)
+        site.signal(signal.SIGCONT)
     for shown in (listed, page):
         expect(shown.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
         expect(shown.get_by_role("alert")).to_have_count(0)
 
 
-def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, five_minutes):
-    deleted, other = [simulated.submit(five_minutes)["id"] for _ in range(2)]
+def test_a_deleted_job_has_no_name_and_no_link(page, site, five_minutes):
+    deleted, other = [site.submit(five_minutes)["id"] for _ in range(2)]
     for job in (deleted, other):
-        simulated.finished(job)
-    simulated.client.delete(f"/v1/jobs/{deleted}").raise_for_status()
-    page = new_page(simulated)
+        site.finished(job)
+    site.client.delete(f"/v1/jobs/{deleted}").raise_for_status()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "ids=" in request.url else None)
     fleet(page)
@@ -211,8 +206,8 @@ def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, five_minutes
     assert len(asked) == 1
 
 
-def test_an_idle_fleet_forgets_its_work(simulated, new_page, job):
-    page = new_page(simulated)
+def test_an_idle_fleet_forgets_its_work(new_page, site, job):
+    page = new_page(site)
     page.faults.expect("ERR_FAILED")
     page.clock.install()
     fleet(page)
@@ -240,8 +235,7 @@ def test_a_fleet_without_a_worker_in_service_says_that_jobs_wait(commands, new_p
     expect(page.get_by_text("The other workers")).to_have_count(0)
 
 
-def test_one_stream_while_the_screen_is_open_and_none_after(simulated, new_page):
-    page = new_page(simulated)
+def test_one_stream_while_the_screen_is_open_and_none_after(page, site):
     streams: list[str] = []
     path = "/v1/workers/events"
     page.on("request", lambda request: streams.append(request.url) if path in request.url else None)
@@ -252,8 +246,8 @@ def test_one_stream_while_the_screen_is_open_and_none_after(simulated, new_page)
     wait_for(lambda: page.wait_for_timeout(50) or not streams)
 
 
-def test_nothing_is_drawn_while_the_tab_is_hidden(simulated, new_page):
-    page = fleet(new_page(simulated))
+def test_nothing_is_drawn_while_the_tab_is_hidden(page, site):
+    fleet(page)
     page.evaluate(
         """() => {
           window.drawn = 0;
@@ -276,9 +270,8 @@ def test_nothing_is_drawn_while_the_tab_is_hidden(simulated, new_page):
     assert page.evaluate("drawn") == 0
 
 
-def test_a_phone_shows_each_timeline_below_its_worker(simulated, new_page, five_minutes):
-    page = new_page(simulated, viewport={"width": 375, "height": 812})
-    simulated.submit(five_minutes)
+def test_a_phone_shows_each_timeline_below_its_worker(page, job):
+    page.set_viewport_size({"width": 375, "height": 812})
     fleet(page)
     expect(page.locator(".legend a").first).to_be_visible()
     who = lane(page, 0).locator(".worker").bounding_box()

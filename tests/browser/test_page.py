@@ -4,6 +4,7 @@ import itertools
 
 from playwright.sync_api import expect
 
+from tests.browser.conftest import new_tab
 from tests.browser.modules import load_modules
 
 VIOLATION_OF = """async (deed) => {
@@ -39,12 +40,6 @@ def test_it_opens_and_its_content_policy_forbids_what_it_does_not_do(page, site)
     page.faults.expect(".")
 
 
-def test_the_documentation_obeys_its_content_policy(page):
-    page.goto("/docs")
-    page.get_by_text("/v1/audio/transcriptions").first.click()
-    page.get_by_role("button", name="Try it out").first.wait_for()
-
-
 def test_the_focus_comes_back_from_a_dialog(page):
     page.goto("/")
     for name, way in itertools.product(("Settings", "List of keys"), ("Close", "Escape")):
@@ -59,7 +54,8 @@ def test_the_focus_comes_back_from_a_dialog(page):
         expect(opener).to_be_focused()
 
 
-def test_a_stream_that_falls_silent_is_begun_anew(page):
+def test_a_stream_that_falls_silent_is_begun_anew(new_page, site):
+    page = new_page(site)
     load_modules(page)
     page.clock.install()
     page.goto("/")
@@ -86,7 +82,7 @@ def test_a_stream_that_falls_silent_is_begun_anew(page):
 
 def test_language_and_colours_are_those_of_all_tabs(page):
     page.goto("/")
-    other = page.context.new_page()
+    other = new_tab(page.context)
     other.goto("/")
     page.get_by_role("button", name="Settings").click()
     page.get_by_label("Language of this page").select_option("de")

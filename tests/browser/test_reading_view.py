@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -16,6 +17,11 @@ pytestmark = pytest.mark.timeout(120)
 
 SPEAKERS = ("Anna", "Anna", "Anna", "Bert")
 PLACE = "() => document.querySelector('video').currentTime"
+
+
+@pytest.fixture(scope="module")
+def context_options() -> dict[str, Any]:
+    return {"layout": "text"}
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +90,10 @@ def test_someone_new_reads_paragraphs_and_the_choice_is_remembered(
     page.locator(".paragraph").first.wait_for()
 
 
-def test_a_paragraph_is_corrected_in_place(new_page: NewPage, site: Server, talk: Talk) -> None:
+def test_a_paragraph_is_corrected_in_place(page: Page, site: Server, talk: Talk) -> None:
     """Segments keep their ids, and words their times. Nothing moves while somebody writes."""
     job = spoken(site, talk.path)
     before = stored(site, job)
-    page = new_page(site, layout="text")
     open_job(page, job)
     places = "() => [...document.querySelectorAll('.paragraph')].map(row => row.getBoundingClientRect().top)"
     at = page.evaluate(places)
@@ -156,9 +161,8 @@ def test_a_finger_corrects_where_it_stays_or_by_the_pencil(
     expect(in_place(page)).to_have_count(0)
 
 
-def test_paragraphs_by_keys(new_page: NewPage, site: Server, talk: Talk) -> None:
+def test_paragraphs_by_keys(page: Page, site: Server, talk: Talk) -> None:
     lines = [f"Line {number} has some words." for number in range(400)]
-    page = new_page(site, layout="text")
     open_job(page, with_lines(site, talk.path, lines, 0.1))
     page.locator(".segment").first.focus()
     page.keyboard.press("ArrowDown")
@@ -268,10 +272,9 @@ def test_the_text_keeps_two_thirds(page: Page, film: str, interview: str) -> Non
     expect(page.get_by_role("dialog", name="Settings")).to_be_visible()
 
 
-def test_a_transcript_opens_where_it_was_left(new_page: NewPage, site: Server, talk: Talk) -> None:
+def test_a_transcript_opens_where_it_was_left(page: Page, site: Server, talk: Talk) -> None:
     job = with_lines(site, talk.path, [f"Line {number} is one." for number in range(300)], 0.2)
     place = json.dumps([[job, 50.1]])
-    page = new_page(site, layout="text")
     page.add_init_script(f"localStorage['whisperfleet.player.positions'] = {json.dumps(place)}")
     open_job(page, job)
     for layout in ("Text", "Subtitles"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import NewPage, new_tab
 from tests.browser.modules import load_entry
 from tests.browser.transcript_pages import correct, stored, texts
 from tests.e2e.fixtures import Commands
@@ -208,7 +208,7 @@ def test_edits_while_a_save_is_under_way_stay(session: Session, site: Server, jo
 
 
 def test_tabs_that_change_different_segments_are_merged(session: Session, site: Server, job: str) -> None:
-    other = Session(session.page.context.new_page(), job)
+    other = Session(new_tab(session.page.context), job)
     other.wait_until_complete()
     before = session.texts()
     session.page.faults.expect("412")  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ def test_tabs_that_change_different_segments_are_merged(session: Session, site: 
 @pytest.fixture
 def conflict(session: Session, job: str) -> Session:
     """The second of two tabs that have changed the same segments."""
-    other = Session(session.page.context.new_page(), job)
+    other = Session(new_tab(session.page.context), job)
     other.wait_until_complete()
     session.page.faults.expect("412")  # type: ignore[attr-defined]
     for index in (0, 2):
@@ -298,7 +298,7 @@ def close_with_unsaved_work(session: Session) -> Page:
     session.set_text(0, "unsaved work")
     session.edit("remove", "edits.remove(list, new Set([list[2].id]))")
     session.wait_for_draft()
-    page = session.page.context.new_page()
+    page = new_tab(session.page.context)
     session.page.close()
     return page
 
@@ -415,7 +415,7 @@ def test_a_save_is_repeated_until_the_service_answers(session: Session, site: Se
 
 def leave(session: Session) -> Page:
     """Close the tab at once. Returns another page of the same browser."""
-    page = session.page.context.new_page()
+    page = new_tab(session.page.context)
     session.page.close()
     return page
 
@@ -489,7 +489,7 @@ def test_a_draft_stays_until_another_one_has_its_content(session: Session, job: 
     again.wait("session.dirty.value")
     again.page.evaluate(WITHOUT_SAVING)
     again.wait_for_draft()
-    full = again.page.context.new_page()
+    full = new_tab(again.page.context)
     full.add_init_script(f"({NO_DRAFTS})()")
     again.page.close()
     unable = Session(full, job)

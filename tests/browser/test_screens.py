@@ -1,8 +1,8 @@
 """Every screen, dialog and menu suits everyone: on a phone, by keys alone, and for who cannot see it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -105,48 +105,51 @@ FOCUSED = """() => {
 }"""
 
 
-# A visit takes longer than a look. Tests of a screen come one after the other, since the first screens of
-# `SCREENS` are those of `TOURED`: pytest groups tests by the number of a parameter.
-@pytest.fixture(scope="module", params=SCREENS, ids=lambda screen: screen.__name__)
-def screen(request: pytest.FixtureRequest, browser: Browser, world: World) -> Iterator[Page]:  # noqa: F811
-    """A screen, opened on a phone. The tests of one screen share its page."""
+@pytest.fixture(scope="module")
+def context_options() -> dict[str, Any]:
+    return PHONE_PAGE
+
+
+@pytest.mark.parametrize("show", SCREENS, ids=lambda show: show.__name__)
+def test_it_suits_everyone(
+    show: Callable[..., Page],
+    browser: Browser,
+    page: Page,
+    world: World,  # noqa: F811
+    axe: Axe,
+) -> None:
+    """Nothing is wider than the screen, cut off, or too small for a finger. German has the longest words."""
     with ExitStack() as stack:
 
         def new_page(server: Server, **options: Any) -> Page:
+            if server is world.site and not options:
+                return page
             return stack.enter_context(watched_page(browser, server, **PHONE_PAGE, **options))
 
-        yield request.param(new_page, world)
+        screen = show(new_page, world)
+        found = {}
+        for language in ("de", "es", "en"):
+            screen.evaluate(SPEAK, language)
+            expect(screen.locator("html")).to_have_attribute("lang", language)
+            found[language] = screen.evaluate(FAULTS, LEAST_TARGET_PX)
+        found["on a phone"] = violations(screen, axe, "dark")
+        screen.set_viewport_size(DESKTOP)
+        found["on a desktop"] = violations(screen, axe, "light")
+        assert not any(found.values()), found
+        root = "document.documentElement"
+        assert screen.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
+        if show in TOURED:
+            tour(screen)
 
 
-def test_it_fits_a_phone(screen: Page) -> None:
-    """Nothing is wider than the screen, cut off, or too small for a finger. German has the longest words."""
-    screen.set_viewport_size(PHONE)
-    found = {}
-    for language in ("de", "es", "en"):
-        screen.evaluate(SPEAK, language)
-        expect(screen.locator("html")).to_have_attribute("lang", language)
-        found[language] = screen.evaluate(FAULTS, LEAST_TARGET_PX)
-    assert not any(found.values()), found
+def violations(screen: Page, axe: Axe, scheme: Literal["dark", "light"]) -> list[str]:
+    screen.emulate_media(color_scheme=scheme)
+    screen.wait_for_timeout(50)  # the theme is drawn
+    return axe(screen)
 
 
-def test_nothing_is_wider_than_a_desktop(screen: Page) -> None:
-    screen.set_viewport_size(DESKTOP)
-    assert screen.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-
-
-def test_it_has_no_serious_violation(screen: Page, axe: Axe) -> None:
-    found = {}
-    for size, scheme in ((PHONE, "dark"), (DESKTOP, "light")):
-        screen.set_viewport_size(size)
-        screen.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        screen.wait_for_timeout(50)  # the theme is drawn
-        found[size["width"], scheme] = axe(screen)
-    assert not any(found.values()), found
-
-
-@pytest.mark.parametrize("screen", TOURED, indirect=True, ids=lambda screen: screen.__name__)
-def test_tab_reaches_everything_and_the_focus_is_seen(screen: Page) -> None:
-    screen.set_viewport_size(DESKTOP)
+def tour(screen: Page) -> None:
+    """The Tab key reaches everything, and the focus is seen."""
     wanted = screen.evaluate(MARK)
     assert wanted
     missing = set(range(len(wanted)))

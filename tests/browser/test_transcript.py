@@ -69,9 +69,9 @@ def test_text_appears_while_the_job_runs(new_page, paced, three_minutes):
     assert shown_texts(page)[:10] == [segment["text"] for segment in final[:10]]
 
 
-def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(new_page, paced, half_an_hour):
+def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(new_page, paced, ten_minutes):
     page, site = new_page(paced), paced
-    job_id = site.submit(half_an_hour)["id"]
+    job_id = site.submit(ten_minutes)["id"]
     page.goto(f"/#/jobs/{job_id}")
     page.wait_for_function("() => document.documentElement.scrollHeight > innerHeight + 400")
     page.evaluate("() => scrollTo(0, document.documentElement.scrollHeight)")
@@ -154,7 +154,7 @@ def test_scripts_from_right_to_left_and_without_spaces(page, site, talk):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
 
 
-def test_odd_segments_fit_on_a_phone(new_page, site, talk):
+def test_odd_segments_fit_on_a_phone(page, site, talk):
     """A word without an end, 2,000 words, and speakers; none of them has words with times."""
     lines = ["Word" * 100, "Anna speaks", "Anna goes on", "Bert answers", "many words " * 900]
     speakers = [None, "Anna", "Anna", "Bert" * 20, None]
@@ -167,7 +167,7 @@ def test_odd_segments_fit_on_a_phone(new_page, site, talk):
             segment |= {"speaker": speaker, "words": []}
         route.fulfill(response=answer, json=document)
 
-    page = new_page(site, viewport={"width": 375, "height": 900})
+    page.set_viewport_size({"width": 375, "height": 900})
     page.route(f"**/v1/jobs/{job_id}/segments", spoken)
     rows = open_job(page, job_id)
     expect(rows).to_have_count(5)

@@ -39,6 +39,7 @@ def test_the_last_line_names_what_was_not_run_and_what_to_install():
     assert "apt-get install chromium" in last
 
 
+@pytest.mark.soak
 def test_a_required_chromium_that_is_missing_is_a_failure():
     done = run(REQUIRE_BROWSER="1")
     assert done.returncode == 1

@@ -13,10 +13,14 @@ def job(locked, talk):
     return locked.finished(locked.submit(talk.path)["id"])
 
 
+@pytest.fixture(scope="module")
+def site(locked):
+    return locked
+
+
 @pytest.fixture
-def refused(new_page, locked) -> Page:
+def refused(page: Page) -> Page:
     """A page whose browser keeps a key that the service has withdrawn."""
-    page: Page = new_page(locked)
     page.faults.expect("status of 401")  # type: ignore[attr-defined]
     page.add_init_script(
         "localStorage.getItem('whisperfleet.key') ?? localStorage.setItem('whisperfleet.key', '\"old\"')"
@@ -93,8 +97,7 @@ def test_an_upload(refused, locked, shorts):
     locked.client.delete(f"/v1/jobs/{row.get_attribute('data-job')}")
 
 
-def test_no_key_at_all(new_page, locked, job):
-    page = new_page(locked)
+def test_no_key_at_all(page, job):
     page.faults.expect("status of 401")
     page.goto("/")
     dialog = page.get_by_role("dialog", name="Access key")

@@ -11,6 +11,8 @@ from tests.e2e.running import Server
 
 Segment = dict[str, Any]
 
+ONE_WINDOW_S = 24.0  # a part that takes one window, of some segments
+
 
 def document(site: Server, job_id: str) -> httpx.Response:
     return site.client.get(f"/v1/jobs/{job_id}/segments").raise_for_status()
@@ -45,8 +47,9 @@ def timed(lines: Sequence[str], seconds: float) -> list[Segment]:
 
 
 def with_lines(site: Server, recording: Path, lines: Sequence[str], seconds: float = 2.0) -> str:
-    """The id of a job whose transcript has these lines."""
-    job = site.finished(site.submit(recording)["id"])
+    """The id of a job whose transcript has these lines. The recording is transcribed as far as they go."""
+    end = max(ONE_WINDOW_S, len(lines) * seconds)
+    job = site.finished(site.submit(recording, end=end)["id"])
     assert job["status"] == "succeeded", job
     correct(site, job["id"], timed(lines, seconds))
     return str(job["id"])

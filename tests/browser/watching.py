@@ -28,6 +28,11 @@ class Faults:
         """Faults that match are none in this test, such as `status of 401`."""
         self._expected.append(re.compile(pattern))
 
+    def clear(self) -> None:
+        """Another test begins in the context."""
+        self._found.clear()
+        self._expected.clear()
+
     def unexpected(self) -> list[str]:
         return [fault for fault in self._found if not any(known.search(fault) for known in self._expected)]
 
