@@ -17,24 +17,18 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(scope="module")
-def recording(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Talk. Its first clip takes two windows."""
-    return write_wav(tmp_path_factory.mktemp("talk"), talk_pcm[: 40 * RATE])
+def expected(server: Server, talk) -> str:
+    """The subtitles of the talk from two workers without other work."""
+    return server.srt(talk.path)
 
 
-@pytest.fixture(scope="module")
-def expected(server: Server, recording: Path) -> str:
-    """Its subtitles from two workers without other work."""
-    return server.srt(recording)
+def test_again(server, talk, expected):
+    assert server.srt(talk.path) == expected
 
 
-def test_again(server, recording, expected):
-    assert server.srt(recording) == expected
-
-
-def test_among_ten_others(server, recording, shorts, expected, background):
+def test_among_ten_others(server, talk, shorts, expected, background):
     others = [background.submit(server.srt, (shorts * 3)[number]) for number in range(10)]
-    talk_srt = background.submit(server.srt, recording)
+    talk_srt = background.submit(server.srt, talk.path)
     assert talk_srt.result() == expected
     assert {other.result() for other in others} == {server.srt(short) for short in shorts}
 
@@ -51,9 +45,9 @@ def test_among_ten_others(server, recording, shorts, expected, background):
     ],
     ids=["three workers without batches", "inline"],
 )
-def test_on_another_fleet(commands, recording, expected, settings, devices):
+def test_on_another_fleet(commands, talk, expected, settings, devices):
     server = commands.ready(**settings)
-    assert server.srt(recording) == expected
+    assert server.srt(talk.path) == expected
     rows = server.workers()
     assert [row["visible_devices"] for row in rows] == devices
     assert len({row["pid"] for row in rows}) == len(devices)
@@ -61,12 +55,12 @@ def test_on_another_fleet(commands, recording, expected, settings, devices):
 
 
 @pytest.mark.soak
-def test_in_full_batches(commands, recording, shorts, expected, background):
+def test_in_full_batches(commands, talk, shorts, expected, background):
     """Batches save time with two threads, so clips of several requests share them."""
     one_worker = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREADS": 2}
     server = commands.ready(**one_worker, WHISPER_BATCH_SIZE=8)
     others = [background.submit(server.srt, short) for short in shorts]
-    assert server.srt(recording) == expected
+    assert server.srt(talk.path) == expected
     assert all(other.result() for other in others)
     [row] = server.workers()
     assert row["clips"] > row["batches"]
@@ -138,8 +132,8 @@ def one_core() -> Iterator[None]:
 
 @pytest.mark.usefixtures("one_core")
 @pytest.mark.soak
-def test_without_parallel_work(commands, sabotage, recording, expected):
+def test_without_parallel_work(commands, sabotage, talk, expected):
     server = commands.ready(WHISPER_GPUS=None, WHISPER_BATCH_SIZE=1, **sabotage.settings)
-    assert server.srt(recording) == expected
+    assert server.srt(talk.path) == expected
     [row] = server.workers()
     assert row["batches"] == len(sabotage.decoded()), "each batch is one window"
