@@ -13,7 +13,7 @@ from app.transcript.text.scripts import UNSPACED
 from workers.messages import SAMPLE_RATE
 
 # Of audio that the newest draft has, and the oldest one has not, if all between them agree on a word: on the
-# first ones of a clip, for which people wait, and on those that follow, which noise and the next words change.
+# first ones of a clip, for which people wait, and on later ones, which noise and the next words may change.
 FIRST_SAMPLES = 3 * SAMPLE_RATE // 8
 LATER_SAMPLES = 5 * SAMPLE_RATE // 8
 
