@@ -446,7 +446,9 @@ async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
 @pytest.mark.parametrize(
     ("edit", "line"),
     [
-        (with_alignment_heads(None), r"warn worker 0: .*\n +.*no word times: "),
+        pytest.param(
+            with_alignment_heads(None), r"warn worker 0: .*\n +.*no word times: ", marks=pytest.mark.soak
+        ),
         (with_mel_bins(128), r"FAIL worker 0: the model's files do not fit together: "),
     ],
 )

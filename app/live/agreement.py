@@ -2,19 +2,20 @@
 
 Local agreement, as by Liu, Spanakis and Niehues (2020) and in whisper_streaming (Machacek, Dabre and Bojar,
 2023), which compares two drafts a second apart. Drafts that follow sooner have the same half of a word, so
-all of `AGREEMENT_SAMPLES` have to agree. They may differ in case and punctuation, which often change with the
-next word.
+all of a while have to agree. They may differ in case and punctuation, which often change with the next word.
 """
 
 import re
 import unicodedata
-from collections import deque
 from collections.abc import Sequence
 
 from app.transcript.text.scripts import UNSPACED
 from workers.messages import SAMPLE_RATE
 
-AGREEMENT_SAMPLES = 3 * SAMPLE_RATE // 8  # of audio that the newest draft has, and the oldest one has not
+# Of audio that the newest draft has, and the oldest one has not, if all between them agree on a word: on the
+# first ones of a clip, for which people wait, and on later ones, which noise and the next words may change.
+FIRST_SAMPLES = 3 * SAMPLE_RATE // 8
+LATER_SAMPLES = 5 * SAMPLE_RATE // 8
 
 # A word with the space before it; in scripts without spaces, a character.
 _WORDS = re.compile(rf"\s*(?:[{UNSPACED}]|[^\s{UNSPACED}]+)")
@@ -29,11 +30,16 @@ class Agreement:
     """What the drafts of one clip agree on."""
 
     def __init__(self) -> None:
-        # The drafts that have to agree, each up to which sample it has the audio, the end of the speech in
-        # that, and its words. The first one is the newest that is old enough.
-        self._drafts: deque[tuple[int, int, list[str]]] = deque()
+        # Those that may have to agree, in order: up to which sample each has the audio, the end of the speech
+        # in that, and its words.
+        self._drafts: list[tuple[int, int, list[str]]] = []
         self.words: list[str] = []  # that are certain, as they were returned
         self.said_until = 0  # the end of the speech that all drafts have which agreed last
+
+    @property
+    def needs(self) -> int:
+        """How many samples the newest draft needs that the oldest one has not, to agree on more words."""
+        return LATER_SAMPLES if self.words else FIRST_SAMPLES
 
     def add(self, draft: str, until: int, said_until: int) -> list[str]:
         """Add the text of a draft. Returns the words that are certain now, with the spaces before them.
@@ -41,13 +47,15 @@ class Agreement:
         `until`: the sample up to which it has the audio. `said_until`: the end of the speech in that.
         """
         words, drafts = split_words(draft), self._drafts
-        old_enough = until - AGREEMENT_SAMPLES
-        while len(drafts) > 1 and drafts[1][0] <= old_enough:
-            drafts.popleft()
+        while len(drafts) > 1 and drafts[1][0] <= until - LATER_SAMPLES:
+            del drafts[0]
+        old_enough = until - self.needs
+        old = [place for place, draft in enumerate(drafts) if draft[0] <= old_enough]
         common = 0
-        if drafts and drafts[0][0] <= old_enough:
-            common = min(_common_prefix(words, other) for _, _, other in drafts)
-            self.said_until = drafts[0][1]
+        if old:
+            agreeing = drafts[old[-1] :]
+            common = min(_common_prefix(words, other) for _, _, other in agreeing)
+            self.said_until = agreeing[0][1]
         drafts.append((until, said_until, words))
         certain = words[_end_of(self.words, words) : common]
         self.words += certain

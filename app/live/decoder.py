@@ -23,7 +23,7 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Windo
 _DRAFT_DEADLINE_S = 2.0
 # Of open speech, before its first draft: with less, drafts agree on words that nobody has said. A model that
 # was trained for a short context hears short speech better.
-_LEAST_S, _LEAST_SHORT_S = 1.0, 0.5
+_LEAST_S, _LEAST_SHORT_S = 1.0, 0.25
 _GROWTH_WHILE_WAITING = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
 _AFTER_FAILURE_S = 1.0  # until the next draft: what makes one fail may take a moment to end
 _NOT_READY_S = 120.0  # that closed speech waits for a worker, before its text counts as failed

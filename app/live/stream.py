@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from app.concurrency import BackgroundTasks
 from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
-from app.live.agreement import AGREEMENT_SAMPLES
+from app.live.agreement import FIRST_SAMPLES
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
 from app.live.detection import SpeechDetection
@@ -38,7 +38,7 @@ from workers.messages import SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 LEAST_COMMIT_S = 0.1
-_DRAFT_GROWTH = AGREEMENT_SAMPLES // 2  # of open speech, before another draft
+_DRAFT_GROWTH = FIRST_SAMPLES // 2  # of open speech, before another draft
 _LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 
@@ -261,8 +261,8 @@ class LiveStream:
         text, clip = item.clips[-1], speech[1]
         has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH and self._decoder.may_draft(clip)
         if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreement.said_until:
-            shorter = replace(clip, end=clip.end - AGREEMENT_SAMPLES)
-            is_divided = new > AGREEMENT_SAMPLES and self._decoder.may_draft(shorter)
+            shorter = replace(clip, end=clip.end - text.agreement.needs)
+            is_divided = new > text.agreement.needs and self._decoder.may_draft(shorter)
             making = self._make_draft(item, text, shorter.end if is_divided else None)
             self._draft = self._context.run(self._tasks.spawn, making)
 

@@ -248,7 +248,7 @@ class Backlog(FairQueue[Task[P, R]]):
         if slot.status.state == "draining":
             return self._take_in_turns(slot, 1)
         # The last batches are planned.
-        few_left = len(self) <= PLANNED_ROUNDS * self._full_round()
+        few_left = len(self) <= PLANNED_ROUNDS * self.full_round()
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
             line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
@@ -316,15 +316,7 @@ class Backlog(FairQueue[Task[P, R]]):
         heads = (task.queued_at for line in self.lines() for task in _head(line))
         return min(heads, default=None)
 
-    @property
-    def prefetch_limit(self) -> int:
-        """How many unfinished tasks of one job keep batches full, with a margin of as many again.
-
-        Without slots, as many as for the smallest one: some tasks must wait for those that come.
-        """
-        return 2 * PLANNED_ROUNDS * max(1, self._full_round())
-
-    def _full_round(self) -> int:
+    def full_round(self) -> int:
         """How many tasks like the first one all slots take at once."""
         weight = next((task.weight for task in self), 1)
         return sum(slot.batch_limit(weight) for slot in self._slots)

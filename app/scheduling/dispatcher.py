@@ -20,7 +20,7 @@ from app.concurrency import BackgroundTasks, Wakeup
 from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
-from app.scheduling.batching import BatchCost
+from app.scheduling.batching import PLANNED_ROUNDS, BatchCost
 from app.scheduling.failure_policy import (
     MAX_CRASHES,
     Action,
@@ -260,8 +260,11 @@ class Dispatcher(Generic[P, R]):
 
     @property
     def prefetch_limit(self) -> int:
-        """How many unfinished tasks of one job are enough to keep all slots busy with full batches."""
-        return self._backlog.prefetch_limit
+        """How many unfinished tasks of one job keep batches full, with a margin of as many again.
+
+        Without slots, as many as for the smallest one: some tasks must wait for those that come.
+        """
+        return 2 * PLANNED_ROUNDS * max(1, self._backlog.full_round())
 
     def running(self, slot: int) -> Batch[P, R] | None:
         """The batch that a slot's process runs now; None if it has none."""

@@ -59,11 +59,17 @@ class Site:
         wait_for(lambda: not self.server.server_state.tasks)
         self.service.reset()
         self.client.cookies.clear()
+        self.client.headers.pop("authorization", None)
         with sqlite3.connect(self.service.settings.data_dir / FILE_NAME) as database:
             jobs = [job for (job,) in database.execute("SELECT id FROM jobs WHERE parent IS NULL")]
         database.close()
+        keys = [key.removesuffix(":operator").rpartition(":")[2] for key in self.service.settings.api_keys]
         for job in jobs:
-            self.client.delete(f"/v1/jobs/{job}").raise_for_status()
+            answers = (
+                self.client.delete(f"/v1/jobs/{job}", headers={"authorization": f"Bearer {key}"})
+                for key in keys or ["none"]
+            )
+            assert any(answer.is_success for answer in answers)
         if jobs:
             wait_for(lambda: not self.server.server_state.tasks)
             self.service.reset()
@@ -157,31 +163,46 @@ def serve_site(settings: Settings) -> Iterator[Site]:
     assert not service.running
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a site with the given settings."""
+@pytest.fixture(scope="module")
+def _sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """The sites of a module, by their settings."""
     with ExitStack() as stack:
+        sites: dict[str, Site] = {}
 
         def start(**settings: Any) -> Site:
-            values = {"data_dir": tmp_path, "_env_file": None} | settings
-            return stack.enter_context(serve_site(Settings(**values)))
+            name = repr(sorted(settings.items()))
+            if name not in sites:
+                folder = tmp_path_factory.mktemp("site")
+                sites[name] = stack.enter_context(
+                    serve_site(Settings(data_dir=folder, _env_file=None, **settings))
+                )
+            return sites[name]
 
         yield start
 
 
-@pytest.fixture(scope="module")
-def _site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with serve_site(Settings(data_dir=tmp_path_factory.mktemp("site"), _env_file=None)) as site:
-        yield site
+@pytest.fixture
+def serve(_sites: Serve) -> Iterator[Serve]:
+    """Starts a site with the given settings.
+
+    The tests of a module share the server, which is reset after each. A test with a `data_dir` has its own.
+    """
+    with ExitStack() as stack:
+
+        def start(**settings: Any) -> Site:
+            if "data_dir" in settings:
+                return stack.enter_context(serve_site(Settings(_env_file=None, **settings)))
+            site = _sites(**settings)
+            stack.callback(site.reset)
+            return site
+
+        yield start
 
 
 @pytest.fixture
-def site(_site: Site) -> Iterator[Site]:
-    """A site with default settings. The tests of a module use the same server, which is reset after each."""
-    try:
-        yield _site
-    finally:
-        _site.reset()
+def site(serve: Serve) -> Site:
+    """A site with default settings."""
+    return serve()
 
 
 @pytest.fixture

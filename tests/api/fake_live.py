@@ -70,9 +70,12 @@ class FakeLiveService:
     """Opens streams, unless it has an error."""
 
     def __init__(self, service: object) -> None:
+        self.metrics = LiveMetrics()
+        self.reset()
+
+    def reset(self) -> None:
         self.streams: list[FakeStream] = []
         self.error: WhisperfleetError | None = None
-        self.metrics = LiveMetrics()
 
     async def open(self, model: str, options: StreamOptions) -> FakeStream:
         if self.error is not None:

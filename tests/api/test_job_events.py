@@ -183,9 +183,9 @@ def test_job_that_starts_while_it_is_deleted_is_cancelled(site, monkeypatch):
     assert not site.left_files
 
 
-def test_stopping_the_server_ends_streams_at_once(serve):
+def test_stopping_the_server_ends_streams_at_once(serve, tmp_path):
     """Ended cleanly, so clients reconnect, and before the timeout of running requests."""
-    site = serve()
+    site = serve(data_dir=tmp_path)
     site.service.paused = True
     job = site.submitted()
     site.server.config.timeout_graceful_shutdown = 60

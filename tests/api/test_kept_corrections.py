@@ -16,9 +16,11 @@ def age(site, column):
         database.execute(f"UPDATE jobs SET {column} = {column} - {8 * DAY_S}")
 
 
-def test_a_corrected_transcript_stays_after_a_week_and_its_recording_after_the_correction(serve, monkeypatch):
+def test_a_corrected_transcript_stays_after_a_week_and_its_recording_after_the_correction(
+    serve, tmp_path, monkeypatch
+):
     monkeypatch.setattr("app.jobs.service._SWEEP_S", 0.05)
-    site = serve()
+    site = serve(data_dir=tmp_path)
     job, plain = [site.finished(site.submitted())["id"] for _ in range(2)]  # the first is looked at first
     save(site, job, FIRST, " Over it.")
     age(site, "finished_at")

@@ -27,19 +27,12 @@ JOB = "f" * 32  # of no job
 HOURS = 3600.0
 
 
-@pytest.fixture(scope="module")
-def _locked(tmp_path_factory):
-    settings = Settings(data_dir=tmp_path_factory.mktemp("site"), api_keys=(KEY,), _env_file=None)
-    with serve_site(settings) as site:
-        site.client.headers["authorization"] = f"Bearer {KEY}"
-        yield site
-
-
 @pytest.fixture
-def locked(_locked):
+def locked(serve):
     """A site with a key, which its client sends."""
-    yield _locked
-    _locked.reset()
+    site = serve(api_keys=(KEY,))
+    site.client.headers["authorization"] = f"Bearer {KEY}"
+    return site
 
 
 @pytest.fixture

@@ -46,9 +46,9 @@ def counts_of(site):
 
 
 @pytest.fixture
-def fresh(serve):
+def fresh(serve, tmp_path):
     """A site whose counters nobody has used."""
-    return serve()
+    return serve(data_dir=tmp_path)
 
 
 def test_the_names_kinds_and_labels_are_those_of_the_list(site):

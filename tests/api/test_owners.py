@@ -111,7 +111,8 @@ def access_rows(site: Site) -> list[list[str]]:
     return rows
 
 
-def test_every_route_lets_in_whom_the_documentation_names(owners: Site) -> None:
+def test_every_route_lets_in_whom_the_documentation_names(serve: Any, tmp_path: Path) -> None:
+    owners = serve_owners(serve, data_dir=tmp_path)  # in which uploads are left
     made = "\n".join(table(["", *COLUMNS], together(access_rows(owners))))
     text = ACCESS.read_text(encoding="utf-8")
     begin, end = "<!-- access -->\n", "\n<!-- access ends -->"

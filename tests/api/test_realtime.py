@@ -39,17 +39,19 @@ EVENTS = TypeAdapter(RealtimeServerEvent)
 KEYS = ("ann:sk-ann", "bob:sk-bob")
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def _live():
     """The live service of the sites that start."""
     made = FakeLiveService(None)
-    monkeypatch.setattr("app.live.service.LiveService", lambda service: made)
-    return made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.live.service.LiveService", lambda service: made)
+        yield made
 
 
-@pytest.fixture
-def site(serve):
-    return serve()
+@pytest.fixture(autouse=True)
+def live(_live):
+    _live.reset()
+    return _live
 
 
 def opened(site, query="", *, key=None, **options):
@@ -425,8 +427,8 @@ def test_requests_without_an_upgrade(site):
     ("error", "status"),
     [(NotReady("No worker."), 503), (ModelUnavailable("Not here."), 503), (None, 503)],
 )
-def test_a_service_that_is_not_ready(serve, live, error, status):
-    site = serve()
+def test_a_service_that_is_not_ready(serve, tmp_path, live, error, status):
+    site = serve(data_dir=tmp_path)
     live.error = error
     if error is None:
         site.server.config.app.state.stopping()
@@ -586,8 +588,8 @@ def test_the_longest_stream(serve, live):
     assert len(live.streams[0].audio) == 11 * len(AUDIO)
 
 
-def test_a_service_that_stops_lets_streams_end(serve, live):
-    site = serve()
+def test_a_service_that_stops_lets_streams_end(serve, tmp_path, live):
+    site = serve(data_dir=tmp_path)
     with opened(site) as client, opened(site) as broken:
         append(client)
         received(client)
@@ -602,9 +604,9 @@ def test_a_service_that_stops_lets_streams_end(serve, live):
     wait_for(lambda: all(stream.is_closed for stream in live.streams))
 
 
-def test_a_stream_that_cannot_end_in_time(serve, live, monkeypatch):
+def test_a_stream_that_cannot_end_in_time(serve, tmp_path, live, monkeypatch):
     monkeypatch.setattr("app.commands.serve.GRACE_S", 0.3)
-    site = serve()
+    site = serve(data_dir=tmp_path)
     with opened(site) as client:
         received(client)
         live.streams[0].paused = True

@@ -117,7 +117,7 @@ def openapi(site):
     return site.client.get("/openapi.json").json()
 
 
-def test_others_are_answered_while_the_document_is_built(serve, monkeypatch):
+def test_others_are_answered_while_the_document_is_built(serve, tmp_path, monkeypatch):
     build, may_build, building = applications.get_openapi, threading.Event(), threading.Event()
 
     def slow(**parts):
@@ -126,7 +126,7 @@ def test_others_are_answered_while_the_document_is_built(serve, monkeypatch):
         return build(**parts)
 
     monkeypatch.setattr(applications, "get_openapi", slow)
-    site = serve()
+    site = serve(data_dir=tmp_path)
     with ThreadPoolExecutor(1) as background:
         document = background.submit(openapi, site)
         assert building.wait(30)

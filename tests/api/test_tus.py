@@ -347,8 +347,8 @@ def test_a_cut_creation_leaves_nothing(site):
         assert connection.execute("SELECT count(*) FROM uploads").fetchone() == (0,)
 
 
-def test_a_stalled_part_keeps_what_arrived(serve):
-    site = serve(upload_stall_s=0.3)
+def test_a_stalled_part_keeps_what_arrived(serve, tmp_path):
+    site = serve(upload_stall_s=0.3, data_dir=tmp_path)
     path = created(site, len(BIG))
     with begin(site, path, 0, len(BIG), BIG[:3_000_000]) as connection:
         answer = b""
@@ -474,8 +474,8 @@ def test_an_upload_belongs_to_its_key(serve):
     assert submit(site, path, own).status_code == 202
 
 
-def test_parts_hold_a_place_for_uploads(serve):
-    site = serve(max_uploads=1)
+def test_parts_hold_a_place_for_uploads(serve, tmp_path):
+    site = serve(max_uploads=1, data_dir=tmp_path)
     first, second = created(site, len(BIG)), created(site)
     with begin(site, first, 0, len(BIG), BIG[:2_500_000]):
         wait_for(lambda: has_begun(site, 2 << 20))
@@ -517,8 +517,8 @@ def test_the_database_is_unavailable(site, monkeypatch):
     assert submit(site, path).status_code == 202
 
 
-def test_pages_of_other_origins(serve):
-    site = serve(cors_origins=("https://editor.example",))
+def test_pages_of_other_origins(serve, tmp_path):
+    site = serve(cors_origins=("https://editor.example",), data_dir=tmp_path)
     origin = {"Origin": "https://editor.example"}
     answer = create(site, **origin)
     exposed = answer.headers["access-control-expose-headers"].lower().split(", ")

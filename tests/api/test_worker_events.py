@@ -144,8 +144,8 @@ def test_streams_are_limited_with_those_of_jobs(serve):
         assert next(events)[0] == "fleet"
 
 
-def test_a_shutdown_ends_the_stream(serve):
-    site = serve()
+def test_a_shutdown_ends_the_stream(serve, tmp_path):
+    site = serve(data_dir=tmp_path)
     with following(site) as events:
         next(events)
         began = time.monotonic()

@@ -25,6 +25,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """A model with two layers and the vocabulary of large-v3."""
+    folder = tmp_path_factory.mktemp("models") / "small"
+    shape = replace(
+        SHAPES["large-v3-turbo"],
+        width=256,
+        heads=4,
+        encoder_layers=1,
+        decoder_layers=1,
+        alignment_heads=((0, 1),),
+    )
+    make_model(shape, folder, TOKENS)
+    assert len(json.loads((folder / "vocabulary.json").read_text())) == 51_866
+    return LoadedModel(LoadOptions("small", str(folder), "cpu", "int8", 1), "int8")
+
+
 def window(seconds: int, language: str | None, *, words: bool) -> Window:
     samples = seconds * SAMPLE_RATE
     pcm = (np.random.default_rng(seconds).standard_normal(samples) * 3000).astype("<i2").tobytes()
@@ -35,15 +52,15 @@ def decode(loaded: LoadedModel, *windows: Window) -> list[WindowResult]:
     return loaded.decode(windows, loaded.features(windows))
 
 
+@pytest.mark.soak
 def test_the_file_has_two_bytes_for_each_weight_that_is_computed(folder: Path) -> None:
     weights = dimensions_of("tiny").parameters
     assert (folder / "model.bin").stat().st_size == pytest.approx(2 * weights, rel=0.001)
 
 
 @pytest.mark.parametrize("words", [False, True])
-def test_every_window_gives_one_text_of_one_length(folder: Path, words: bool) -> None:
-    loaded = LoadedModel(LoadOptions("tiny", str(folder), "cpu", "int8", 1), "int8")
-    results = decode(loaded, window(30, "en", words=words), window(4, None, words=words))
+def test_every_window_gives_one_text_of_one_length(small: LoadedModel, words: bool) -> None:
+    results = decode(small, window(30, "en", words=words), window(4, None, words=words))
     assert [result.language for result in results] == ["en", "en"]
     for result, seconds in zip(results, (30, 4), strict=True):
         [segment] = result.segments
@@ -53,22 +70,9 @@ def test_every_window_gives_one_text_of_one_length(folder: Path, words: bool) ->
         assert len(segment.words) == (TOKENS if words else 0)
 
 
-def test_the_vocabulary_fits_the_shape(tmp_path: Path) -> None:
+def test_the_vocabulary_fits_the_shape(small: LoadedModel) -> None:
     """large-v3 added Cantonese, which shifted all later tokens by one."""
-    small = replace(
-        SHAPES["large-v3-turbo"],
-        width=256,
-        heads=4,
-        encoder_layers=1,
-        decoder_layers=1,
-        alignment_heads=((0, 1),),
-    )
-    make_model(small, tmp_path, TOKENS)
-    assert len(json.loads((tmp_path / "vocabulary.json").read_text())) == 51_866
-    loaded = LoadedModel(LoadOptions("small", str(tmp_path), "cpu", "int8", 1), "int8")
-    assert "yue" in loaded.languages
-    [result] = decode(loaded, window(10, "en", words=False))
-    assert len(result.segments[0].tokens) == TOKENS + 2
+    assert "yue" in small.languages
 
 
 @pytest.mark.soak

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.mark.parametrize("kind", ["lecture", "film"])
-@pytest.mark.parametrize("minutes", [5, 15, 30, 60, pytest.param(600, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "minutes", [5, 60, *(pytest.param(minutes, marks=pytest.mark.soak) for minutes in (15, 30, 600))]
+)
 def test_no_schedule_could_be_much_faster(kind: str, minutes: float) -> None:
     rows = schedule(kind, minutes, drawn_clips(kind, minutes), Simulation())
     assert {row.slots: row.ratio for row in rows if not 1 <= row.ratio <= 1.05} == {}
@@ -23,7 +25,9 @@ def test_no_schedule_could_be_much_faster(kind: str, minutes: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lecture", "film"])
-@pytest.mark.parametrize("minutes", [5, 30, 60])
+@pytest.mark.parametrize(
+    "minutes", [15, *(pytest.param(minutes, marks=pytest.mark.soak) for minutes in (5, 30, 60))]
+)
 def test_batches_that_are_prepared_ahead_are_planned_as_well(kind: str, minutes: float) -> None:
     """The host's work is so little that only the order of decisions differs."""
     rows = schedule(kind, minutes, drawn_clips(kind, minutes), Simulation(host_ms=0.001))
@@ -57,13 +61,13 @@ def test_many_clients_are_transcribed_in_full_batches() -> None:
         assert crowd(64, slots, Simulation()).times_one == pytest.approx(slots * one / full)
 
 
-@pytest.mark.parametrize("slots", [1, 2])
+@pytest.mark.parametrize("slots", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_a_short_clip_beside_a_ten_hour_job_is_answered_within_two_batch_times(slots: int) -> None:
     worst, batch = short_beside_long(slots, Simulation(), drawn_clips("lecture", 600))
     assert worst <= 2 * batch
 
 
-@pytest.mark.parametrize("slots", [1, 2])
+@pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_a_batch_prepared_ahead_delays_a_short_clip_by_one_batch_more(slots: int) -> None:
     worst, batch = short_beside_long(slots, Simulation(host_ms=5), drawn_clips("lecture", 600))
     assert worst <= 3 * batch

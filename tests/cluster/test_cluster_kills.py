@@ -24,7 +24,7 @@ GIVEN_UP_S = (
 
 @pytest.fixture(scope="module")
 def service(ray_cluster: RayCluster, module_commands: Commands) -> Server:
-    return module_commands.ready(**ray_settings(ray_cluster, WHISPER_SIMULATED=SLOW))
+    return module_commands.ready(**ray_settings(ray_cluster, WHISPER_CPU_WORKERS=1, WHISPER_SIMULATED=SLOW))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def expected(service: Server, two_minutes: Path) -> str:
 
 @pytest.fixture
 def disturbed(ray_cluster: RayCluster, service: Server, two_minutes: Path, expected: str) -> Disturbed:
-    """A job in mid-file, on four workers."""
+    """A job in mid-file, on two workers."""
     ray_cluster.mend()
     wait_until_whole(service)
     return Disturbed(service, two_minutes, expected)
@@ -43,16 +43,16 @@ def disturbed(ray_cluster: RayCluster, service: Server, two_minutes: Path, expec
 
 def wait_until_whole(service: Server) -> None:
     """Wait until the workers of both nodes are ready."""
-    wait_for(lambda: nodes_of_workers(service) == {"node0": 2, "node1": 2}, BACK_S)
+    wait_for(lambda: nodes_of_workers(service) == {"node0": 1, "node1": 1}, BACK_S)
     wait_for(lambda: all(row["state"] == "idle" for row in service.workers()), BACK_S)
 
 
 def test_a_node_dies_and_another_one_joins(
-    ray_cluster: RayCluster, service: Server, half_an_hour: Path, disturbed: Disturbed
+    ray_cluster: RayCluster, service: Server, ten_minutes: Path, disturbed: Disturbed
 ) -> None:
-    other = service.submit(half_an_hour)["id"]  # there is work whenever the node has joined
+    other = service.submit(ten_minutes)["id"]  # there is work whenever the node has joined
     ray_cluster.kill(ray_cluster.node("node1"))
-    wait_for(lambda: nodes_of_workers(service) == {"node0": 2}, BACK_S)
+    wait_for(lambda: nodes_of_workers(service) == {"node0": 1}, BACK_S)
     ray_cluster.add("node2")
     wait_for(lambda: any(row["clips"] for row in service.workers() if row["node_name"] == "node2"), BACK_S)
     service.client.delete(f"/v1/jobs/{other}").raise_for_status()
@@ -79,7 +79,7 @@ def test_a_node_that_nobody_reaches_is_lost_and_answers_too_late(
     for process in [raylet, *actors]:
         process.suspend()
     try:
-        wait_for(lambda: nodes_of_workers(service) == {"node0": 2}, BACK_S)
+        wait_for(lambda: nodes_of_workers(service) == {"node0": 1}, BACK_S)
     finally:
         for process in [*actors, raylet]:
             process.resume()

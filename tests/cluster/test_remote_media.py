@@ -274,7 +274,7 @@ async def test_the_recording_is_removed_while_it_is_sent(
     assert await slot._process.call(open_files) == before
 
 
-@pytest.mark.parametrize("local", [0, 1])
+@pytest.mark.parametrize("local", [0, pytest.param(1, marks=pytest.mark.soak)])
 async def test_another_worker_takes_over_in_mid_file(tmp_path: Path, local: int) -> None:
     recording = upload(encode(SPEECH, "mp3", "mp3"))
     expected = decode_here(recording, "here")

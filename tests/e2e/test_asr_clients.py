@@ -47,14 +47,14 @@ def test_a_recording_without_speech(server):
     assert post(server, "/detect-language", silence, encode="false").json()["confidence"] == 0
 
 
-def test_speakr_reads_json_with_words(server, talk):
+def test_speakr_reads_json_with_words(server, shorts):
     answer = httpx.post(
         f"{server.url}/asr",
         params={"output": "json", "word_timestamps": "true", "encode": "true", "task": "transcribe"},
-        files={"audio_file": (talk.path.name, talk.path.read_bytes(), "audio/flac")},
+        files={"audio_file": (shorts[1].name, shorts[1].read_bytes(), "audio/flac")},
         timeout=60,
         trust_env=False,
     ).json()
     assert answer["language"] == "en"
-    assert answer["text"].strip() == server.text(talk.path).strip()
+    assert answer["text"].strip() == server.text(shorts[1]).strip()
     assert all(segment["words"] for segment in answer["segments"])

@@ -62,18 +62,15 @@ def segments_of(server: Server, job: dict[str, Any]) -> list[dict[str, Any]]:
     return document["segments"]
 
 
-def test_a_request_has_the_words_of_both_channels_in_order_of_time(emptied):
+def test_a_request_has_the_words_of_both_channels_in_order_of_time(emptied, background):
+    streamed = background.submit(emptied.post, DIALOGUE.path, stream="true", **SEPARATE)
     answer = emptied.post(DIALOGUE.path, response_format="verbose_json", **SEPARATE)
     document = answer.raise_for_status().json()
     assert "words" not in document, "nobody asked for them"
     assert is_in_order(document["segments"])
     assert word_error_rate(TEXT, document["text"]) < 0.15
-    assert not emptied.left_files()
-
-
-def test_deltas_of_channels_are_the_text(emptied):
-    answer = emptied.post(DIALOGUE.path, stream="true", **SEPARATE)
-    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    lines = streamed.result().text.splitlines()
+    events = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
     text = "".join(event["delta"] for event in events[:-1])
     assert word_error_rate(TEXT, text) < 0.15
     assert events[-1]["text"] == text
@@ -118,8 +115,8 @@ def test_names_are_those_of_the_channels(emptied):
 
 
 def test_the_same_sound_on_all_channels_is_one_speaker(emptied, pcm):
-    part = pcm[: 10 * RATE].sum(1, dtype="int16")
-    for channels in (1, 2, 6):
+    part = pcm[: 6 * RATE].sum(1, dtype="int16")
+    for channels in (1, 6):
         recording = wav(np.repeat(part[:, None], channels, 1))
         job = emptied.client.post(
             "/v1/jobs", data={"channels": "separate"}, files={"file": ("call.wav", recording)}

@@ -14,7 +14,7 @@ from tests.e2e import documentation
 from tests.e2e.documentation import SHELL, Block, Reader, all_blocks
 from tests.e2e.fixtures import Commands, SharedServers
 from tests.e2e.reading import read_srt
-from tests.e2e.running import DATA, KEY, KEYED, Server
+from tests.e2e.running import DATA, KEY, KEYED, ONE_SIMULATED, Server
 from tests.media_files import encode
 
 pytestmark = pytest.mark.timeout(180)
@@ -27,14 +27,19 @@ SECTIONS = {
     )
 }
 RUN_ELSEWHERE = {"docs/clients.md, Python"}  # by `test_client_examples`, which checks more
-# Each command starts workers of its own. Those of README and of the section that follows it do the same.
-SLOW = {"docs/cli.md, Transcribe files"}
+# Each command starts workers of its own, as those of README do, or needs the files of one that does.
+SLOW = {
+    "docs/cli.md, Transcribe files",
+    "docs/cli.md, Folders and patterns",
+    "docs/cli.md, On a server",
+    "docs/trouble.md, Troubleshooting",
+}
 
 
 @pytest.fixture(scope="module")
 def open_server(module_commands: Commands) -> Server:
     """A service without keys. Its model also answers by the name that examples use for translations."""
-    return module_commands.ready(WHISPER_MODEL_ALIASES="gpt-4o-transcribe-diarize,large-v3")
+    return module_commands.ready(**ONE_SIMULATED, WHISPER_MODEL_ALIASES="gpt-4o-transcribe-diarize,large-v3")
 
 
 @pytest.fixture(scope="module")

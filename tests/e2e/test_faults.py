@@ -40,7 +40,7 @@ def sound(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_wav(tmp_path_factory.mktemp("sound"), talk_pcm[: LENGTH_S * RATE])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def undisturbed(server: Server, sound: Path, shorts: list[Path]) -> dict[Path, str]:
     """Recordings, and their subtitles from a server without faults."""
     return {path: server.srt(path) for path in (sound, *shorts)}
@@ -62,7 +62,7 @@ def the_worker(server: Server) -> dict[str, Any]:
     return row
 
 
-def test_only_the_poisoned_clip_fails(poisonable, server, poisoned, sound, shorts, undisturbed, background):
+def test_only_the_poisoned_clip_fails(poisonable, server, poisoned, sound, shorts, background):
     failing = background.submit(poisonable.post, poisoned)
     partial = background.submit(
         poisonable.post, poisoned, allow_partial="true", response_format="verbose_json"
@@ -85,7 +85,7 @@ def test_only_the_poisoned_clip_fails(poisonable, server, poisoned, sound, short
     assert segments(answer.json()) == [one for one in complete if one[1] <= start or one[0] >= end]
     assert len(segments(answer.json())) < len(complete)
 
-    assert [other.result() for other in others] == [undisturbed[sound], undisturbed[shorts[1]]]
+    assert [other.result() for other in others] == [server.srt(sound), server.srt(shorts[1])]
     wait_for(lambda: all(row["state"] == "idle" for row in poisonable.workers()))
     assert [row["error"] for row in poisonable.workers()] == [None, None]
 

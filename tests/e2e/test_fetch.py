@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, tmp_path):
-    recordings, count = many(tmp_path / "interviews", 12), 12
+    recordings, count = many(tmp_path / "interviews", 4), 4
 
     def run(*arguments: object) -> list[str]:
         done = run_here(*arguments, "--server", service.url, WHISPER_API_KEY=KEY)

@@ -14,7 +14,7 @@ ONE_WORKER = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREA
 @pytest.fixture(scope="module")
 def auto(module_commands: Commands) -> Server:
     """A server without batches."""
-    return module_commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1)
+    return module_commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1, WHISPER_GPUS="0")
 
 
 def test_the_words_are_those_of_the_full_context(server, auto, shorts):

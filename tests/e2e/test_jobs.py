@@ -43,12 +43,13 @@ def has_transcribed_clips(server: Server, job_id: str) -> bool:
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
 def test_a_restarted_server_resumes_the_jobs_of_a_killed_one(
-    commands, sabotage, two_minutes, two_minutes_srt, database, request
+    commands, server, sabotage, talk, database, request
 ):
     url = request.getfixturevalue("postgresql")() if database == "postgresql" else None
-    settings = {"WHISPER_DATABASE_URL": url, "WHISPER_BATCH_SIZE": 1, **sabotage.settings}
+    settings = {"WHISPER_DATABASE_URL": url, "WHISPER_GPUS": "0", "WHISPER_BATCH_SIZE": 1}
+    settings |= sabotage.settings
     first = commands.ready(**settings)
-    job = first.submit(two_minutes)
+    job = first.submit(talk.path)
     assert job["status"] == "queued"
     seen = []
     for number, kind, state in events(first, job["id"]):
@@ -68,12 +69,12 @@ def test_a_restarted_server_resumes_the_jobs_of_a_killed_one(
     assert resumed[-1][1] == "job.succeeded"
     states = [state for _, kind, state in resumed if kind != "job.segments"]
     assert all(state["progress"]["done_s"] >= done_before for state in states)
-    assert second.result(job["id"]) == two_minutes_srt
+    assert second.result(job["id"]) == server.srt(talk.path)
     assert len(list((second.data / "uploads").iterdir())) == 1
     assert not list((second.data / "pcm").iterdir())
     # Each window is decoded once, except those of clips that were in flight at the kill.
     windows = sabotage.decoded()
-    undisturbed = second.submit(two_minutes)
+    undisturbed = second.submit(talk.path)
     clips = second.finished(undisturbed["id"])["progress"]["clips_total"]
     complete = sabotage.decoded()[len(windows) :]
     assert clips < len(complete), "some clips take several windows"

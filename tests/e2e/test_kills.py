@@ -12,7 +12,8 @@ import pytest
 
 from app.engines.devices import usable_cores
 from tests.e2e.fixtures import Commands, write_wav
-from tests.e2e.running import Server, wait_for
+from tests.e2e.reading import Talk
+from tests.e2e.running import ONE_SIMULATED, Server, wait_for
 from tests.e2e.saboteur.sitecustomize import HANGING
 from tests.e2e.test_faults import with_pattern
 from tests.media_files import RATE
@@ -23,10 +24,10 @@ MEDIA_WORKERS = min(4, usable_cores())
 
 
 @pytest.fixture(scope="module")
-def with_kills(module_commands: Commands, two_minutes: Path) -> Server:
+def with_kills(module_commands: Commands, talk: Talk) -> Server:
     """A server whose children are killed."""
     server = module_commands.ready()
-    server.srt(two_minutes)  # the second media worker starts for its first work
+    server.srt(talk.path)  # the second media worker starts for its first work
     return server
 
 
@@ -84,15 +85,16 @@ def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, wa
     assert not calm.left_files()
 
 
-def test_killing_all_children_at_once_costs_only_time(calm, two_minutes, two_minutes_srt, background):
+def test_killing_all_children_at_once_costs_only_time(calm, server, talk, background):
     before = restarts(calm)
     clips = transcribed(calm)
-    work = [background.submit(calm.srt, two_minutes) for _ in range(4)]
+    children = [*calm.media_workers(), *(psutil.Process(row["pid"]) for row in calm.workers())]
+    work = [background.submit(calm.srt, talk.path) for _ in range(4)]
     wait_for(lambda: busy(calm, clips), pause_s=0.005)
-    for child in [*calm.media_workers(), *(psutil.Process(row["pid"]) for row in calm.workers())]:
+    for child in children:
         child.kill()
     assert not any(one.done() for one in work)
-    assert [one.result() for one in work] == [two_minutes_srt] * 4
+    assert [one.result() for one in work] == [server.srt(talk.path)] * 4
     wait_for(lambda: restarts(calm) - before == 2)  # one worker may have done the rest
 
 
@@ -144,14 +146,14 @@ def test_the_work_of_a_client_that_disconnects_is_cancelled(calm, ten_minutes):
 
 
 def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background):
-    server = commands.ready()
+    server = commands.ready(WHISPER_GPUS="0")
     work = background.submit(server.post, ten_minutes)
     wait_for(lambda: busy(server), pause_s=0.005)
     server.die()
     assert isinstance(work.exception(), httpx.TransportError)
     # The next server on this folder removes the leftovers.
     assert server.left_files()
-    successor = commands.restart(server, WHISPER_DATA_DIR=server.data)
+    successor = commands.restart(server, **ONE_SIMULATED)
     assert not successor.left_files()
 
 
@@ -166,7 +168,7 @@ def test_the_children_of_a_server_killed_while_it_starts_exit(commands):
 def test_a_server_stops_within_ten_seconds(commands, sabotage, talk_pcm, tmp_path, background, number):
     """Its worker hangs then."""
     hanging = write_wav(tmp_path, with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
-    server = commands.ready(**sabotage.settings)
+    server = commands.ready(WHISPER_GPUS="0", **sabotage.settings)
     work = background.submit(server.post, hanging)
     wait_for(lambda: any(row["state"] == "busy" for row in server.workers()))
     began = time.monotonic()

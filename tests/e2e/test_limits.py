@@ -38,8 +38,13 @@ def test_a_day_of_silence_in_a_small_file(shared, tmp_path):
     assert transcribe(server, flac_of_silence(0.1)).status_code == 200
 
 
-def test_a_small_file_that_hides_its_length(commands):
-    server = commands.ready(**ONE_SIMULATED, WHISPER_MAX_DURATION_S=600)
+@pytest.fixture(scope="module")
+def limited(module_commands):
+    return module_commands.ready(**ONE_SIMULATED, WHISPER_MAX_DURATION_S=600, WHISPER_MAX_QUEUED_JOBS=1)
+
+
+def test_a_small_file_that_hides_its_length(limited):
+    server = limited
     content = flac_of_silence(2, declared=False)
     speech = server.client.post("/v1/audio/speech/timestamps", files={"file": ("a.flac", content)})
     for refused in (transcribe(server, content), speech):
@@ -48,8 +53,8 @@ def test_a_small_file_that_hides_its_length(commands):
     assert transcribe(server, flac_of_silence(0.1, declared=False)).status_code == 200
 
 
-def test_a_full_queue_is_reported_before_the_body_is_read(commands):
-    server = commands.ready(**ONE_SIMULATED, WHISPER_MAX_QUEUED_JOBS=1)
+def test_a_full_queue_is_reported_before_the_body_is_read(limited):
+    server = limited
 
     def connect(head):
         connection = socket.create_connection(("127.0.0.1", server.port), timeout=15)

@@ -19,7 +19,8 @@ KILL_EVERY_S = 7.0
 MIB = 1 << 20
 MEMORY_MIB = 32  # of the server, that may be other after all streams than after the first ones
 SPARE_FILES = 8
-RESUME_S = 60.0  # a broken stream waits so long for its client
+RESUME_S = 60.0  # a broken stream waits so long for its client, and `SOON_S` in the short form
+SOON_S = 10.0
 
 SETTINGS = SIMULATED | {
     "WHISPER_CPU_WORKERS": 2,
@@ -131,7 +132,7 @@ def until_nothing_is_left(server: Server) -> None:
 @pytest.mark.parametrize(
     ("streams", "seconds"), [(25, 8.0), pytest.param(200, 600.0, marks=pytest.mark.soak)]
 )
-def test_nothing_is_lost_and_nothing_is_left(commands, talk_pcm, streams, seconds):
+def test_nothing_is_lost_and_nothing_is_left(commands, sabotage, talk_pcm, streams, seconds):
     chance = random.Random(1)
     pieces = []
     for _ in range(PIECES):
@@ -143,10 +144,13 @@ def test_nothing_is_lost_and_nothing_is_left(commands, talk_pcm, streams, second
     calm.end()
     assert all(texts for texts, _ in zip(*expected, strict=True))
 
-    server = commands.ready(**SETTINGS, WHISPER_SIMULATED=WILD, WHISPER_WYOMING_PORT=port)
+    is_long = seconds > RESUME_S
+    if not is_long:
+        sabotage.plan(resume_s=SOON_S)
+    wild = SETTINGS | sabotage.settings | {"WHISPER_SIMULATED": WILD, "WHISPER_WYOMING_PORT": port}
+    server = commands.ready(**wild)
     load = Load(server, port, pieces, *expected)
     process = psutil.Process(server.pid)
-    is_long = seconds > RESUME_S
     if is_long:  # what the first streams need stays
         asyncio.run(load.run(streams, 0))
         until_nothing_is_left(server)

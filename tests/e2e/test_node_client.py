@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.documentation import section
+from tests.e2e.fixtures import write_wav
 from tests.e2e.live_clients import stream_audio
 from tests.e2e.running import KEY, free_port
-from tests.media_files import read_pcm
+from tests.media_files import RATE, read_pcm
 from tests.nginx import MISSING, REQUIRED, find_nginx, running_nginx
 
 PACKAGES = ("openai@7.57.0", "ws@8.23.0")
@@ -35,9 +36,10 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_it_uploads_and_streams(folder, server, talk):
+def test_it_uploads_and_streams(folder, server, talk_pcm):
+    recording = write_wav(folder, talk_pcm[: 40 * RATE])
     done = subprocess.run(
-        ["node", "openai.mjs", f"{server.url}/v1", str(talk.path)],
+        ["node", "openai.mjs", f"{server.url}/v1", str(recording)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -45,7 +47,7 @@ def test_it_uploads_and_streams(folder, server, talk):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    text = server.text(talk.path).strip()
+    text = server.text(recording).strip()
     assert found["complete"]["text"] == text
     assert found["complete"]["words"]
     *deltas, last = found["events"]
@@ -58,7 +60,8 @@ def test_it_uploads_and_streams(folder, server, talk):
 
 @pytest.mark.skipif(find_nginx() is None and not REQUIRED, reason=MISSING)
 def test_it_speaks_live_behind_a_proxy_with_tls(folder, module_commands, shorts):
-    service = module_commands.ready(WHISPER_ROOT_PATH="/whisper", WHISPER_API_KEYS=KEY, key=KEY)
+    settings = {"WHISPER_GPUS": "0", "WHISPER_ROOT_PATH": "/whisper", "WHISPER_API_KEYS": KEY}
+    service = module_commands.ready(key=KEY, **settings)
     pcm = read_pcm(shorts[0])
     (folder / "audio.pcm").write_bytes(stream_audio(pcm))
     port = free_port()

@@ -36,7 +36,7 @@ def test_a_model_whose_files_do_not_fit_is_refused_at_once(commands, shorts, tmp
 
 def test_a_second_model_whose_files_do_not_fit_fails_its_requests_only(commands, shorts, tmp_path):
     odd = copy_demo(tmp_path / "odd", with_mel_bins(128))
-    server = commands.ready(WHISPER_MODELS=odd)
+    server = commands.ready(WHISPER_MODELS=odd, WHISPER_GPUS="0")
     answer = server.post(shorts[0], model=str(odd))
     assert (answer.status_code, "files do not fit together" in answer.json()["error"]["message"]) == (
         500,
@@ -58,7 +58,7 @@ def test_a_model_without_alignment_heads_makes_subtitles_by_segment(
     commands, shorts, server, tmp_path, heads
 ):
     folder = copy_demo(tmp_path / "model", with_alignment_heads(heads))
-    wordless = commands.ready(WHISPER_MODEL=folder)
+    wordless = commands.ready(WHISPER_MODEL=folder, WHISPER_GPUS="0")
     recording = shorts[1]  # two sentences
     assert words(wordless.text(recording)) == words(server.text(recording))
     srt = read_srt(wordless.srt(recording))

@@ -4,9 +4,16 @@ import json
 
 import pytest
 
+from tests.e2e.fixtures import write_wav
 from tests.e2e.running import ONE_SIMULATED, wait_for
+from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def recording(talk_pcm, tmp_path_factory):
+    return write_wav(tmp_path_factory.mktemp("talk"), talk_pcm[: 30 * RATE])
 
 
 def segments(server, job):
@@ -32,8 +39,8 @@ def again(server, job, **fields):
     return segments(server, job)
 
 
-def test_a_part_is_transcribed_again_between_what_was_corrected(server, talk):
-    job = server.finished(server.submit(talk.path)["id"])["id"]
+def test_a_part_is_transcribed_again_between_what_was_corrected(server, recording):
+    job = server.finished(server.submit(recording)["id"])["id"]
     original = segments(server, job)
     assert again(server, job) == original, "the same options give the same text"
     assert server.job(job)["revision"] == 0
@@ -61,8 +68,8 @@ def test_a_part_is_transcribed_again_between_what_was_corrected(server, talk):
     assert first == original
 
 
-def test_another_language_replaces_everything_if_that_is_said(server, talk):
-    job = server.finished(server.submit(talk.path)["id"])["id"]
+def test_another_language_replaces_everything_if_that_is_said(server, recording):
+    job = server.finished(server.submit(recording)["id"])["id"]
     refused = server.client.post(f"/v1/jobs/{job}/again", json={"language": "de"})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "keep_corrections")
     again(server, job, language="de", prompt="Ein Satz.", keep_corrections=False)

@@ -25,10 +25,10 @@ def client(server: Server) -> Iterator[openai.OpenAI]:
         yield made
 
 
-def test_openai_client_gets_subtitles(client, server, talk):
-    with talk.path.open("rb") as file:
+def test_openai_client_gets_subtitles(client, server, shorts):
+    with shorts[1].open("rb") as file:
         srt = client.audio.transcriptions.create(model="whisper-1", file=file, response_format="srt")
-    assert srt == server.srt(talk.path)
+    assert srt == server.srt(shorts[1])
     assert read_srt(srt)
 
 

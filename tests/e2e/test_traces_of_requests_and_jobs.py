@@ -99,8 +99,8 @@ def test_a_request_is_one_trace_down_to_the_worker(traced: Traced, talk: Talk) -
     assert traced.collector.service == "whisperfleet"
 
 
-def test_a_job_is_a_trace_of_its_own_linked_to_its_request(traced: Traced, talk: Talk) -> None:
-    job = traced.server.submit(talk.path)
+def test_a_job_is_a_trace_of_its_own_linked_to_its_request(traced: Traced, shorts: list[Path]) -> None:
+    job = traced.server.submit(shorts[1])
     traced.server.finished(job["id"])
     [whole] = traced.collector.wait_for("job", job["id"])
     spans = traced.collector.of(job["id"])
@@ -150,7 +150,7 @@ def test_polls_are_traced_only_for_clients_that_trace(traced: Traced) -> None:
     assert {span.name.split()[0] for span in collected} == {"GET", "_OTHER"}
 
 
-def test_spans_have_no_names_texts_keys_or_addresses(traced: Traced, talk: Talk, tmp_path: Path) -> None:
+def test_spans_have_no_names_texts_keys_or_addresses(traced: Traced, tmp_path: Path) -> None:
     recording = tmp_path / FILE
     recording.write_bytes((DATA / "short00.flac").read_bytes())
     fields = {"prompt": "a-secret-prompt", "hotwords": "a-secret-word"}
@@ -165,9 +165,9 @@ def test_spans_have_no_names_texts_keys_or_addresses(traced: Traced, talk: Talk,
         assert secret not in sent
 
 
-def test_lines_of_the_log_have_the_ids_down_to_the_workers(traced: Traced, talk: Talk) -> None:
-    traced.server.post(talk.path, headers={"x-request-id": "mine-too"})
-    job = traced.server.submit(talk.path, headers={"x-request-id": "submits"})
+def test_lines_of_the_log_have_the_ids_down_to_the_workers(traced: Traced, shorts: list[Path]) -> None:
+    traced.server.post(shorts[0], headers={"x-request-id": "mine-too"})
+    job = traced.server.submit(shorts[1], headers={"x-request-id": "submits"})
     traced.server.finished(job["id"])
     wait_for(lambda: any(line["event"] == "job succeeded" for line in traced.log()))
     pids = {row["pid"] for row in traced.server.workers()}

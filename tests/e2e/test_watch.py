@@ -108,8 +108,9 @@ def test_without_a_service(commands, sabotage, talk_pcm, tmp_path):
     """The service is in the process that is killed, and goes on at the next start."""
     films = tmp_path / "films"
     films.mkdir()
-    settings = {"WHISPER_BATCH_SIZE": 1, "WHISPER_DATA_DIR": tmp_path / "data", **sabotage.settings}
-    mixed_recordings(talk_pcm, films, [60])
+    settings = {"WHISPER_GPUS": "0", "WHISPER_BATCH_SIZE": 1, "WHISPER_DATA_DIR": tmp_path / "data"}
+    settings |= sabotage.settings
+    mixed_recordings(talk_pcm, films, [40])
     killed = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "1", **settings)
     wait_for(lambda: sabotage.decoded(), 60)
     killed.process.kill()
@@ -121,7 +122,7 @@ def test_without_a_service(commands, sabotage, talk_pcm, tmp_path):
     wait_for(lambda: not stopped.running(), 5)
     assert [path.name for path in films.glob("*.srt")] == ["recording0.en.srt"]
     again = len(sabotage.decoded()) - len(set(sabotage.decoded()))
-    assert again <= WORKERS, "only batches in flight are repeated"
+    assert again <= 1, "only batches in flight are repeated"
     assert "Traceback" not in killed.stderr + stopped.stderr
 
 

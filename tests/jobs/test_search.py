@@ -111,6 +111,7 @@ async def test_what_is_not_committed_is_not_found(store: Store, database: Databa
     assert await found(store, "grüße 世界") == [job.number]
 
 
+@pytest.mark.soak  # `test_words_that_take_the_most_space` has almost as many
 async def test_very_many_words(store: Store) -> None:
     texts = [f" {number}_{number:x}zz" for number in range(100_000)]
     job = await transcribed(store, *texts)

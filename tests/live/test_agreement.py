@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.live.agreement import AGREEMENT_SAMPLES, Agreement, rest_of, split_words, words_behind
+from app.live.agreement import FIRST_SAMPLES, LATER_SAMPLES, Agreement, rest_of, split_words, words_behind
 
 words = st.lists(st.sampled_from(["a", "the", "cat", "Cat.", "sat", "猫", "が", "..."]), max_size=12)
 
 
-def agree(*drafts: str, apart: int = AGREEMENT_SAMPLES) -> list[str]:
+def agree(*drafts: str, apart: int = LATER_SAMPLES) -> list[str]:
     """What is certain after each draft. Each has `apart` samples that the one before has not."""
     agreement = Agreement()
     return [
@@ -27,9 +27,15 @@ def test_a_word_is_certain_once_a_draft_has_it_that_covers_enough_more() -> None
 
 def test_all_drafts_between_have_to_agree() -> None:
     drafts = (" a friend", " a friend is", " a friend is", " a friend is here")
-    assert agree(*drafts, apart=AGREEMENT_SAMPLES // 2) == ["", "", " a friend", " is"]
+    assert agree(*drafts, apart=LATER_SAMPLES // 2) == ["", "", " a friend", " is"]
     drafts = (" a friend", " a river", " a friend is", " a friend is", " a friend is")
-    assert agree(*drafts, apart=AGREEMENT_SAMPLES // 2) == ["", "", " a", "", " friend is"]
+    assert agree(*drafts, apart=LATER_SAMPLES // 2) == ["", "", " a", "", " friend is"]
+
+
+def test_the_first_words_need_less_audio_than_those_that_follow() -> None:
+    drafts = (" a friend", " a friend is", " a friend is here", " a friend is here", " a friend is here")
+    assert FIRST_SAMPLES < LATER_SAMPLES < 2 * FIRST_SAMPLES
+    assert agree(*drafts, apart=FIRST_SAMPLES) == ["", " a friend", "", " is", " here"]
 
 
 def test_case_and_punctuation_do_not_matter_and_the_newer_ones_count() -> None:
@@ -58,10 +64,10 @@ def test_words_at_the_end_of_the_clip_before_are_not_sent_again() -> None:
     assert sent == [" our", " fathers"]
     agreement = Agreement()
     agreement.add(" our farthest brought", 0, 0)
-    assert agreement.add(" our fathers brought forth", AGREEMENT_SAMPLES, 0) == [" our"]
+    assert agreement.add(" our fathers brought forth", LATER_SAMPLES, 0) == [" our"]
     agreement.continue_after(sent)
     assert agreement.words == [" our", " fathers"]
-    assert agreement.add(" our fathers brought forth a", 2 * AGREEMENT_SAMPLES, 0) == [" brought", " forth"]
+    assert agreement.add(" our fathers brought forth a", 2 * LATER_SAMPLES, 0) == [" brought", " forth"]
 
 
 def test_scripts_without_spaces_agree_by_characters() -> None:
@@ -72,7 +78,7 @@ def test_scripts_without_spaces_agree_by_characters() -> None:
 def test_nothing_is_sent_that_the_latest_draft_does_not_say(drafts: list[str]) -> None:
     agreement = Agreement()
     for number, draft in enumerate(drafts):
-        certain = agreement.add(draft, number * AGREEMENT_SAMPLES, 0)
+        certain = agreement.add(draft, number * LATER_SAMPLES, 0)
         assert "".join(certain) in draft
 
 

@@ -56,12 +56,8 @@ async def test_a_recording_is_downloaded_completely_and_privately(tmp_path: Path
 @pytest.mark.parametrize(
     ("url", "options", "error", "code"),
     [
-        ("http://media.example/there", {}, InvalidInput, "url_refused"),
         ("http://private.example/talk.mp3", {}, InvalidInput, "url_refused"),
-        ("http://127.0.0.1/talk.mp3", {}, InvalidInput, "url_refused"),
-        ("file:///etc/passwd", {}, InvalidInput, "url_refused"),
         ("http://media.example/none", {}, InvalidInput, "url_unavailable"),
-        ("http://nowhere.example/", {}, InvalidInput, "url_unavailable"),
         (URL, {"max_bytes": 400_000}, TooLarge, "file_too_large"),
         (URL, {"resolver": internet.crashing_resolver}, InvalidInput, "url_unavailable"),
         (URL, {"resolver": internet.WithoutYtDlp()}, InvalidInput, "url_unavailable"),

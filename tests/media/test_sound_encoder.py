@@ -22,7 +22,7 @@ from tests.media_files import GOOD, RATE, Pcm, flac_of_silence, read_pcm, wav_he
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 
-LENGTH_S = 900  # of the recording: many steps of a minute
+LENGTH_S = 300  # of the recording: many steps of a minute
 LENGTH_BYTES = LENGTH_S * RATE * 2
 
 

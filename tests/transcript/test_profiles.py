@@ -55,15 +55,14 @@ CHOSEN = {
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("language", ["en", "ja"])
-@pytest.mark.parametrize(("option", "choice"), CHOSEN.items())
-def test_a_number_wins_over_profile_and_language(profile, language, option, choice):
-    number, limit, value = choice
+def test_a_number_wins_over_profile_and_language(profile, language):
     rest = cue_style(Options(profile=profile), language)
-    style = cue_style(Options.model_validate({"profile": profile, option: number}), language)
-    assert getattr(style, limit) == value
-    if option != "fps":  # gap and times follow the frames
-        changed = {name for name in style.__slots__ if getattr(style, name) != getattr(rest, name)}
-        assert changed <= {limit}
+    for option, (number, limit, value) in CHOSEN.items():
+        style = cue_style(Options.model_validate({"profile": profile, option: number}), language)
+        assert getattr(style, limit) == value, option
+        if option != "fps":  # gap and times follow the frames
+            changed = {name for name in style.__slots__ if getattr(style, name) != getattr(rest, name)}
+            assert changed <= {limit}, option
 
 
 @pytest.mark.parametrize(

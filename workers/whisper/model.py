@@ -221,8 +221,12 @@ class LoadedModel:
         """The decoder's start tokens: hot words and prompt, cut to the model's limit, then the task."""
         tokenizer = self._tokenizer(language, decoding.task)
         limit = self._whisper.max_length // 2 - 1
-        hotwords = _text_tokens(tokenizer, decoding.hotwords)[:limit]
-        text = _text_tokens(tokenizer, decoding.prompt)
+        # Without the control tokens that a text may spell.
+        hotwords, text = (
+            [token for token in tokenizer.encode(f" {said.strip()}") if token < tokenizer.eot] if said else []
+            for said in (decoding.hotwords, decoding.prompt)
+        )
+        hotwords = hotwords[:limit]
         context = [*hotwords, *text[max(0, len(text) - limit + len(hotwords)) :]]
         return [*([tokenizer.sot_prev, *context] if context else []), *tokenizer.sot_sequence]
 
@@ -246,11 +250,6 @@ def _supported_languages(whisper: Any) -> tuple[str, ...]:
         return ("en",)
     token_id = whisper.hf_tokenizer.token_to_id
     return tuple(code for code in whisper.supported_languages if token_id(f"<|{code}|>") is not None)
-
-
-def _text_tokens(tokenizer: "Tokenizer", text: str | None) -> list[int]:
-    """The tokens of a text, without the decoder's control tokens that it may spell."""
-    return [token for token in tokenizer.encode(f" {text.strip()}") if token < tokenizer.eot] if text else []
 
 
 def _search_options(decoding: DecodingOptions) -> dict[str, Any]:

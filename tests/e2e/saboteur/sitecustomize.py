@@ -7,6 +7,7 @@
 `poisoned`: slots whose device fails in each batch (their `CUDA_VISIBLE_DEVICES`);
 `unkillable`: if true, no process can be killed.
 Read when the server starts:
+`resume_s`: how long a broken live stream waits for its client, instead of a minute;
 `memory_wait_s`: the time after which a limit is raised again, instead of a minute;
 `overlap`: if true, workers on the CPU take over a batch while they decode the one before, as on a GPU.
 The `window_name` of each decoded window is appended to the file `decoded` in that folder.
@@ -53,6 +54,10 @@ class Saboteur(importlib.abc.MetaPathFinder):
 
 def sabotage_limits(module) -> None:
     module._FIRST_WAIT_S = plan().get("memory_wait_s", module._FIRST_WAIT_S)
+
+
+def sabotage_streams(module) -> None:
+    module.RESUME_S = plan().get("resume_s", module.RESUME_S)
 
 
 def sabotage_plan(module) -> None:
@@ -133,4 +138,5 @@ if "SABOTAGE" in os.environ:
     sys.meta_path.insert(0, Saboteur("workers.whisper.model", sabotage_model))
     sys.meta_path.insert(0, Saboteur("app.engines.oom_fallback", sabotage_limits))
     sys.meta_path.insert(0, Saboteur("app.engines.plan", sabotage_plan))
+    sys.meta_path.insert(0, Saboteur("app.live.streams", sabotage_streams))
     sabotage_kill()

@@ -25,7 +25,9 @@ def empty(demo: WorkerInfo) -> Iterator[None]:
 
 def window(name: str, model: str = "demo") -> Window:
     pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
-    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), DecodingOptions(model, beam_size=1))
+    return Window(
+        pcm.astype("<i2").tobytes(), ((0, len(pcm)),), DecodingOptions(model, beam_size=1, context_s=15)
+    )
 
 
 def test_an_exchange_returns_the_results_of_the_batch_before() -> None:

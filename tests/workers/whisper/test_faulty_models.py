@@ -54,7 +54,7 @@ def window(name: str, model: str = "demo", **decoding: Any) -> Window:
     return Window(
         pcm.astype("<i2").tobytes(),
         ((0, len(pcm)),),
-        DecodingOptions(model, word_timestamps=True, **decoding),
+        DecodingOptions(model, word_timestamps=True, context_s=10, **decoding),
     )
 
 

@@ -8,7 +8,14 @@ import pytest
 from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
-from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, Window, WindowResult, WorkerInfo
+from workers.messages import (
+    FULL_CONTEXT_S,
+    MAX_CLIP_SAMPLES,
+    DecodingOptions,
+    Window,
+    WindowResult,
+    WorkerInfo,
+)
 from workers.whisper import worker as whisper
 
 DATA = Path(__file__).parents[2] / "data"
@@ -16,7 +23,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 def window(name: str, **decoding: object) -> Window:
     pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
-    options = DecodingOptions("demo", **decoding)  # type: ignore[arg-type]
+    options = DecodingOptions("demo", **({"context_s": 15} | decoding))  # type: ignore[arg-type]
     return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), options)
 
 
@@ -82,9 +89,9 @@ def test_a_window_may_be_decoded_without_repetition(demo: WorkerInfo) -> None:
 
 def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(demo: WorkerInfo) -> None:
     model = whisper._models["demo"]
-    long, short = model.features([window("talk_es"), window("short00")])
+    long, short = model.features([window(name, context_s=FULL_CONTEXT_S) for name in ("talk_es", "short00")])
     assert long.shape == short.shape == (80, 3000)
-    again, _ = model.features([window("short00"), window("talk_es")])
+    again, _ = model.features([window(name, context_s=FULL_CONTEXT_S) for name in ("short00", "talk_es")])
     assert (again == short).all()
     assert (long != short).any()
     speech_frames = window("short00").samples // 160

@@ -46,9 +46,18 @@ def test_a_spectrogram_is_cut_if_the_window_is_longer(model: LoadedModel) -> Non
     assert cut.shape[1] == 1000
 
 
-@pytest.mark.parametrize("context_s", [5, 10, 20])
 @pytest.mark.parametrize(
-    ("name", "seconds"), [("short00", 30), ("talk", 3.7), ("talk_de", 4), ("talk_es", 4)]
+    ("name", "seconds", "context_s"),
+    [
+        pytest.param(name, seconds, context_s, marks=() if context_s == usual_s else pytest.mark.soak)
+        for name, seconds, usual_s in (
+            ("short00", 30, 10),
+            ("talk", 3.7, 5),
+            ("talk_de", 4, 20),
+            ("talk_es", 4, 5),
+        )
+        for context_s in (5, 10, 20)
+    ],
 )
 def test_a_short_context_gives_the_same_words(
     model: LoadedModel, name: str, seconds: float, context_s: int
@@ -73,8 +82,16 @@ def test_a_short_context_gives_the_same_words(
         assert abs(segment.end - end) <= SAMPLE_RATE // 10
 
 
-@pytest.mark.parametrize("context_s", [5, 10])
-@pytest.mark.parametrize("compute_type", ["int8", "float32"])
+@pytest.mark.parametrize(
+    ("compute_type", "context_s"),
+    [
+        ("int8", 5),
+        *(
+            pytest.param(*case, marks=pytest.mark.soak)
+            for case in (("int8", 10), ("float32", 5), ("float32", 10))
+        ),
+    ],
+)
 def test_neighbours_in_a_batch_change_nothing(compute_type: str, context_s: int) -> None:
     """Neither texts nor times, and no digit of a score."""
     model = LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", compute_type, 2), compute_type)
