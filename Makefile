@@ -1,6 +1,6 @@
 # make run     install, and start the service on http://localhost:8000
 # make install   install only, into .venv
-# make test    install, and run what a change can break, in a browser too; a quarter of an hour on two cores
+# make test    install, and run what a change can break, in a browser too; ten minutes on two cores
 # make quick   run the tests that start no service; under 2 minutes
 # make soak    run the long tests: kills, sick GPUs, strange load, attackers, 2 GiB, ten hours; an hour
 # make check   format, lint, types, import rules
@@ -46,10 +46,10 @@ install: .venv/.installed
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
-# Some at a time, by file, the longest first: the tests of a file share a server. Three for two cores: they wait a
-# quarter of the time. Each server that a test starts would compile the application anew. A test that fails is run once
-# more: a machine may be busy for a moment. The last lines name it.
-PYTEST := $(BIN)/pytest --numprocesses 3
+# Some at a time, by file, the longest first: the tests of a file share a server. Four for two cores: they wait half of
+# the time. Each server that a test starts would compile the application anew. A test that fails is run once more: a
+# machine may be busy for a moment. The last lines name it.
+PYTEST := $(BIN)/pytest --numprocesses 4
 
 test quick soak: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed
