@@ -25,6 +25,7 @@ class Client:
 
     owner: str = ""
     is_operator: bool = True
+    link: str = ""  # signature or id of the signed or shared link that the request was made by
 
     @property
     def visible_owner(self) -> str | None:

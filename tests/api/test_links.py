@@ -14,7 +14,7 @@ from app.api.http import admission
 from app.api.http import keys as auth
 from app.errors import QueueFull
 from app.limits import Limit
-from app.owners import unnamed_owner
+from app.owners import Client, unnamed_owner
 from app.settings import Settings
 from app.telemetry.work import current_work
 from tests.api.conftest import serve_site
@@ -259,7 +259,8 @@ def test_links_without_keys(site):
 def test_one_link_does_not_take_the_places_of_the_others():
     limiter = admission.Limiter(Limit(20, "A_SETTING", "requests are under way", guaranteed=2))
     first, second = (
-        SimpleNamespace(state=SimpleNamespace(owner="link", link=name)) for name in ("first", "second")
+        SimpleNamespace(state=SimpleNamespace(client=Client("link", link=name)))
+        for name in ("first", "second")
     )
     with ExitStack() as stack:
         for _ in range(2):
@@ -276,7 +277,8 @@ def test_all_links_are_one_owner_and_each_is_known(locked, stranger, job, monkey
     hold = admission.Limiter.hold
 
     def held(limiter, request):
-        seen.append((auth.client_of(request).owner, admission.link_of(request), current_work().owner))
+        client = auth.client_of(request)
+        seen.append((client.owner, client.link, current_work().owner))
         return hold(limiter, request)
 
     monkeypatch.setattr(admission.Limiter, "hold", held)

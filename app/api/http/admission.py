@@ -33,7 +33,8 @@ class Limiter:
     def hold(self, request: Request) -> Iterator[None]:
         """Count a request meanwhile. Raises as `check` does."""
         self.check(request)
-        with self._count(client_of(request).owner, link_of(request)):
+        client = client_of(request)
+        with self._count(client.owner, client.link):
             yield
 
     @contextmanager
@@ -60,9 +61,10 @@ class Limiter:
 
     def check(self, request: Request) -> None:
         """Raise QueueFull if a request exceeds the limit."""
-        if link := link_of(request):
-            self._shares.limit.check_link(self._by_link[link])
-        self._shares.check(client_of(request).owner, self._held)
+        client = client_of(request)
+        if client.link:
+            self._shares.limit.check_link(self._by_link[client.link])
+        self._shares.check(client.owner, self._held)
 
 
 class Admission:
@@ -78,8 +80,3 @@ class Admission:
         self.live_streams = Limiter(limits.live_streams)
         self.sending = Limiter(limits.sending)
         self.recordings = Limiter(limits.recordings)
-
-
-def link_of(request: Request) -> str:
-    """The signed or shared link that a request was made by; empty if it has a key."""
-    return str(getattr(request.state, "link", ""))

@@ -75,8 +75,7 @@ class Authentication:
     """ASGI middleware: refuses requests that do not say whose they are.
 
     `state.client` of a request is whose it is. A request without an Authorization header may be a signed link
-    to audio or a result: `state.link` is its signature then. A bearer token may be that of a shared link:
-    `state.shared` is the link, and `state.link` its id.
+    to audio or a result. A bearer token may be that of a shared link: `state.shared` is the link then.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, keys: KeyRing, jobs: "JobService") -> None:
@@ -111,13 +110,11 @@ class Authentication:
         state, headers = scope.setdefault("state", {}), Headers(scope=scope)
         authorization = headers.get("authorization")
         if authorization is None and has_signature(scope["query_string"]):
-            state["link"] = self._check_link(scope, path)
-            return Client(LINK_OWNER, is_operator=False)
+            return Client(LINK_OWNER, is_operator=False, link=self._check_link(scope, path))
         token = _token(authorization)
         if token.startswith(TOKEN_PREFIX):
             state["shared"] = link = self._check_shared(token, scope["method"], path)
-            state["link"] = link.id
-            return Client(LINK_OWNER, is_operator=False)
+            return Client(LINK_OWNER, is_operator=False, link=link.id)
         if (user := state.get("user")) is not None:  # a login proxy may send a token of its own beside it
             if not is_user(user):
                 raise NotAllowed(

@@ -100,7 +100,8 @@ class RequestLog:
                 has_begun, status = True, message["status"]
                 self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
-                if "link" in scope["state"]:  # other sites and shared caches get nothing
+                client = scope["state"].get("client")
+                if client is not None and client.link:  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
                     answer_headers.setdefault("cache-control", "private")
                 answer_headers["x-request-id"] = request_id
