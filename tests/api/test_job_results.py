@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 
+import anyio
 import pytest
 
 from app.api.jobs.results import check_done
@@ -212,6 +213,18 @@ def test_recording_that_is_not_kept(serve, error):
     response = audio(site, job)
     assert (response.status_code, response.json()["error"]["code"]) == (404, "audio_not_kept")
     assert result(site, job).status_code == (409 if error else 200)
+
+
+def test_recording_that_is_deleted_before_it_is_opened(site, job, monkeypatch):
+    open_file = anyio.open_file
+
+    async def deleted(path, *args, **options):
+        await anyio.Path(path).unlink()
+        return await open_file(path, *args, **options)
+
+    monkeypatch.setattr("anyio.open_file", deleted)
+    response = audio(site, job)
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "audio_not_kept")
 
 
 def test_long_transcripts_are_rendered_in_another_process_and_look_the_same(site, monkeypatch):

@@ -160,6 +160,8 @@ class AudioFileResponse(AdmittedResponse, FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused: Response | None = None
+        start: Any = None  # of the response
+        has_begun = False  # once the file is open: it may be deleted before
         requested = dict(scope["headers"]).get(b"range", b"")
         message = f"The range {requested.decode('latin-1')!r} is not one of this file."
         if not _RANGES.fullmatch(requested):
@@ -169,21 +171,26 @@ class AudioFileResponse(AdmittedResponse, FileResponse):
             scope.setdefault("state", {})[PATIENT] = True
 
         async def send_unless_refused(event: Any) -> None:
-            nonlocal refused
-            if event["type"] == "http.response.start" and event["status"] in (400, 416):
-                headers = {
-                    name.decode(): value.decode()
-                    for name, value in event["headers"]
-                    if name == b"content-range"
-                }
-                refused = json_error(event["status"], message, headers=headers)
-            if refused is None:
+            nonlocal refused, start, has_begun
+            if event["type"] == "http.response.start":
+                start = event
+                if event["status"] in (400, 416):
+                    headers = {
+                        name.decode(): value.decode()
+                        for name, value in event["headers"]
+                        if name == b"content-range"
+                    }
+                    refused = json_error(event["status"], message, headers=headers)
+            elif refused is None:
+                if not has_begun:
+                    has_begun = True
+                    await send(start)
                 await send(event)
 
         try:
             await super().__call__(scope, receive, send_unless_refused)
         except (RuntimeError, FileNotFoundError):
-            if await asyncio.to_thread(Path(self.path).exists):
+            if has_begun or await asyncio.to_thread(Path(self.path).exists):
                 raise
             refused = error_response(self.not_kept)  # deleted meanwhile
         if refused is not None:
