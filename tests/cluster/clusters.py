@@ -7,10 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 from app.engines.cluster.bridge import Bridge
+from tests.e2e import forked  # noqa: F401 - says what the fork server imports
 
 NAMES = ("node0", "node1")
 # The same for all clusters of a process: Ray reads it once.
@@ -108,6 +110,7 @@ async def until(condition: Callable[[], bool], bridge: Bridge) -> None:
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Have these variables in the environment, and restore it in the end."""
+    forkserver.ensure_running()  # that of `tests.e2e.forked`: what is forked from it would have them, too
     before = dict(os.environ)
     os.environ |= values
     try:
