@@ -17,7 +17,7 @@ LINES = ["The first of some lines.", "A second one.", "And a third, which is muc
 LONG_NAME = f"{'a very long name of a recording ' * 4}.flac"
 LANES = SIMULATED | {
     "WHISPER_CPU_WORKERS": 4,
-    "WHISPER_SIMULATED": "batch=2,fixed_ms=2000,clip_ms=1000,poisoned_for_good=1",
+    "WHISPER_SIMULATED": "batch=2,fixed_ms=5000,poisoned_for_good=1",
 }
 
 
@@ -43,9 +43,7 @@ def world(
     long_name.write_bytes((DATA / "talk.flac").read_bytes())
     broken.write_text("no sound at all")
     nothing.touch()
-    lanes = module_commands.serve(
-        **LANES | {"WHISPER_SIMULATED": "batch=2,fixed_ms=5000,poisoned_for_good=1"}
-    )
+    lanes = module_commands.serve(**LANES)
     site = request.getfixturevalue("site")  # that starts meanwhile
     long = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 900 * RATE))
     done = with_lines(site, long_name, LINES)

@@ -118,7 +118,10 @@ def test_it_suits_everyone(
     world: World,  # noqa: F811
     axe: Axe,
 ) -> None:
-    """Nothing is wider than the screen, cut off, or too small for a finger. German has the longest words."""
+    """On a phone and a desktop: nothing is too wide, cut off, too small for a finger, or hard to perceive.
+
+    German has the longest words.
+    """
     with ExitStack() as stack:
 
         def new_page(server: Server, **options: Any) -> Page:
