@@ -169,6 +169,14 @@ def page(opener: tuple[Page, Faults], site: Server) -> Iterator[Page]:
     assert not faults.unexpected()
 
 
+# A theme is drawn from the next frame on, and the grounds of buttons turn more slowly than their texts.
+DRAWN = """async () => {
+  await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  const turning = document.getAnimations().filter((one) => one instanceof CSSTransition);
+  await Promise.allSettled(turning.map((one) => one.finished));
+}"""
+
+
 @pytest.fixture(scope="session")
 def axe() -> Axe:
     """The serious violations of accessibility that axe-core finds on a page."""
@@ -177,6 +185,7 @@ def axe() -> Axe:
     def violations(page: Page) -> list[str]:
         if not page.evaluate("'axe' in window"):
             page.evaluate(source)
+        page.evaluate(DRAWN)
         # Preloading, axe-core adds a style sheet of its own, which the content policy forbids.
         options = {"preload": False, "resultTypes": ["violations"]}
         found = page.evaluate("options => axe.run(document, options)", options)["violations"]

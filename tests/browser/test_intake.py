@@ -645,6 +645,5 @@ def test_rows_and_options_are_accessible_and_fit_a_phone(page, axe, long_recordi
     page.get_by_text("More", exact=True).click()
     assert axe(page) == []
     page.emulate_media(color_scheme="dark")
-    page.wait_for_timeout(50)  # the theme is drawn
     assert axe(page) == []
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")

@@ -147,7 +147,6 @@ def test_it_suits_everyone(
 
 def violations(screen: Page, axe: Axe, scheme: Literal["dark", "light"]) -> list[str]:
     screen.emulate_media(color_scheme=scheme)
-    screen.wait_for_timeout(50)  # the theme is drawn
     return axe(screen)
 
 

@@ -344,7 +344,6 @@ def test_the_panel_is_accessible_on_a_phone(page, found, axe):
         panel(page).get_by_role("button", name=mode).click()
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(50)  # the theme is drawn
             assert axe(page) == []
         assert page.evaluate(WIDER) == []
         page.keyboard.press("Escape")
