@@ -63,6 +63,7 @@ class StreamAudio:
         self._kept_from = kept_from
         self._arrived: deque[_Arrived] = deque()
         self._part = b""  # of a sample, whose rest is still to come
+        self._encoding = Encoding.PCM_16K  # of that part
         self._ahead_s = 0.0
         self._space = asyncio.Event()
         self._idle = asyncio.Event()  # all is examined and done
@@ -82,6 +83,8 @@ class StreamAudio:
         if last is None or last.action is not None or last.encoding != encoding:
             last = _Arrived(encoding)
             self._arrived.append(last)
+        if encoding != self._encoding:
+            self._part, self._encoding = b"", encoding
         audio = self._part + audio
         whole = len(audio) // encoding.bytes_per_sample * encoding.bytes_per_sample
         last.audio += audio[:whole]
@@ -100,7 +103,6 @@ class StreamAudio:
             action()
             return
         self._arrived.append(_Arrived(action=action))
-        self._part = b""
         self._wake()
 
     async def until_examined(self) -> None:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
 from app.engines.window_request import expected_tokens
-from app.errors import Expired, NotReady, ProcessCrashed, WhisperfleetError
+from app.errors import Expired, NotReady, ProcessCrashed
 from app.live.events import StreamOptions
 from app.live.items import Draft
 from app.media.clip_planner import PlannedClip
@@ -26,8 +27,9 @@ _DRAFT_DEADLINE_S = 2.0
 _LEAST_S, _LEAST_SHORT_S = 1.0, 0.25
 _GROWTH_WHILE_WAITING = SAMPLE_RATE // 2  # of open speech while its draft waits: the context has space for it
 _AFTER_FAILURE_S = 1.0  # until the next draft: what makes one fail may take a moment to end
-_NOT_READY_S = 120.0  # that closed speech waits for a worker, before its text counts as failed
+# While no worker can be started, closed speech is sent again; after two minutes its text counts as failed.
 _RETRY_S = 1.0
+_NOT_READY_RETRIES = 120
 
 log = structlog.get_logger(__name__)
 
@@ -167,27 +169,21 @@ class StreamDecoder:
                 language = expected[0] if expected else options.languages[0]
                 request = replace(request, decoding=replace(request.decoding, language=language))
                 result = await self._decode_when_ready(request)
-        except WhisperfleetError as error:
+        except Exception as error:
             if votes:
                 self._vote.abstain(index)
             raise error if isinstance(error, NotReady) else clip_failed(clip, error) from error
-        except Exception as error:
-            raise clip_failed(clip, error) from error
         if votes:
             self._vote.cast(index, weight, result)
         return result
 
     async def _decode_when_ready(self, request: ClipRequest) -> ClipResult:
-        """Decode a clip, and wait for a worker if there is none."""
-        try:
-            async with asyncio.timeout(_NOT_READY_S):
-                while True:
-                    try:
-                        return await self._decode_windows(request)
-                    except NotReady:
-                        await asyncio.sleep(_RETRY_S)
-        except TimeoutError:
-            raise NotReady("no worker is available") from None
+        """Decode a clip, and wait for a worker if none can be started. Busy ones may take any time."""
+        for _ in range(_NOT_READY_RETRIES):
+            with suppress(NotReady):
+                return await self._decode_windows(request)
+            await asyncio.sleep(_RETRY_S)
+        return await self._decode_windows(request)
 
     async def _decode_windows(self, request: ClipRequest) -> ClipResult:
         windows = decode_clip(request)

@@ -29,7 +29,7 @@ from app.live.events import (
 )
 from app.live.items import ClipText, Item
 from app.live.metrics import LiveMetrics
-from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep, TurnStopped
+from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep
 from app.media.clip_planner import PlannedClip
 from app.media.speech import SAMPLES_PER_MS
 from app.transcript.timeline import place_segments
@@ -70,7 +70,8 @@ class LiveStream:
         self._audio = StreamAudio(folder, self.id, detection, self._detected, self._kept_from)
         self._decoder = StreamDecoder(self.job, model)
         self._turns = TurnFinder(options.turns, model.max_silence)
-        self._uncommitted_s = 0.0
+        self._received_s = 0.0  # of audio, in all
+        self._committed_s = 0.0  # of it, by the client; it may not be examined yet
         self._received_at = 0.0  # when the last audio came, in the event loop's time
         self._item_start = 0  # of the audio that no item has
         self._next_number = 0
@@ -88,10 +89,12 @@ class LiveStream:
         return self._audio.fault
 
     def configure(self, options: StreamOptions) -> None:
-        """Change the options, from the next item on."""
+        """Change the options, from the next item on. The open one ends by itself if the next ones do."""
 
         def change() -> None:
             self._options = options
+            if options.turns is not None:
+                self._turns.silence_ms = options.turns.silence_duration_ms
             self._renew_turns()
 
         self._audio.then(change)
@@ -110,7 +113,7 @@ class LiveStream:
                 "Commit or clear it, or let the service find the turns (`turn_detection`).",
                 code="input_audio_buffer_full",
             )
-        self._uncommitted_s += seconds
+        self._received_s += seconds
         self._received_at = self._loop.time()
         await self._audio.append(audio, encoding)
 
@@ -123,13 +126,13 @@ class LiveStream:
                 f"{1000 * LEAST_COMMIT_S:.0f} ms that an item needs. Append more first.",
                 code="input_audio_buffer_commit_empty",
             )
-        self._uncommitted_s = 0.0
+        self._committed_s = self._received_s
         self._audio.then(self._commit)
 
     def clear(self) -> None:
         """Forget the audio that is not committed."""
         self._check_open()
-        self._uncommitted_s = 0.0
+        self._committed_s = self._received_s
         self._audio.then(self._clear)
 
     async def finish(self) -> None:
@@ -158,6 +161,11 @@ class LiveStream:
                 await self._model.dispatcher.until_ended(self.job)
         await self._audio.remove()
 
+    @property
+    def _uncommitted_s(self) -> float:
+        """How much audio no item has, of that which has come."""
+        return self._received_s - max(self._committed_s, self._item_start / SAMPLE_RATE)
+
     def _check_open(self) -> None:
         if self._audio.fault is not None:
             raise self._audio.fault
@@ -179,7 +187,6 @@ class LiveStream:
             elif isinstance(step, ClipClosed):
                 self._close_clip(step.clip)
             else:
-                self._uncommitted_s = 0.0
                 self._close_item(step.end)
 
     @property
@@ -209,16 +216,16 @@ class LiveStream:
         self._send_text(item)
 
     def _commit(self) -> None:
+        """Commit the open item, or else one in which nobody speaks: each commit is answered."""
+        before = self._item_start
         self._end_speech()
-        if self._turns.position > self._item_start:
+        if self._item_start == before:
             self._open_item()
             self._close_item(self._turns.position)
 
     def _end_speech(self) -> None:
         """Commit the open item, if there is one, and begin anew behind it."""
-        self._take(step for step in self._turns.finish() if not isinstance(step, TurnStopped))
-        if self._open is not None:
-            self._close_item(self._turns.position)
+        self._take(self._turns.finish())
         self._find_turns()
 
     def _clear(self) -> None:
@@ -236,7 +243,7 @@ class LiveStream:
             self._item_start = self._turns.position
 
     def _find_turns(self) -> None:
-        self._turns = TurnFinder(self._options.turns, self._model.max_silence, self._turns.position)
+        self._turns = self._turns.renewed(self._options.turns)
 
     def _kept_from(self) -> int:
         clip = self._turns.open_clip

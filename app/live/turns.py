@@ -50,6 +50,7 @@ class TurnFinder:
     def __init__(self, turns: TurnDetection | None, max_silence: int, start: int = 0) -> None:
         """`turns` None: turns end at `finish`. `max_silence`: see `ClipPlanner`. `start`: of a frame."""
         self.detection = turns
+        self.silence_ms = None if turns is None else turns.silence_duration_ms  # that ends a turn
         self._max_silence = max_silence
         threshold = VadParameters().threshold if turns is None else turns.threshold
         self._detector = SpeechDetector(VadParameters(threshold), start)
@@ -69,6 +70,10 @@ class TurnFinder:
             return None
         clip = self._padded(clip)
         return replace(clip, end=min(self.position, clip.start + MAX_CLIP_SAMPLES))
+
+    def renewed(self, turns: TurnDetection | None) -> "TurnFinder":
+        """One that goes on behind all frames so far, whatever is open."""
+        return TurnFinder(turns, self._max_silence, self.position + len(self._waiting) * FRAME_SAMPLES)
 
     def feed(self, probabilities: npt.NDArray[np.float32]) -> Iterator[TurnStep]:
         """Add the next frames' probabilities, shape (n,). Yields what is certain now, in order.
@@ -127,9 +132,9 @@ class TurnFinder:
         return self._planner, self._recent[(start - kept_from) // FRAME_SAMPLES :]
 
     def _has_ended(self) -> bool:
-        if self._turn_start is None or self.detection is None:
+        if self._turn_start is None or self.silence_ms is None:
             return False
-        silence_ms = max(LEAST_SILENCE_MS, self.detection.silence_duration_ms)
+        silence_ms = max(LEAST_SILENCE_MS, self.silence_ms)
         return self._detector.settled_until - self._speech_end >= silence_ms * SAMPLES_PER_MS
 
     def _end_turn(self, spans: Sequence[Span] = ()) -> Iterator[TurnStep]:
@@ -143,7 +148,7 @@ class TurnFinder:
             yield ClipClosed(self._padded(clip))
             self._floor = clip.end
             if (
-                self.detection is not None
+                self.silence_ms is not None
                 and self._turn_start is not None
                 and clip.end - self._turn_start >= MAX_TURN_SAMPLES
             ):

@@ -543,6 +543,20 @@ def test_a_client_that_never_learnt_of_its_stream(site, live, monkeypatch):
     assert site.admission.live_streams.held == 0
 
 
+def test_a_model_that_cannot_be_opened_leaves_the_one_before(site, live):
+    with opened(site) as client:
+        received(client)
+        wanted = {"type": "transcription", "audio": {"input": {"transcription": {"model": OTHER_MODEL}}}}
+        live.error = ModelUnavailable("It cannot be loaded.")
+        for _ in range(2):
+            sent(client, "session.update", session=wanted)
+            assert received(client)["error"]["message"] == "It cannot be loaded."
+        live.error = None
+        sent(client, "session.update", session=wanted)
+        assert received(client)["session"]["audio"]["input"]["transcription"]["model"] == OTHER_MODEL
+        assert live.streams[-1].model == OTHER_MODEL
+
+
 def test_a_client_that_reads_too_slowly(site, live, monkeypatch):
     monkeypatch.setattr(realtime_session, "UNSENT_CHARS", 1000)
     with opened(site) as client:
@@ -566,6 +580,23 @@ def test_events_that_are_no_longer_kept(site, live, monkeypatch):
         client.socket.shutdown(socket.SHUT_RDWR)
     with opened(site, f"?session={id}&last_event_id={last}") as client:
         assert received(client)["event_id"] == last
+
+
+def test_the_last_event_is_sent_again_although_it_is_large(site, live, monkeypatch):
+    monkeypatch.setattr(realtime_session, "KEPT_CHARS", 1000)
+    with opened(site) as client:
+        session = received(client)["session"]["id"]
+        append(client)
+        live.streams[0].tell(Agreed(0, " word"))
+        before = received(client)["event_id"]
+        live.streams[0].tell(Agreed(0, " word" * 1000))
+        received(client)  # perhaps not: its connection breaks
+        client.socket.shutdown(socket.SHUT_RDWR)
+    live.streams[0].tell(Agreed(0, " more"))
+    with opened(site, f"?session={session}&last_event_id={before}") as client:
+        received(client)
+        assert received(client)["delta"] == " word" * 1000
+        assert received(client)["delta"] == " more"
 
 
 def test_no_audio_for_long(site, live, monkeypatch):

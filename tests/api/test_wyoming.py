@@ -255,6 +255,32 @@ async def test_a_client_that_leaves_takes_nothing_with_it(site: Site) -> None:
     await site.idle()
 
 
+async def test_a_flood_of_events_lets_others_have_their_turn(site: Site) -> None:
+    flood = b'{"type":"x"}\n' * 10_000
+    server_turns = 0
+
+    async def count_turns() -> None:
+        nonlocal server_turns
+        while True:
+            await asyncio.sleep(0)
+            server_turns += 1
+
+    async with site.client() as client:
+        await client.write_event(Describe().event())
+        await client.read_event()
+        _, writer = await asyncio.open_connection("127.0.0.1", site.server.port)
+        writer.write(flood)
+        counting = asyncio.create_task(count_turns())
+        writer.write_eof()
+        await writer.drain()
+        async with asyncio.timeout(30):
+            while site.server.clients > 1:  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.001)
+        counting.cancel()
+        writer.close()
+    assert server_turns > 5_000
+
+
 async def test_clients_have_a_limit(site: Site) -> None:
     async with site.client(), site.client(), site.client() as third:
         await third.write_event(Describe().event())

@@ -49,6 +49,30 @@ class Broken(Recording):
         raise KeyError("a fault")
 
 
+@pytest.mark.timeout(60)
+def test_the_process_stays_while_audio_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detection, "_INTERVAL_S", 0.01)
+
+    async def detect() -> None:
+        detecting = SpeechDetection()
+        stream = Recording(tmp_path / "0", b"")
+        pids = set()
+        for part in range(1, 11):
+            stream.left = bytes(PIECE_BYTES)
+            detecting.wake(stream)
+            # The second signal comes while the loop is busy, and what it announced is taken with the first.
+            await until(lambda: not stream.left)
+            detecting.wake(stream)
+            await until(lambda part=part: stream.carried.position == part * PIECE_BYTES // 2)
+            await asyncio.sleep(0.05)
+            assert detecting._child is not None
+            pids.add(detecting._child.pid)
+        await detecting.stop()
+        assert len(pids) == 1
+
+    asyncio.run(detect())
+
+
 @pytest.mark.timeout(120)
 def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

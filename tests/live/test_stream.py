@@ -241,6 +241,78 @@ def test_what_is_cleared_has_no_text(tmp_path: Path) -> None:
     assert "w3" not in texts(events)[0]
 
 
+def test_times_are_right_behind_many_clears(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            for _ in range(40):
+                await stream.append(silent(0.5))
+                stream.clear()
+            await stream.append(loud(2) + silent(0.1))
+            stream.commit()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert texts(asyncio.run(speak())) == ["w40 w41 w42 w43"]
+
+
+def test_speech_behind_the_end_of_a_turn_can_be_committed(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            await stream.append(loud(1) + silent(1) + loud(1) + silent(0.1))  # more than the first turn
+            await stream._audio.until_examined()
+            stream.commit()
+            await until(lambda: len(texts(events)) == 2)
+            await stream.close()
+            return events
+
+    assert texts(asyncio.run(speak())) == ["w0 w1", "w4 w5"]
+
+
+def test_each_commit_is_answered(tmp_path: Path) -> None:
+    async def commit() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            await stream.append(silent(1))
+            stream.configure(BY_COMMIT)  # what came before belongs to no item
+            stream.commit()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert texts(asyncio.run(commit())) == [""]
+
+
+def test_silence_ends_an_item_that_began_before_it_did(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            await stream.append(loud(1))
+            await let_tasks_run()
+            stream.configure(StreamOptions())
+            for piece in (loud(1), silent(1), loud(1), silent(1)):
+                await stream.append(piece)
+            await stream._audio.until_examined()
+            await until(lambda: len(texts(events)) == 2)
+            await stream.close()
+            return events
+
+    assert texts(asyncio.run(speak())) == ["w0 w1 w2 w3", "w6 w7"]
+
+
+def test_samples_may_be_cut_anywhere(tmp_path: Path) -> None:
+    async def speak() -> bytes:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, _):
+            audio = loud(1)
+            await stream.append(audio[:999])
+            stream.configure(BY_COMMIT)
+            await stream.append(audio[999:])
+            await stream._audio.until_examined()
+            stored = stream._audio.file.path.read_bytes()
+            await stream.close()
+            return stored
+
+    assert asyncio.run(speak()) == loud(1)
+
+
 def test_options_count_from_the_next_item_on(tmp_path: Path) -> None:
     dispatcher = FakeDispatcher()
 
@@ -304,9 +376,13 @@ def test_a_clip_that_fails_is_said_and_the_stream_goes_on(tmp_path: Path) -> Non
         if not is_draft and window.start < SAMPLE_RATE:
             raise RuntimeError("no such token")
 
+    dispatcher = FakeDispatcher(on_window=fail)
+
     async def speak() -> list[LiveEvent]:
-        with opened_stream(tmp_path, dispatcher=FakeDispatcher(on_window=fail)) as (stream, events):
-            await stream.append(loud(2) + silent(1) + loud(2) + silent(1))
+        with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, events):
+            for seconds in (4, 1, 1, 1):
+                await stream.append(loud(seconds) + silent(1))
+                await let_tasks_run()
             await stream.finish()
             await stream.close()
             return events
@@ -316,7 +392,8 @@ def test_a_clip_that_fails_is_said_and_the_stream_goes_on(tmp_path: Path) -> Non
     assert failed.item == 0
     assert isinstance(failed.error, ClipFailed)
     assert "no such token" in failed.error.message
-    assert [event.item for event in events if isinstance(event, Completed)] == [1]
+    assert [event.item for event in events if isinstance(event, Completed)] == [1, 2, 3]
+    assert dispatcher.windows[-1][0].decoding.language == "en"  # the vote did not wait for it
 
 
 def test_audio_ahead_of_its_hearing_waits_with_the_client(tmp_path: Path) -> None:

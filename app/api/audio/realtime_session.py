@@ -91,8 +91,9 @@ class KeptEvents:
 
     @property
     def _limit(self) -> int:
-        is_oldest_sent = self.last - len(self._texts) < self.sent
-        return KEPT_CHARS if is_oldest_sent else UNSENT_CHARS
+        # The last one that was sent may be lost with its connection, as those that follow.
+        is_oldest_received = self.last - len(self._texts) + 1 < self.sent
+        return KEPT_CHARS if is_oldest_received else UNSENT_CHARS
 
     def after(self, number: int) -> str | None:
         """The event that follows one; None if there is none yet. Raises Lagging."""
@@ -142,8 +143,7 @@ class RealtimeSession:
         """Open the stream. Raises UnknownModel, NotReady and the other errors of `LiveService.open`."""
         if model:
             self._input = self._input.model_copy(update={"transcription": Transcription(model=model)})
-        self._model = self._resolved(self._input)
-        await self._open(self._input.options)
+        await self._open(self._resolved(self._input), self._input.options)
 
     def created(self, seen: int) -> str:
         """The first event of a connection whose client has seen the events up to a number."""
@@ -255,8 +255,8 @@ class RealtimeSession:
                 param="session.audio.input.transcription.model",
             )
         else:
-            before, self._model = self._stream, model
-            await self._open(options)
+            before = self._stream
+            await self._open(model, options)
             await before.close()
         self._input = wanted
         self._send("session.updated", session=self._document())
@@ -269,10 +269,10 @@ class RealtimeSession:
             model = self._resolve_model(name, language)
         return model
 
-    async def _open(self, options: StreamOptions) -> None:
-        stream = await self._open_stream(self._model, options)
+    async def _open(self, model: str, options: StreamOptions) -> None:
+        stream = await self._open_stream(model, options)
         stream.on_event = self._report
-        self._stream = stream
+        self._stream, self._model = stream, model
 
     # To the client
 

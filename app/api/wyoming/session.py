@@ -147,6 +147,9 @@ class Session:
                     await self._append(event.data, event.payload_bytes)
                 case "audio-stop":
                     await self._finish()
+            if self._writer.transport.is_closing():
+                return
+            await asyncio.sleep(0)  # many small events arrive at once: others have a turn between them
 
     def _stay(self) -> None:
         self._idle_at = asyncio.get_running_loop().time() + IDLE_S
