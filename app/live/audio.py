@@ -97,12 +97,17 @@ class StreamAudio:
         if self.fault is not None:
             raise self.fault
 
-    def then(self, action: Callable[[], None]) -> None:
-        """Do something once all audio that came before it is examined; at once if no more is taken."""
+    def then(self, action: Callable[[], None], *, ends_sample: bool = True) -> None:
+        """Do something once all audio that came before it is examined; at once if no more is taken.
+
+        `ends_sample`: what follows begins with a whole sample.
+        """
         if self.fault is not None:
             action()
             return
         self._arrived.append(_Arrived(action=action))
+        if ends_sample:
+            self._part = b""
         self._wake()
 
     async def until_examined(self) -> None:

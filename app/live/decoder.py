@@ -152,10 +152,10 @@ class StreamDecoder:
             clip.end,
             clip.speech,
             replace(decoding, word_timestamps=True),
-            late_language=lambda: self._vote.elected,
+            late_language=lambda: self._elected(options),
             min_context_s=self._model.min_context_s,
         )
-        votes = decoding.language is None
+        votes = decoding.language is None and self._vote.elected is None
         index, weight = self._clips, sum(end - start for start, end in clip.speech)
         if votes:
             self._clips += 1
@@ -207,7 +207,12 @@ class StreamDecoder:
         language = options.language or (options.languages[0] if len(options.languages) == 1 else None)
         return DecodingOptions(
             model=self._model.name,
-            language=language or self._vote.elected,
+            language=language or self._elected(options),
             prompt=options.prompt,
             hotwords=options.hotwords,
         )
+
+    def _elected(self, options: StreamOptions) -> str | None:
+        """The language that the first clips have voted for, if the client expects it."""
+        elected = self._vote.elected
+        return elected if not options.languages or elected in options.languages else None

@@ -84,7 +84,7 @@ class Item:
     committed_at: float = 0.0  # in the event loop's time
     language: str = ""
     has_sent: bool = False
-    error: WhisperfleetError | None = None  # of a clip
+    error: WhisperfleetError | None = None  # of a clip, or of the audio
 
     @property
     def is_done(self) -> bool:

@@ -93,11 +93,10 @@ class LiveStream:
 
         def change() -> None:
             self._options = options
-            if options.turns is not None:
-                self._turns.silence_ms = options.turns.silence_duration_ms
+            self._turns.silence_ms = None if options.turns is None else options.turns.silence_duration_ms
             self._renew_turns()
 
-        self._audio.then(change)
+        self._audio.then(change, ends_sample=False)
 
     async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
         """Add audio. Waits while too much of it is ahead of the detection of speech.
@@ -163,8 +162,9 @@ class LiveStream:
 
     @property
     def _uncommitted_s(self) -> float:
-        """How much audio no item has, of that which has come."""
-        return self._received_s - max(self._committed_s, self._item_start / SAMPLE_RATE)
+        """How much audio a commit would take."""
+        start = self._item_start if self._open is None else self._open.start
+        return self._received_s - max(self._committed_s, start / SAMPLE_RATE)
 
     def _check_open(self) -> None:
         if self._audio.fault is not None:
@@ -208,6 +208,7 @@ class LiveStream:
     def _close_item(self, end: int) -> None:
         item = self._items[-1]
         item.end = self._item_start = max(end, item.start)
+        item.error = item.error or self.fault  # audio is missing
         item.clips.pop()  # the open one
         item.committed_at = self._loop.time()
         if item.is_turn:

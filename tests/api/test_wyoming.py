@@ -281,6 +281,23 @@ async def test_a_flood_of_events_lets_others_have_their_turn(site: Site) -> None
     assert server_turns > 5_000
 
 
+async def test_a_client_that_leaves_before_its_text_takes_nothing_with_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never_finish(stream: FakeStream) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(session, "GONE_S", 0.05)
+    monkeypatch.setattr(FakeStream, "finish", never_finish)
+    async with site.client() as client:
+        await client.write_event(AudioStart(**FORMAT).event())
+        await client.write_event(AudioStop().event())
+        assert (await client.read_event()).type == "transcript-start"  # type: ignore[union-attr]
+        await asyncio.sleep(0.2)
+        assert site.places.held == 1
+    await site.idle()
+
+
 async def test_clients_have_a_limit(site: Site) -> None:
     async with site.client(), site.client(), site.client() as third:
         await third.write_event(Describe().event())

@@ -93,6 +93,7 @@ def test_nothing_that_a_client_sends_is_more_than_refused(content: bytes) -> Non
         (b"POST / HTTP/1.1\r\nHost: localhost:10300\r\n\r\n", "no event of Wyoming"),
         (b"[" * 9000 + b"\n", "no event of Wyoming"),
         (b"[1]\n", "no event of Wyoming"),
+        (rb'{"type": "x", "data": {"name": "\ud800"}}' + b"\n", "no event of Wyoming"),  # it is no text
         (b'{"data": {}}\n', "no `type`"),
         (b'{"type": 7}\n', "no `type`"),
         (b'{"type": "x", "data": [1]}\n', "no JSON object"),

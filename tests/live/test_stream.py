@@ -1,6 +1,7 @@
 """A live stream: any audio in any pieces, with commits, faults and crashes between."""
 
 import asyncio
+import errno
 import tempfile
 from collections import defaultdict
 from contextlib import suppress
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import ClipFailed, NotReady, ProcessCrashed, StreamRefused
+from app.errors import ClipFailed, DiskFull, NotReady, ProcessCrashed, StreamRefused
 from app.live import decoder
+from app.live import stream as stream_module
 from app.live.audio import FILE_SAMPLES
 from app.live.detection import Speaker, SpeechDetection
 from app.live.events import (
@@ -28,6 +30,7 @@ from app.live.events import (
 )
 from app.live.stream import LEAST_COMMIT_S
 from tests.event_loop import let_tasks_run, until
+from tests.live import streams
 from tests.live.streams import FakeDispatcher, detect_in, loud, opened_stream, silent, words_in
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile
 
@@ -298,6 +301,75 @@ def test_silence_ends_an_item_that_began_before_it_did(tmp_path: Path) -> None:
     assert texts(asyncio.run(speak())) == ["w0 w1 w2 w3", "w6 w7"]
 
 
+@pytest.mark.parametrize("first", [BY_COMMIT, StreamOptions()])
+def test_silence_ends_no_item_once_the_client_commits(tmp_path: Path, first: StreamOptions) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, first) as (stream, events):
+            await stream.append(loud(1))
+            await let_tasks_run()
+            for options in (StreamOptions(), BY_COMMIT):
+                stream.configure(options)
+            await stream.append(silent(1) + loud(1) + silent(1))
+            await stream._audio.until_examined()
+            assert not any(isinstance(event, Committed) for event in events)
+            stream.commit()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert texts(asyncio.run(speak())) == ["w0 w1 w4 w5"]
+
+
+def test_the_audio_of_an_item_counts_from_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "MAX_UNCOMMITTED_S", 10.0)
+
+    async def speak() -> None:
+        with opened_stream(tmp_path) as (stream, _):
+            await stream.append(silent(12) + loud(1))
+            await stream._audio.until_examined()
+            stream.configure(BY_COMMIT)
+            await let_tasks_run()
+            await stream.append(loud(8))
+            await stream._audio.until_examined()
+            with pytest.raises(StreamRefused, match="not committed"):
+                await stream.append(loud(2))
+            await stream.close()
+
+    asyncio.run(speak())
+
+
+def test_what_follows_a_clear_begins_with_a_whole_sample(tmp_path: Path) -> None:
+    async def speak() -> bytes:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, _):
+            await stream.append(silent(1) + b"\0")
+            stream.clear()
+            await stream.append(loud(1))
+            await stream._audio.until_examined()
+            stored = stream._audio.file.path.read_bytes()
+            await stream.close()
+            return stored
+
+    assert asyncio.run(speak()) == silent(1) + loud(1)
+
+
+def test_an_elected_language_counts_if_the_client_expects_it(tmp_path: Path) -> None:
+    dispatcher = FakeDispatcher()
+
+    async def speak() -> None:
+        with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, _):
+            for languages in ((), (), ("fr", "en"), ("fr", "es")):
+                stream.configure(StreamOptions(languages=languages))
+                await stream.append(loud(1) + silent(1))
+                await stream._audio.until_examined()
+                await let_tasks_run()
+            await stream.finish()
+            await stream.close()
+
+    asyncio.run(speak())
+    asked = [window.decoding.language for window, is_draft in dispatcher.windows if not is_draft]
+    assert asked[:4] == [None, None, "en", None]
+
+
 def test_samples_may_be_cut_anywhere(tmp_path: Path) -> None:
     async def speak() -> bytes:
         with opened_stream(tmp_path, BY_COMMIT) as (stream, _):
@@ -439,6 +511,26 @@ def test_a_folder_that_is_gone_ends_the_stream_with_a_reason(tmp_path: Path) -> 
             await stream.close()
 
     asyncio.run(speak())
+
+
+def test_a_text_without_its_last_audio_does_not_count_as_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            await stream.append(loud(2))
+            await stream._audio.until_examined()
+            monkeypatch.setattr(streams, "detect_in", lambda new: OSError(errno.ENOSPC, "full"))
+            with suppress(DiskFull):
+                await stream.append(loud(1))
+            stream._audio.then(stream._commit)
+            await stream.finish()
+            await stream.close()
+            return events
+
+    [failed] = [event for event in asyncio.run(speak()) if isinstance(event, Completed | Failed)]
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, DiskFull)
 
 
 def test_a_turn_detection_by_the_client_takes_the_place_of_commits(tmp_path: Path) -> None:

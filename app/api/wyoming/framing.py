@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
+
 from app.errors import InvalidInput
 
 MAX_LINE_BYTES = 1 << 14
@@ -102,8 +104,8 @@ def encode(event_type: str, data: Mapping[str, Any]) -> bytes:
 
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = from_json(text, allow_inf_nan=False)  # `json` takes half surrogates, which are no text
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         raise InvalidInput(

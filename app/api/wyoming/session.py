@@ -20,6 +20,7 @@ from workers.messages import Encoding
 
 IDLE_S = 60.0  # a client that neither asks nor speaks for so long is disconnected
 LINGER_S = 10.0  # a client that still sends gets so long to read an error
+GONE_S = 60.0  # a client that has gone, or closed its side, waits so long for its text, at least
 CLOSE_S = 1.0  # a client may take so long to read the last events
 MAX_UNREAD_BYTES = 1 << 16  # a client that leaves more unread is disconnected
 MAX_HOTWORDS_CHARS = 4000
@@ -197,7 +198,14 @@ class Session:
             for name in ("transcript-start", "transcript", "transcript-stop"):
                 self._send(name, **({"text": ""} if name == "transcript" else {}))
             return
-        await self._utterance.finish()
+        finishing = asyncio.ensure_future(self._utterance.finish())
+        try:
+            while not (await asyncio.wait([finishing], timeout=GONE_S))[0]:
+                if self._reader.at_eof() or self._writer.transport.is_closing():
+                    raise ConnectionResetError
+            await finishing
+        finally:
+            finishing.cancel()
         await self._end_utterance()
 
     async def _end_utterance(self) -> None:
