@@ -87,10 +87,13 @@ def check(reader: Reader, expected: list[tuple[float, float, str]]) -> None:
 
 @pytest.fixture(scope="module")
 def two_languages(talk_pcm, tmp_path_factory) -> Path:
-    """A minute of talk. One of the first clips is in another language, which is outvoted."""
+    """Two minutes of talk. One of the first clips is in another language, which is outvoted.
+
+    It is decoded again, before what follows may be shown: so much follows that some comes later still.
+    """
     spanish = read_pcm(DATA / "talk_es.flac")[: 6 * RATE]
     pause = np.zeros(4 * RATE, spanish.dtype)
-    parts = [talk_pcm[: 8 * RATE], pause, spanish, pause, talk_pcm[: 45 * RATE]]
+    parts = [talk_pcm[: 8 * RATE], pause, spanish, pause, np.resize(talk_pcm, 104 * RATE)]
     return write_wav(tmp_path_factory.mktemp("talks"), np.concatenate(parts))
 
 
