@@ -89,6 +89,7 @@ def test_a_copy_of_a_job_that_runs(site):
     job = site.submitted()
     assert audio(site, job).text == WHOLE
     assert audio(site, job, start=1, end=99).text == "flac 1-99 of the copy", "its length is not known yet"
+    assert error(audio(site, job, end=1e300))[:2] == (400, "end")
 
 
 def test_a_recording_that_is_not_kept_has_no_copies(serve):

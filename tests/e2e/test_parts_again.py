@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.fixtures import write_wav
 from tests.e2e.running import ONE_SIMULATED, wait_for
+from tests.e2e.test_jobs import events
 from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(180)
@@ -34,8 +35,12 @@ def child_of(server, job, **fields):
 
 
 def again(server, job, **fields):
-    ended = server.finished(child_of(server, job, **fields))
+    child = child_of(server, job, **fields)
+    ended = server.finished(child)
     assert ended["status"] == "succeeded", ended["error"]
+    kinds = [kind for _, kind, _ in events(server, child)]  # all of them, once it has ended
+    assert "job.segments" in kinds
+    assert kinds[-1] == "job.succeeded"
     return segments(server, job)
 
 

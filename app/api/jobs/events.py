@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.transcripts.segment_documents import published_event, transcript_events
-from app.errors import UnknownJob
+from app.errors import UnknownJob, UnknownRevision
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job
 from app.jobs.storage.revisions import ORIGINAL
@@ -59,7 +59,8 @@ class SegmentEvents:
         """The data of an event as clients get it: JSON with the segments of its span."""
         try:
             data = await self._data(event)
-        except UnknownJob:  # deleted meanwhile; the stream goes on until its cancellation
+        # Deleted meanwhile, and the stream goes on until its cancellation; or its text is its parent's now.
+        except (UnknownJob, UnknownRevision):
             data = published_event(event.span, (), self._job.submission.options)
         return data.decode()
 

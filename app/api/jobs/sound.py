@@ -19,6 +19,7 @@ from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
 from app.numbers import NUMBER
+from app.options import MAX_POSITION_S
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 SoundFormat = Literal["flac", "ogg"]
 SpanTime = Annotated[
     float,
-    Field(ge=0, allow_inf_nan=False, description="Of a span of the recording, in s from its start."),
+    Field(
+        ge=0,
+        le=MAX_POSITION_S,
+        allow_inf_nan=False,
+        description="Of a span of the recording, in s from its start.",
+    ),
     NUMBER,
 ]
 
