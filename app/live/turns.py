@@ -99,7 +99,7 @@ class TurnFinder:
         if self._planner is not None:
             settled = self._detector.settled_until
             yield from self._close(self._planner.extend(spans, ongoing, settled, probabilities))
-            if self._planner.open_clip(ongoing) is None:
+            if not self._is_open:
                 self._planner = None
         if self._has_ended():
             yield from self._end_turn()
@@ -151,10 +151,16 @@ class TurnFinder:
                 self.silence_ms is not None
                 and self._turn_start is not None
                 and clip.end - self._turn_start >= MAX_TURN_SAMPLES
+                and (clip is not clips[-1] or self._is_open)  # else the next turn might have no speech
             ):
                 self._turn_start = clip.end
                 yield TurnStopped(clip.end)
                 yield TurnStarted(clip.end)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether there is speech that no clip has yet."""
+        return self._planner is not None and self._planner.open_clip(self._detector.ongoing) is not None
 
     @property
     def _padding(self) -> int:

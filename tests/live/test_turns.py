@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.live.events import TurnDetection
@@ -62,6 +62,12 @@ def test_the_turns_do_not_depend_on_how_the_audio_comes(
 
 
 @given(stretches, detections, counts)
+# A clip ends a long turn, and nobody speaks any more.
+@example(
+    [(0.7, 690), (0.0, 250), (0.7, 1400), (0.4, 1400), (0.0, 252)],
+    TurnDetection(silence_duration_ms=7941),
+    [],
+)
 def test_all_speech_is_in_one_clip_of_one_turn(
     drawn: list[tuple[float, int]], detection: TurnDetection | None, divided: list[int]
 ) -> None:
