@@ -43,6 +43,10 @@ class Wakeup:
         """Wake the loop, now or as soon as it waits."""
         self._event.set()
 
+    def clear(self) -> None:
+        """Forget the signal: the loop is about to do what it said."""
+        self._event.clear()
+
     async def wait(self, timeout_s: float | None = None) -> None:
         """Return once the signal is set, or after `timeout_s`. The signal is cleared then."""
         with suppress(TimeoutError):

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Protocol
 
 import structlog
 
+from app.concurrency import Wakeup
 from app.errors import ProcessCrashed
 from app.scheduling.process import ChildProcess
 from workers import runtime
@@ -42,14 +42,14 @@ class SpeechDetection:
 
     def __init__(self) -> None:
         self._waiting: dict[Speaker, None] = {}  # with new audio, in order
-        self._has_new = asyncio.Event()  # some of `_waiting` have come since the last call
+        self._wakeup = Wakeup()
         self._child: ChildProcess | None = None
         self._loop: asyncio.Task[None] | None = None
 
     def wake(self, stream: Speaker) -> None:
         """A stream has new audio."""
         self._waiting[stream] = None
-        self._has_new.set()
+        self._wakeup.set()
         if self._loop is None or self._loop.done():
             self._loop = asyncio.create_task(self._examine_on())
 
@@ -69,7 +69,7 @@ class SpeechDetection:
         while True:
             began = loop.time()
             waiting, self._waiting = self._waiting, {}
-            self._has_new.clear()
+            self._wakeup.clear()
             arrived = [
                 (stream, audio) for stream in waiting if (audio := self._next_audio(stream)) is not None
             ]
@@ -80,9 +80,7 @@ class SpeechDetection:
                     self._waiting[stream] = None  # it may have got more meanwhile
                 await asyncio.sleep(max(0.0, began + _INTERVAL_S - loop.time()))
             elif not self._waiting:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_IDLE_S):
-                        await self._has_new.wait()
+                await self._wakeup.wait(_IDLE_S)
                 if not self._waiting:
                     await self._end_process()
                     # Messages of many streams at once leave freed memory between what stays.
