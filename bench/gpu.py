@@ -1,15 +1,14 @@
 """Compares batch sizes, beams, compute types and workers per device: start time, memory, windows per second.
 
-    .venv/bin/python bench/random_model.py large-v3-turbo FOLDER      # without a real model
+    .venv/bin/python bench/sized_model.py large-v3-turbo FOLDER      # without a real model
     .venv/bin/python bench/gpu.py FOLDER [--json OUT]
 
 For each compute type and each number of workers on one device, this starts the service's own workers. They
-decode full batches of windows of 30 s as fast as they can: one after the other ("alone"), and with the
-features of each computed while the one before is decoded ("ahead"). Each figure is the median of `--repeat`
-batches of each worker. With a model of random weights, all windows decode to the same number of tokens.
+decode full batches of windows as fast as they can: one after the other ("alone"), and with the features of
+each computed while the one before is decoded ("ahead"). A window is a second of silence shorter than its
+audio context. Each figure is the median of `--repeat` batches of each worker.
 
-No GPU was available so far: this repository contains no figures from a GPU. To check on a CPU that this
-works, use `--device cpu --compute int8 --batches 1,2`.
+To check on a CPU that this works, use `--device cpu --compute int8 --batches 1,2`.
 """
 
 import argparse
@@ -20,10 +19,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import product
+from itertools import cycle, islice, product
 from pathlib import Path
 
 import numpy as np
+import soundfile
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -36,10 +36,10 @@ from app.scheduling.process import ChildProcess
 from bench.measuring import machine, markdown, write_json
 from workers import runtime
 from workers.causes import is_out_of_memory
-from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, DecodingOptions, LoadOptions, Window
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, LoadOptions, Window, WindowResult
 
 MODEL = "model"
-WINDOW_S = MAX_CLIP_SAMPLES / SAMPLE_RATE
+TALK = Path(__file__).parents[1] / "tests" / "data" / "talk.flac"
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Run:
     workers: int
     batch: int
     beam: int
+    context_s: int  # of audio, that the encoder sees
+    tokens: int  # of the batch's longest text
     ahead: bool  # features of a batch are computed while the one before is decoded
     start_s: float  # until the last worker has loaded its model
     loaded_mb: float  # memory of the models: on the GPU, or resident in the workers
@@ -72,10 +74,10 @@ async def measure(
     batches: Sequence[int],
     repeat: int,
     *,
-    decoding: DecodingOptions,
+    ways: Sequence[DecodingOptions],
     threads: int,
 ) -> list[Run]:
-    """Run `workers` workers on one device with each batch size in turn, the smallest first."""
+    """Run `workers` workers on one device with each batch size and each way in turn, the smallest first."""
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
     limits = Limits(max(batches), overlap=True)
@@ -91,21 +93,20 @@ async def measure(
         start_s = time.perf_counter() - began
         pids = [int(str(slot.row()["pid"])) for slot in slots]
         loaded = _used_mb(device, visible, pids) - before
-        for batch, ahead in product(sorted(batches), (False, True)):
+        for batch, decoding, ahead in product(sorted(batches), ways, (False, True)):
+            batch_s, tokens = None, 0
             try:
-                batch_s = await _batch_s(slots, batch, repeat, decoding, ahead=ahead)
+                batch_s, tokens = await _batch_s(slots, batch, repeat, decoding, ahead=ahead)
             except RequeueBatch:  # memory was short
-                batch_s = None
+                pass
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-                batch_s = None
             used = _used_mb(device, visible, pids) - before
             # The type that the worker uses: a CPU may not support plain int8.
             found = str(slots[0].row()["compute_type"])
-            runs.append(
-                Run(device, found, workers, batch, decoding.beams, ahead, start_s, loaded, used, batch_s)
-            )
+            way = (batch, decoding.beams, decoding.context_s, tokens, ahead)
+            runs.append(Run(device, found, workers, *way, start_s, loaded, used, batch_s))
     finally:
         await asyncio.gather(*(slot.close() for slot in slots))
     return runs
@@ -113,9 +114,9 @@ async def measure(
 
 async def _batch_s(
     slots: Sequence[ProcessSlot], batch: int, repeat: int, decoding: DecodingOptions, *, ahead: bool
-) -> float:
-    """The median time of a batch (s) while all workers run at the same time."""
-    windows = [WindowInMemory(noise(decoding))] * batch
+) -> tuple[float, int]:
+    """The median time of a batch (s) while all workers run, and the number of tokens of its longest text."""
+    windows = [WindowInMemory(window) for window in islice(cycle(speech(decoding)), batch)]
     times: list[float] = []
 
     async def work(slot: ProcessSlot) -> None:
@@ -130,15 +131,19 @@ async def _batch_s(
             times.append(time.perf_counter() - began)
 
     # One unmeasured batch: the first use allocates memory and selects kernels.
-    await asyncio.gather(*(slot.run(windows) for slot in slots))
+    [answers, *_] = await asyncio.gather(*(slot.run(windows) for slot in slots))
     await asyncio.gather(*(work(slot) for slot in slots))
-    return statistics.median(times)
+    return statistics.median(times), max(
+        answer.token_count for answer in answers if isinstance(answer, WindowResult)
+    )
 
 
-def noise(decoding: DecodingOptions) -> Window:
-    """A window of 30 s that counts as speech from end to end."""
-    samples = np.random.default_rng(0).standard_normal(MAX_CLIP_SAMPLES) * 3000
-    return Window(samples.astype("<i2").tobytes(), ((0, MAX_CLIP_SAMPLES),), decoding)
+def speech(decoding: DecodingOptions) -> list[Window]:
+    """Windows of a talk, with a second less than the audio context; they count as speech from end to end."""
+    samples = (decoding.context_s - 1) * SAMPLE_RATE
+    pcm, _ = soundfile.read(TALK, dtype="int16")
+    parts = [pcm[start : start + samples] for start in range(0, len(pcm) - samples, samples)]
+    return [Window(part.astype("<i2").tobytes(), ((0, samples),), decoding) for part in parts]
 
 
 def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:
@@ -163,31 +168,42 @@ def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:
 
 def table(runs: Sequence[Run]) -> str:
     """A Markdown table with one row for each run."""
-    columns = ["compute type", "workers", "batch", "beam", "features", "start", "memory, loaded", "after"]
+    columns = ["compute type", "workers", "batch", "beam", "context", "features", "start"]
+    columns += ["memory, loaded", "after", "batch takes", "windows/s", "times real time"]
     rows = []
     for run in runs:
         took = f"{run.batch_s * 1000:.0f} ms" if run.batch_s else "out of memory"
-        cells = [run.compute_type, run.workers, run.batch, run.beam, "ahead" if run.ahead else "alone"]
-        cells += [f"{run.start_s:.1f} s", f"{run.loaded_mb:.0f} MB", f"{run.used_mb:.0f} MB", took]
-        rows.append([*cells, f"{run.windows_per_s:.2f}", f"{run.windows_per_s * WINDOW_S:.0f}"])
-    return "\n".join(markdown([*columns, "batch takes", "windows/s", "times real time"], rows))
+        cells: list[object] = [run.compute_type, run.workers, run.batch, run.beam, f"{run.context_s} s"]
+        cells += ["ahead" if run.ahead else "alone", f"{run.start_s:.1f} s"]
+        cells += [f"{run.loaded_mb:.0f} MB", f"{run.used_mb:.0f} MB", took]
+        rows.append([*cells, f"{run.windows_per_s:.2f}", f"{run.windows_per_s * (run.context_s - 1):.0f}"])
+    return "\n".join(markdown(columns, rows))
 
 
 def cost_of_batches(runs: Sequence[Run]) -> str:
-    """The fixed cost of a batch and the cost of each window, by least squares. Planning uses their ratio."""
+    """The fixed cost of a batch, of each window, and with several contexts of each token, by least squares.
+
+    A window costs in proportion to its audio context. Planning uses the ratio of the first two.
+    """
     lines = []
-    for compute_type, beam in dict.fromkeys((run.compute_type, run.beam) for run in runs):
+    for compute_type, beam, ahead in dict.fromkeys((run.compute_type, run.beam, run.ahead) for run in runs):
         known = [
-            (run.batch, run.batch_s)
+            run
             for run in runs
-            if (run.compute_type, run.beam, run.workers) == (compute_type, beam, 1)
+            if (run.compute_type, run.beam, run.ahead) == (compute_type, beam, ahead)
+            and run.workers == 1
             and run.batch_s
-            and not run.ahead
         ]
-        if len(known) > 1:
-            window_s, fixed_s = np.polyfit(*zip(*known, strict=True), 1)
-            cost = f"{fixed_s * 1000:.0f} ms + {window_s * 1000:.0f} ms x windows"
-            lines.append(f"{compute_type}, beam {beam}: {cost}")
+        terms = [[1, run.batch * run.context_s / FULL_CONTEXT_S, run.tokens] for run in known]
+        count = 3 if len({run.context_s for run in known}) > 1 else 2
+        if len(known) > count - 1:
+            costs = (
+                np.linalg.lstsq(np.array(terms)[:, :count], np.array([run.batch_s or 0 for run in known]))[0]
+                * 1000
+            )
+            units = ["ms", "ms x windows", "ms x tokens of the longest text"]
+            cost = " + ".join(f"{cost:.3g} {unit}" for cost, unit in zip(costs, units, strict=False))
+            lines.append(f"{compute_type}, beam {beam}, {'ahead' if ahead else 'alone'}: {cost}")
     return "\n".join(lines)
 
 
@@ -202,18 +218,20 @@ def main() -> None:
     parser.add_argument("--batches", default="1,4,8,16,32")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--beams", default="1,5")
+    parser.add_argument("--contexts", default="30", help="audio contexts (s)")
     parser.add_argument("--words", action="store_true", help="with word times")
     parser.add_argument("--threads", type=int, default=4, help="of each worker")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
     visible = arguments.gpu if arguments.device == "cuda" else ""
     runs: list[Run] = []
-    configurations = product(
-        arguments.compute.split(","),
-        map(int, arguments.workers.split(",")),
-        map(int, arguments.beams.split(",")),
-    )
-    for compute_type, workers, beam in configurations:
+    ways = [
+        DecodingOptions(
+            MODEL, language="en", beam_size=beam, word_timestamps=arguments.words, context_s=context
+        )
+        for beam, context in product(_numbers(arguments.beams), _numbers(arguments.contexts))
+    ]
+    for compute_type, workers in product(arguments.compute.split(","), _numbers(arguments.workers)):
         runs += asyncio.run(
             measure(
                 arguments.folder,
@@ -221,11 +239,9 @@ def main() -> None:
                 visible,
                 compute_type,
                 workers,
-                [int(batch) for batch in arguments.batches.split(",")],
+                _numbers(arguments.batches),
                 arguments.repeat,
-                decoding=DecodingOptions(
-                    MODEL, language="en", beam_size=beam, word_timestamps=arguments.words
-                ),
+                ways=ways,
                 threads=arguments.threads,
             )
         )
@@ -234,6 +250,10 @@ def main() -> None:
     if arguments.json:
         rows = [asdict(run) | {"windows_per_s": run.windows_per_s} for run in runs]
         write_json(arguments.json, {"machine": machine(), "runs": rows})
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m bench.model_sizes [--memory tiny base small --batch 4 --threads 1]
 
-Without options: the table of docs/models.md. `--memory` measures models with random weights on this machine's
+Without options: the table of docs/models.md. `--memory` measures models of these sizes on this machine's
 CPU instead: a process loads each with `int8` and with `float32`, and decodes one batch of full windows with
 word times.
 """
@@ -12,13 +12,12 @@ import multiprocessing
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
-
-import numpy as np
 
 from app.engines.model_files import REPOSITORIES, can_translate
 from bench.measuring import markdown
-from workers.messages import SAMPLE_RATE, DecodingOptions, LoadOptions, Window
+from workers.messages import DecodingOptions, LoadOptions
 
 POSITIONS, FRAMES = 448, 1500  # of the decoder, and of the encoder for 30 s
 MB = 10**6
@@ -93,7 +92,7 @@ DIMENSIONS = {
     "distil-large-v3": Dimensions(*_LARGE, 2, *_NEW),
     "distil-large-v3.5": Dimensions(*_LARGE, 2, *_NEW),
 }
-# Of which a model with random weights can be made.
+# Of which `bench/sized_model.py` can make a model.
 SHAPES = {name: model for name, model in DIMENSIONS.items() if model.alignment_heads}
 
 
@@ -123,8 +122,8 @@ def _amount(megabytes: float) -> str:
 
 
 def measure(name: str, compute_type: str, batch: int, threads: int) -> tuple[float, float]:
-    """Resident memory (MB) of a process with a model of random weights: loaded, and its peak in a batch."""
-    from bench.random_model import make_model  # it imports this module
+    """Resident memory (MB) of a process with a model of that size: loaded, and its peak in a batch."""
+    from bench.sized_model import make_model  # it imports this module
 
     with tempfile.TemporaryDirectory() as folder:
         make_model(SHAPES[name], Path(folder))
@@ -136,14 +135,13 @@ def measure(name: str, compute_type: str, batch: int, threads: int) -> tuple[flo
 def _load_and_decode(
     name: str, folder: str, compute_type: str, batch: int, threads: int
 ) -> tuple[float, float]:
+    from bench.gpu import speech
     from workers.whisper.model import LoadedModel
 
     loaded = LoadedModel(LoadOptions(name, folder, "cpu", compute_type, threads), compute_type)
     at_rest = _memory_mb("VmRSS")
-    samples = 30 * SAMPLE_RATE
-    pcm = (np.random.default_rng(0).standard_normal(samples) * 3000).astype("<i2").tobytes()
     decoding = DecodingOptions(name, language="en", word_timestamps=True, beam_size=BEAMS)
-    windows = [Window(pcm, ((0, samples),), decoding) for _ in range(batch)]
+    windows = list(islice(cycle(speech(decoding)), batch))
     results = loaded.decode(windows, loaded.features(windows))
     assert all(result.segments for result in results)
     return at_rest, _memory_mb("VmHWM")
