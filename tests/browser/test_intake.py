@@ -635,7 +635,6 @@ def test_without_a_secure_context_there_is_a_reason_instead_of_the_microphone(pa
 
 def test_rows_and_options_are_accessible_and_fit_a_phone(page, axe, long_recording, tmp_path):
     page.set_viewport_size({"width": 375, "height": 700})
-    page.emulate_media(reduced_motion="reduce")
     page.faults.expect(CUT)
     (tmp_path / f"{'a very long name ' * 8}.mp3").touch()
     begin_upload(page, long_recording)

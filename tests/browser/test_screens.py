@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(240)
 
 PHONE: dict[str, Any] = {"width": 375, "height": 700}
 DESKTOP: dict[str, Any] = {"width": 1280, "height": 740}
-PHONE_PAGE: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "reduced_motion": "reduce"}
+PHONE_PAGE: dict[str, Any] = {"viewport": PHONE, "has_touch": True}
 
 LEAST_TARGET_PX = 24
 
