@@ -253,3 +253,12 @@ class ClusterUnavailable(WhisperfleetError):
 
 class ModelUnavailable(WhisperfleetError):
     """The model is not on this machine and cannot be downloaded."""
+
+
+# Errors with which a job fails after its retries although its recording is not at fault, and their codes. A
+# later job may succeed. HelperFailed is not among them: a transcript that is too much for it stays so.
+FAILURE_CODES: Mapping[type[Exception], str] = {
+    DiskFull: "disk_full",
+    ModelUnavailable: "model_unavailable",
+    SpeakerModelUnavailable: "speaker_model_unavailable",
+}

@@ -53,7 +53,7 @@ class KeyTaken(WhisperfleetError):
 
 
 class NotRead(WhisperfleetError):
-    """The recording could not be read, or changed, while it was sent."""
+    """The recording could not be read or transcribed for now, or changed while it was sent."""
 
 
 def error_message(answer: httpx.Response) -> str:

@@ -22,14 +22,14 @@ from app.client.answers import (
     json_object,
     retry_after_s,
 )
-from app.errors import InvalidInput
+from app.errors import FAILURE_CODES, InvalidInput
 
 T = TypeVar("T")
 
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _LONGEST_WAIT_S = 60.0  # also if the service asks for more
-_FAULTS = 3  # of the service itself, after which a request counts as refused
+_FAULTS = 3  # of the service itself, after which it gets no more attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Patience:
     statuses: frozenset[int]  # after which a request is repeated: they say nothing about the request
     give_up_s: float  # a service that was there, and does not answer for so long, does not come back
     timeout: httpx.Timeout  # of one attempt
+    codes: frozenset[str] = frozenset()  # of errors, as `statuses`
 
 
 COMMAND = Patience(
@@ -50,6 +51,7 @@ WATCH = Patience(
     COMMAND.statuses.union(range(200, 400), {401, 403, 404, 405, 421, 507}),
     float("inf"),
     httpx.Timeout(600.0, connect=30.0),
+    frozenset(FAILURE_CODES.values()),
 )
 
 
@@ -109,7 +111,7 @@ class ServiceClient:
             return answer
         elif code == "idempotency_key_reused":
             raise KeyTaken(message)
-        if status in self._patience.statuses:
+        if status in self._patience.statuses or code in self._patience.codes:
             raise NotNow(message, wait_s=retry_after_s(answer), busy=status == 429)
         if answer.is_server_error:
             raise ServiceFault(message)
@@ -123,8 +125,8 @@ class ServiceClient:
     async def repeat(self, attempt: Callable[[], Awaitable[T]], *, submits: bool = False) -> T:
         """The result of the first attempt that does not raise NotNow.
 
-        Waits for a service that restarts or has a full queue. Raises the NotNow with which it gives up, and
-        Refused after several faults of the service.
+        Waits for a service that restarts or has a full queue. Raises the NotNow with which it gives up, which
+        it also does after several faults of the service: one that `submits` a recording is Refused then.
         """
         pause_s, faults = _FIRST_PAUSE_S, 0
         failing_since: float | None = None
@@ -139,7 +141,9 @@ class ServiceClient:
                     raise
                 faults += isinstance(error, ServiceFault)
                 if faults == _FAULTS:
-                    raise Refused(error.message) from None
+                    if submits:
+                        raise Refused(error.message) from None
+                    raise
                 self.report_failure(error, submits=submits)
                 wait_s = max(pause_s, error.wait_s) * random.uniform(1, 1.2)  # others wait as well
                 await asyncio.sleep(min(wait_s, _LONGEST_WAIT_S))

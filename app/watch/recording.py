@@ -12,9 +12,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.client.answers import KeyTaken, NotRead, Refused
+from app.client.answers import KeyTaken, NotNow, NotRead, Refused
 from app.client.jobs import JobClient, option_fields
-from app.errors import WhisperfleetError
+from app.errors import FAILURE_CODES, WhisperfleetError
 from app.numbers import clock
 from app.watch import sidecar
 from app.watch.report import Report, shown
@@ -86,6 +86,9 @@ class Recording:
                 await self._check_file(must_be_there=True)
                 return Outcome.CHANGED  # it was renamed just then
             except Refused as error:
+                if error.code in FAILURE_CODES.values():
+                    await self._forget_job()  # so the next run submits another one
+                    raise NotRead(error.message) from None
                 await self._end(FAILED)
                 report.failed(self.path, error.message)
         except Changed:
@@ -99,8 +102,9 @@ class Recording:
             folder = shown(self.path.parent)
             report.say_once(str(self.path.parent), f"{folder} is not there: its recordings wait for it")
             return Outcome.LATER
-        except NotRead as error:
-            report.say_once(str(self.path), f"{shown(self.path)}: {error.message}. It is tried again.")
+        except (NotRead, NotNow) as error:
+            message = error.message.removesuffix(".")
+            report.say_once(str(self.path), f"{shown(self.path)}: {message}. It is tried again.")
             return Outcome.LATER
         except OSError as error:
             return await self._not_written(error)
@@ -148,7 +152,7 @@ class Recording:
         return moved
 
     async def _transcribe(self, entry: Entry) -> None:
-        """Raises Changed, Deleted, Unavailable, Refused, NotRead, OSError and DatabaseUnavailable."""
+        """Raises Changed, Deleted, Unavailable, Refused, NotRead, NotNow, OSError and DatabaseUnavailable."""
         rules, client = self.tools.rules, self.tools.client
         await asyncio.to_thread(_check_writable, self.path.parent)
         if entry.sidecar is not None:
@@ -321,14 +325,18 @@ class Recording:
         return file
 
     async def _wait(self, entry: Entry) -> dict[str, Any] | None:
-        """The job once it has succeeded; None if somebody deleted it. Raises Changed, Deleted and Refused."""
+        """The job once it has succeeded; None if somebody deleted it.
+
+        Raises Changed, Deleted and NotNow, and Refused with the code of the job's error.
+        """
         async for job in self.tools.client.follow(entry.job):
             if job is None or job["status"] == "cancelled":
                 return None
             await self._check_file(must_be_there=job["status"] == "succeeded")
             if job["status"] == "failed":
                 error = job["error"] or {}
-                raise Refused(str(error.get("message") or "The service gives no reason."))
+                message = str(error.get("message") or "The service gives no reason.")
+                raise Refused(message, code=error.get("code"))
         return job  # which has succeeded
 
     async def _check_file(self, *, must_be_there: bool) -> None:

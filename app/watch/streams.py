@@ -78,7 +78,7 @@ class SoundExtractor:
     async def sound_of(self, recording: Path) -> AsyncIterator[Path]:
         """The sound of a recording, in a file for the time of the block.
 
-        Raises Refused if there is none, and NotRead if a file cannot be read or written.
+        Raises Refused if there is none, and NotRead if a file cannot be read or written or no process starts.
         """
         target = self._folder / f"{uuid.uuid4().hex}.flac"
         try:
@@ -89,7 +89,10 @@ class SoundExtractor:
 
     async def _extract(self, recording: Path, target: Path) -> None:
         try:
-            child = await _start()
+            try:
+                child = await _start()
+            except (ProcessCrashed, ProcessStuck, MemoryError):
+                raise NotRead("its sound cannot be extracted: the process for it does not start") from None
             try:
                 await child.call(
                     streams.extract_sound, str(recording), str(target), deadline_s=_SOUND_DEADLINE_S

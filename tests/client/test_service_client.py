@@ -218,6 +218,25 @@ async def test_a_job_is_asked_for_until_the_service_answers(serve: Callable[...,
     assert await client.result("1", "srt") == b"1\n"
 
 
+@pytest.mark.parametrize("patience", [WATCH, COMMAND])
+async def test_faults_say_nothing_about_a_recording_that_is_not_sent(
+    serve: Callable[..., Service], patience: Patience
+) -> None:
+    service = serve(*[error(500)] * 3, patience=patience)
+    with pytest.raises(NotNow, match=r"No\."):
+        await service.client.job("1")
+    assert service.answers == []
+
+
+async def test_a_submission_waits_for_what_the_service_lacks(
+    serve: Callable[..., Service], film: Path
+) -> None:
+    lacking = error(400, "speaker_model_unavailable")
+    assert (await submit(serve(lacking, lacking, JOB), film))["id"] == "1"
+    with pytest.raises(Refused):
+        await submit(serve(lacking, patience=COMMAND), film)
+
+
 async def test_a_job_that_is_gone(serve: Callable[..., Service]) -> None:
     gone = error(404, "job_not_found")
     service = serve(gone, gone, gone)

@@ -20,6 +20,7 @@ class Job:
     content: bytes
     fields: dict[str, str]
     status: str = "running"
+    error: tuple[str, str] = ("broken_file", "The file is broken.")  # code and message, if it fails
 
 
 @dataclass
@@ -35,6 +36,10 @@ class FakeJobs(JobClient):
     detected: int = 0  # how often a language was
     before_job: Any = None  # called before a job is accepted
     error: Exception | None = None  # of the next submission
+    failures: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # code and message of the next jobs that end
+    fault: Exception | None = None  # of the next look at a job
 
     async def submit(
         self, recording: BinaryIO, filename: str, fields: dict[str, str], key: str
@@ -65,10 +70,15 @@ class FakeJobs(JobClient):
 
     async def job(self, job_id: str) -> dict[str, Any] | None:
         await asyncio.sleep(0)
+        if self.fault is not None:
+            fault, self.fault = self.fault, None
+            raise fault
         job = self.jobs.get(job_id)
         if job is None:
             return None
-        if not self.paused:
+        if not self.paused and self.failures:
+            job.status, job.error = "failed", self.failures.pop(0)
+        elif not self.paused:
             job.status = "failed" if job.content.startswith(b"broken") else "succeeded"
         return self._public(job)
 
@@ -87,7 +97,9 @@ class FakeJobs(JobClient):
             "status": job.status,
             "language": self.language,
             "duration": self.duration,
-            "error": {"message": "The file is broken."} if job.status == "failed" else None,
+            "error": dict(zip(("code", "message"), job.error, strict=True))
+            if job.status == "failed"
+            else None,
         }
 
 

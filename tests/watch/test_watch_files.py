@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.errors import DatabaseUnavailable
+from app.client.answers import ServiceFault
+from app.errors import FAILURE_CODES, DatabaseUnavailable
 from app.watch import recording, sidecar
 from tests.watch.watched_folder import Watched, idle, until, until_stored, written
 
@@ -57,6 +58,34 @@ async def test_a_file_that_fails_is_tried_again_when_it_changes(watched: Watched
     assert watched.jobs.submitted == ["broken", "whole"]
     assert [line.split()[0] for line in watched.report.lines] == ["failed", "done"]
     assert "The file is broken." in watched.report.lines[0]
+
+
+@pytest.mark.parametrize("code", FAILURE_CODES.values())
+async def test_a_job_that_fails_by_what_is_around_it_is_submitted_again(watched: Watched, code: str) -> None:
+    watched.add("film.mkv")
+    watched.jobs.failures = [(code, "Try again later.")]
+
+    async with watched.watch() as watching:
+        await written(watched, watching)
+
+    assert watched.jobs.submitted == ["film.mkv"] * 2
+    assert watched.jobs.jobs == {}
+    assert [line.split()[0] for line in watched.report.lines] == ["done"]
+    [notice] = watched.report.notices
+    assert notice.endswith("film.mkv: Try again later. It is tried again.")
+
+
+async def test_a_job_whose_state_cannot_be_had_is_kept(watched: Watched) -> None:
+    watched.add("film.mkv")
+    watched.jobs.fault = ServiceFault("The service failed.")
+
+    async with watched.watch() as watching:
+        await written(watched, watching)
+
+    assert watched.jobs.submitted == ["film.mkv"]
+    [notice] = watched.report.notices
+    assert notice.endswith("film.mkv: The service failed. It is tried again.")
+    assert [line.split()[0] for line in watched.report.lines] == ["done"]
 
 
 async def test_a_growing_file_waits(watched: Watched) -> None:

@@ -20,8 +20,9 @@ from app import files
 from app.api.http.connections import EnsureResponse
 from app.client.answers import NotRead, Refused
 from app.commands.watch import in_own_task
-from app.errors import DatabaseUnavailable, InvalidSetting
+from app.errors import DatabaseUnavailable, InvalidSetting, ProcessCrashed, ProcessStuck
 from app.options import Options
+from app.scheduling.process import ChildProcess
 from app.watch import sidecar
 from app.watch.folder_locks import lock_folders
 from app.watch.rules import Rules
@@ -340,6 +341,20 @@ async def test_the_sound_alone_is_what_is_transcribed(tmp_path: Path) -> None:
         async with sound.sound_of(tmp_path / "nowhere.mkv"):
             pass
     assert await asyncio.to_thread(os.listdir, folder) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [ProcessCrashed("It crashed."), ProcessStuck("It is stuck.")])
+async def test_a_process_for_the_sound_that_cannot_start_is_not_the_fault_of_the_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def fail(child: ChildProcess) -> None:
+        raise error
+
+    monkeypatch.setattr(ChildProcess, "start", fail)
+    with pytest.raises(NotRead, match="the process for it does not start"):
+        async with SoundExtractor(tmp_path / "sound").sound_of(DATA / "short00.flac"):
+            pass
 
 
 @pytest.mark.anyio

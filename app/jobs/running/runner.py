@@ -10,11 +10,11 @@ import structlog
 
 from app.concurrency import Wakeup
 from app.errors import (
+    FAILURE_CODES,
     DatabaseUnavailable,
     DiskFull,
     HelperFailed,
     IllegalTransition,
-    ModelUnavailable,
     OutgrowsDisk,
     UnknownJob,
     WhisperfleetError,
@@ -34,11 +34,7 @@ _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2
 _BACKOFF_S = (5.0, 30.0, 120.0)  # before each retry of a job; the last one repeats
 # Errors that the job itself may cause, and the code of its failure if they persist.
-_POSSIBLY_AT_FAULT: dict[type[Exception], str] = {
-    DiskFull: "disk_full",
-    HelperFailed: "helper_failed",
-    ModelUnavailable: "model_unavailable",
-}
+_POSSIBLY_AT_FAULT: dict[type[Exception], str] = {**FAILURE_CODES, HelperFailed: "helper_failed"}
 
 log = structlog.get_logger(__name__)
 
