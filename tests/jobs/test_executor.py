@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from app.errors import ClipFailed, DatabaseUnavailable
+from app.errors import ClipFailed, DatabaseUnavailable, SpeakerModelUnavailable
 from app.jobs.job import Status
 from app.jobs.running import executor as module
 from app.jobs.running import runner
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_path
 from app.media.uploads import Upload
+from app.options import Options
 from app.transcript.timeline import Transcript
 from app.transcription.channels import DecodedAudio
+from tests.event_loop import until
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FILE, URL, FakePipeline, Site, opened_site
 from workers.messages import BYTES_PER_SAMPLE
@@ -105,6 +107,31 @@ async def test_a_missing_file(site: Site, downloads: list[str]) -> None:
     job = await site.wait_for(uploaded, "failed")
     assert job.error is not None
     assert job.error.code == "file_gone"
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_a_job_waits_for_the_model_of_voices(
+    site: Site, monkeypatch: pytest.MonkeyPatch, comes_back: bool
+) -> None:
+    """As long as for a model that transcribes."""
+    monkeypatch.setattr(runner, "_BACKOFF_S", (0.01, 0.02))
+    attempts = 0
+
+    async def model() -> Any:
+        nonlocal attempts
+        attempts += 1
+        if comes_back and attempts > 2:
+            return site.service.speakers
+        raise SpeakerModelUnavailable("It cannot be downloaded.")
+
+    monkeypatch.setattr(site.service.media.speaker_models, "get", model)
+    job = await site.add(options=Options(diarize=True))
+    site.runner.start()
+    await until(lambda: site.events[job.id][-1] in ("succeeded", "failed"))
+    job = await site.store.get(job.id)
+    assert attempts == 3
+    assert job.status is (Status.SUCCEEDED if comes_back else Status.FAILED)
+    assert comes_back or (job.error and job.error.code) == "speaker_model_unavailable"
 
 
 @pytest.mark.parametrize("keep_audio", [True, False])

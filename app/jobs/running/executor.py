@@ -19,6 +19,7 @@ from app.errors import (
     ModelUnavailable,
     NotReady,
     PreconditionFailed,
+    SpeakerModelUnavailable,
     UnknownJob,
     WhisperfleetError,
 )
@@ -46,7 +47,14 @@ from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
 # The job may not be at fault, and a later retry may succeed.
-TRANSIENT_ERRORS = (NotReady, ModelUnavailable, DiskFull, DatabaseUnavailable, HelperFailed)
+TRANSIENT_ERRORS = (
+    NotReady,
+    ModelUnavailable,
+    SpeakerModelUnavailable,
+    DiskFull,
+    DatabaseUnavailable,
+    HelperFailed,
+)
 
 UNEXPECTED = WhisperfleetError(
     "The service failed unexpectedly; its log has the details.", code="internal_error"
