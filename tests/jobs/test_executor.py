@@ -96,6 +96,16 @@ async def test_a_download_that_cannot_be_stored_is_removed_and_repeated(
     assert site.uploads == [job.submission.file]
 
 
+@pytest.mark.parametrize(("given", "filename"), [("", "talk.mp3"), ("My talk.flac", "My talk.flac")])
+async def test_the_name_that_a_client_gives_stays(
+    site: Site, downloads: list[str], given: str, filename: str
+) -> None:
+    job = await site.add(url=URL, filename=given)
+    site.runner.start()
+    job = await site.wait_for(job, "succeeded")
+    assert (job.submission.filename, downloads) == (filename, [URL])
+
+
 async def test_a_missing_file(site: Site, downloads: list[str]) -> None:
     from_url = await site.add(url=URL, file="f" * 32)
     (site.folder.uploads / FILE).unlink(missing_ok=True)

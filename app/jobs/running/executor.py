@@ -229,7 +229,7 @@ class JobExecutor:
             await self._store.update(
                 job.id,
                 file=upload.path.name,
-                filename=upload.filename,
+                filename=job.submission.filename or upload.filename,
                 size=upload.size,
                 sha256=upload.sha256,
             )
