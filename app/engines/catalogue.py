@@ -1,10 +1,10 @@
 """The models of the service: which there are, where their files are, and which are loaded."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.concurrency import spawn_shared
 from app.engines.model_files import DEMO, ModelFiles, can_translate, find, is_english_only
 from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from app.languages import LANGUAGES, language_name
@@ -67,7 +67,7 @@ class ModelCatalogue:
     _abilities: dict[str, tuple[bool, bool]] = field(
         default_factory=dict
     )  # whether a model knows English alone, and whether it can translate
-    _locating: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _locating: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     @property
     def is_demo(self) -> bool:
@@ -140,13 +140,18 @@ class ModelCatalogue:
     async def locate(self, model: str, load_options: Callable[[ModelFiles], LoadOptions]) -> None:
         """Make sure that a model's files are on this machine; downloads them if necessary.
 
-        `load_options` says how workers load the model. Raises ModelUnavailable.
+        A download goes on if the caller is cancelled. `load_options` says how workers load the model. Raises
+        ModelUnavailable.
         """
         if model in self.options:
             return
-        async with self._locating[model]:
-            if model not in self.options:
-                self.add(model, load_options(await find(model)))
+        if model not in self._locating:
+            locating = self._locating[model] = spawn_shared(self._locate(model, load_options))
+            locating.add_done_callback(lambda _: self._locating.pop(model))
+        await asyncio.shield(self._locating[model])
+
+    async def _locate(self, model: str, load_options: Callable[[ModelFiles], LoadOptions]) -> None:
+        self.add(model, load_options(await find(model)))
 
     def add(self, model: str, options: LoadOptions) -> None:
         """A model's files are on this machine, and workers load it with `options`."""

@@ -1,6 +1,7 @@
 """The models that requests may name."""
 
 import asyncio
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.model_files import ModelFiles
-from app.errors import InvalidInput, InvalidSetting, UnknownModel
+from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, UnknownModel
 from workers.messages import LoadOptions
 
 TURBO = "large-v3-turbo"
@@ -153,3 +154,40 @@ async def test_a_model_is_located_once(monkeypatch: pytest.MonkeyPatch) -> None:
     await catalogue.locate(TURBO, load_options)
     assert located == [TURBO]
     assert catalogue.options == {TURBO: LoadOptions(TURBO, f"/models/{TURBO}", "cpu", "int8", 1)}
+
+
+@pytest.mark.anyio
+async def test_a_download_goes_on_without_those_who_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    located: list[str] = []
+    arrived = asyncio.Event()
+
+    async def find(model: str) -> ModelFiles:
+        located.append(model)
+        await arrived.wait()
+        return ModelFiles(model, Path("/models") / model)
+
+    def load_options(files: ModelFiles) -> LoadOptions:
+        return LoadOptions(files.name, str(files.path), "cpu", "int8", 1)
+
+    monkeypatch.setattr("app.engines.catalogue.find", find)
+    catalogue = new_catalogue()
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await catalogue.locate(TURBO, load_options)
+    arrived.set()
+    await catalogue.locate(TURBO, load_options)
+    assert located == [TURBO]
+
+
+@pytest.mark.anyio
+async def test_a_model_that_was_unavailable_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def find(model: str) -> ModelFiles:
+        raise ModelUnavailable(f"attempt {next(attempts)}")
+
+    attempts = count(1)
+    monkeypatch.setattr("app.engines.catalogue.find", find)
+    catalogue = new_catalogue()
+    for attempt in (1, 2):
+        with pytest.raises(ModelUnavailable, match=f"attempt {attempt}"):
+            await catalogue.locate(TURBO, lambda files: LoadOptions(TURBO, "", "cpu", "int8", 1))

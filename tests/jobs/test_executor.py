@@ -96,6 +96,37 @@ async def test_a_download_that_cannot_be_stored_is_removed_and_repeated(
     assert site.uploads == [job.submission.file]
 
 
+@pytest.mark.parametrize("late", ["model", "speaker model"])
+@pytest.mark.parametrize("source", [{}, {"url": URL}])
+async def test_a_job_whose_model_is_being_downloaded_leaves_its_place_to_others(
+    site: Site, downloads: list[str], monkeypatch: pytest.MonkeyPatch, late: str, source: dict[str, str]
+) -> None:
+    monkeypatch.setattr(module, "_MODEL_WAIT_S", 0.05, raising=False)
+    monkeypatch.setattr(runner, "_BACKOFF_S", (0.2,))
+    arrived = asyncio.Event()
+
+    async def ready(model: str, options: Options) -> tuple[None, str]:
+        if options.diarize and late == "model":
+            await arrived.wait()
+        return None, model
+
+    async def speaker_model() -> Any:
+        if late == "speaker model":
+            await arrived.wait()
+        return site.service.speakers
+
+    monkeypatch.setattr(site.service.fleet, "ready", ready)
+    monkeypatch.setattr(site.service.media.speaker_models, "get", speaker_model)
+    site.service.fleet.jobs_at_once = 1
+    waiting = await site.add(file="1" * 32, options=Options(diarize=True), **source)
+    other = await site.add()
+    site.runner.start()
+    await site.wait_for(other, "succeeded")
+    await site.wait_for(waiting, "queued", times=3)
+    arrived.set()
+    await site.wait_for(waiting, "succeeded")
+
+
 @pytest.mark.parametrize(("given", "filename"), [("", "talk.mp3"), ("My talk.flac", "My talk.flac")])
 async def test_the_name_that_a_client_gives_stays(
     site: Site, downloads: list[str], given: str, filename: str

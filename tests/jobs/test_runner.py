@@ -120,6 +120,23 @@ async def test_a_job_that_is_not_at_fault_is_retried_without_limit(
     assert attempts == len(module._BACKOFF_S) + 4
 
 
+async def test_a_job_that_had_to_wait_gets_all_its_retries(site: Site) -> None:
+    attempts = 0
+
+    async def work(pipeline: FakePipeline) -> Transcript:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= 5:
+            raise NotReady("The model is being downloaded.")
+        raise ModelUnavailable("The connection is lost.")
+
+    site.service.work = work
+    job = await site.add()
+    site.runner.start()
+    await site.wait_for(job, "failed")
+    assert attempts == 5 + len(module._BACKOFF_S) + 1
+
+
 @pytest.mark.parametrize("passes", [True, False])
 async def test_a_job_whose_end_cannot_be_stored_does_not_stay_running(
     site: Site, monkeypatch: pytest.MonkeyPatch, passes: bool

@@ -2,8 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,6 +55,8 @@ TRANSIENT_ERRORS = (
     DatabaseUnavailable,
     HelperFailed,
 )
+
+_MODEL_WAIT_S = 2.0  # finding a model that is on this machine takes much less
 
 UNEXPECTED = WhisperfleetError(
     "The service failed unexpectedly; its log has the details.", code="internal_error"
@@ -170,11 +172,13 @@ class JobExecutor:
 
         `recorded`: the submission of the job that has the recording.
         """
-        dispatcher, model = await self._service.fleet.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
+        async with _limited_wait():
+            dispatcher, model = await self._service.fleet.ready(job.submission.model, options)
+            voices = await self._service.media.speaker_models.get() if options.diarize else None
+        speaker_model = None if voices is None else voices.identity
         load_options = self._service.fleet.catalogue.options[model]
-        speaker_model = (await self._service.media.speaker_models.get()).identity if options.diarize else None
         digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
         await self._clips.flush()  # results that an earlier run of this process left may be of another digest
         job = await self._store.set_result_digest(job, digest)
@@ -216,7 +220,8 @@ class JobExecutor:
             return False
         if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
-        await self._service.fleet.ready(job.submission.model, job.submission.options)  # no download in vain
+        async with _limited_wait():  # no download in vain
+            await self._service.fleet.ready(job.submission.model, job.submission.options)
         with traces.span("download"):
             await self._download(job, job.submission.url)
         return True
@@ -250,6 +255,16 @@ class JobExecutor:
 
     def _pcm_path(self, job: Job) -> Path:
         return self._service.media.folder.pcm / job.id
+
+
+@asynccontextmanager
+async def _limited_wait() -> AsyncIterator[None]:
+    """For a block that waits for models. Raises NotReady if that takes long: others need the job's place."""
+    try:
+        async with asyncio.timeout(_MODEL_WAIT_S):
+            yield
+    except TimeoutError:
+        raise NotReady("A model is being downloaded.") from None
 
 
 def _pcm_marker(audio: DecodedAudio) -> str:

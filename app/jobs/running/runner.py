@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -64,7 +64,8 @@ class JobRunner:
         self._order = JobOrder(settings.max_running_jobs_per_key)
         self._download_order = DownloadOrder()
         self._running: dict[str, RunningJob] = {}
-        self._failed_attempts: Counter[str] = Counter()
+        # By job, and by whether it may be at fault: a job that had to wait for a model gets all its retries.
+        self._failed_attempts: dict[str, Counter[bool]] = defaultdict(Counter)
         self._paused: dict[str, asyncio.TimerHandle] = {}  # until their next attempt
         self._wakeup = Wakeup()
         self._tasks: list[asyncio.Task[None]] = []
@@ -234,9 +235,9 @@ class JobRunner:
         """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""
         if isinstance(error, DiskFull):
             await self._service.remove_decoded(job.id)
-        self._failed_attempts[job.id] += 1
-        attempts = self._failed_attempts[job.id]
         may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)
+        self._failed_attempts[job.id][may_be_at_fault] += 1
+        attempts = self._failed_attempts[job.id][may_be_at_fault]
         try:
             # A retry would fill the disk again, for all others too.
             is_hopeless = isinstance(error, OutgrowsDisk)
