@@ -1,5 +1,10 @@
 """Which download starts next, and which one gives way."""
 
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from app.jobs.running.order import (
     FIRST_SLICE_S,
     MAX_DOWNLOADS,
@@ -27,10 +32,18 @@ class Sites:
         self.queue: dict[str, QueuedJob] = {}
         self.running: dict[str, StartedJob] = {}
         self.given_way: list[str] = []
+        self.ended: list[str] = []
         self.longest: dict[str, float] = {}
 
     def submit(self, number: int, owner: str = "") -> None:
         self.queue[str(number)] = queued(number, owner)
+
+    def end(self, now: float, after_s: float, owner: str) -> None:
+        """End the downloads of an owner that have run for so long."""
+        ended = [job for job in self.running.values() if job.owner == owner and now - job.began >= after_s]
+        for job in ended:
+            del self.running[job.id]
+            self.ended.append(job.id)
 
     def run(self, now: float) -> None:
         while step := self.order.next(list(self.queue.values()), list(self.running.values()), now):
@@ -85,3 +98,38 @@ def test_slow_downloads_rotate_with_longer_and_longer_turns() -> None:
     assert len(sites.given_way) < 40, "little is downloaded in vain"
     assert {*sites.given_way} >= {str(number) for number in range(MAX_DOWNLOADS)}
     assert max(sites.longest.values()) > 1000
+
+
+@given(st.integers(MAX_DOWNLOADS, 40), st.integers(0, 1500), st.integers(1, 12))
+def test_an_owner_with_many_slow_downloads_keeps_no_other_waiting(many: int, ticks: int, few: int) -> None:
+    """However long their slices are by now; and both have an equal share then, which stays."""
+    sites = Sites()
+    for number in range(many):
+        sites.submit(number, "many")
+    for now in range(0, 10 * ticks, 10):
+        sites.run(now)
+    for number in range(few):
+        sites.submit(100 + number, "few")
+    came = 10 * ticks
+    for now in range(came, came + 601, 10):
+        sites.run(now)
+        counts = Counter(job.owner for job in sites.running.values())
+        assert now < came + FIRST_SLICE_S or counts["few"] == min(few, MAX_DOWNLOADS // 2)
+        assert counts.total() == MAX_DOWNLOADS or not sites.queue
+
+
+def test_downloads_end_although_others_come_all_the_time() -> None:
+    """Those that have lost the least give way."""
+    sites = Sites()
+    for number in range(MAX_DOWNLOADS):
+        sites.submit(number, "many")
+    for tick in range(720):
+        now = 10.0 * tick
+        sites.end(now, 1200, "many")
+        if tick % 6 == 0:
+            sites.submit(100 + tick, f"owner {tick}")
+        for earlier in range(tick):
+            sites.end(now, 10, f"owner {earlier}")
+        sites.run(now)
+    ended = [id for id in sites.ended if int(id) < MAX_DOWNLOADS]
+    assert len(ended) == MAX_DOWNLOADS

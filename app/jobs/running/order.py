@@ -6,7 +6,8 @@ capacity, and after that it gives way as soon as another job needs that.
 
 Downloads have a capacity of their own: a slow site takes neither workers nor media workers. A download that
 has used up its time slice gives way if others wait. It starts anew later, with a slice twice as long, so it
-ends some day.
+ends some day. Slices of up to an hour must not keep another owner waiting: the downloads of an owner with two
+more than that one give way after the first slice.
 """
 
 from collections import Counter, defaultdict
@@ -139,14 +140,21 @@ class DownloadOrder:
         if len(running) < MAX_DOWNLOADS:
             order = sorted(queued, key=lambda job: (counts[job.owner], self._slices(job.id), job.number))
             return Start(order[0].id) if order else None
-        had_their_slice = [
-            job for job in running if now - job.began >= FIRST_SLICE_S * 2 ** self._slices(job.id)
-        ]
-        if not had_their_slice or not any(self._rests_until(job.id) <= now for job in queued):
+        fewest = min((counts[job.owner] for job in queued if self._rests_until(job.id) <= now), default=None)
+        if fewest is None:
             return None
-        slowest = max(had_their_slice, key=lambda job: (counts[job.owner], now - job.began))
-        self._past[slowest.id] = _Past(self._slices(slowest.id) + 1, now + (now - slowest.began))
-        return GiveWay(slowest.id)
+        turns: list[tuple[int, bool, float, StartedJob]] = []
+        for job in running:
+            ran_s = now - job.began
+            is_over = ran_s >= FIRST_SLICE_S * 2 ** self._slices(job.id)
+            if is_over or (counts[job.owner] > fewest + 1 and ran_s >= FIRST_SLICE_S):
+                # The slowest, or the one with the least to lose if none has used up its slice.
+                turns.append((counts[job.owner], is_over, ran_s if is_over else -ran_s, job))
+        if not turns:
+            return None
+        _, is_over, _, job = max(turns, key=lambda turn: turn[:3])
+        self._past[job.id] = _Past(self._slices(job.id) + is_over, now + (now - job.began))
+        return GiveWay(job.id)
 
     def _slices(self, job_id: str) -> int:
         return self._past.get(job_id, _Past()).slices
