@@ -11,6 +11,8 @@ import psutil
 from tests.cluster.clusters import RayCluster
 from tests.e2e.running import Server, wait_for
 
+BACK_S = 60.0  # for what a cluster has lost to be there again
+
 
 def ray_settings(cluster: RayCluster, **others: Any) -> dict[str, Any]:
     """Settings of a service whose workers run on the cluster."""
@@ -35,6 +37,12 @@ def nodes_of_workers(server: Server) -> dict[str, int]:
     """How many workers each node has."""
     names = [row["node_name"] for row in server.workers()]
     return {name: names.count(name) for name in names}
+
+
+def wait_until_whole(service: Server) -> None:
+    """Wait until the workers of both nodes are ready."""
+    wait_for(lambda: nodes_of_workers(service) == {"node0": 1, "node1": 1}, BACK_S)
+    wait_for(lambda: all(row["state"] == "idle" for row in service.workers()), BACK_S)
 
 
 def has_ray(process: psutil.Process) -> bool:

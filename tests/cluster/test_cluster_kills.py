@@ -8,15 +8,14 @@ import psutil
 import pytest
 
 from tests.cluster.clusters import RayCluster
-from tests.cluster.services import Disturbed, bridge, nodes_of_workers, ray_settings, restarts
+from tests.cluster.services import BACK_S, Disturbed, bridge, nodes_of_workers, ray_settings, wait_until_whole
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
 
 # A clip takes a worker long enough for something to be in flight when a test kills something.
 SLOW = "fixed_ms=10,clip_ms=1000,token_ms=0,batch=1"
-BACK_S = 60.0  # for what was lost to be there again
 GIVEN_UP_S = (
     90.0  # most often Ray's driver ends with the node that it is on; if not, after a minute without a head
 )
@@ -41,26 +40,6 @@ def disturbed(ray_cluster: RayCluster, service: Server, two_minutes: Path, expec
     return Disturbed(service, two_minutes, expected)
 
 
-def wait_until_whole(service: Server) -> None:
-    """Wait until the workers of both nodes are ready."""
-    wait_for(lambda: nodes_of_workers(service) == {"node0": 1, "node1": 1}, BACK_S)
-    wait_for(lambda: all(row["state"] == "idle" for row in service.workers()), BACK_S)
-
-
-def test_a_node_dies_and_another_one_joins(
-    ray_cluster: RayCluster, service: Server, ten_minutes: Path, disturbed: Disturbed
-) -> None:
-    other = service.submit(ten_minutes)["id"]  # there is work whenever the node has joined
-    ray_cluster.kill(ray_cluster.node("node1"))
-    wait_for(lambda: nodes_of_workers(service) == {"node0": 1}, BACK_S)
-    ray_cluster.add("node2")
-    wait_for(lambda: any(row["clips"] for row in service.workers() if row["node_name"] == "node2"), BACK_S)
-    service.client.delete(f"/v1/jobs/{other}").raise_for_status()
-    disturbed.check()
-    assert restarts(service) == {}
-
-
-@pytest.mark.soak
 def test_an_actor_and_the_bridge_are_killed(service: Server, disturbed: Disturbed) -> None:
     os.kill(service.workers()[0]["pid"], signal.SIGKILL)
     wait_for(lambda: service.workers()[0]["restarts"])
@@ -69,7 +48,6 @@ def test_an_actor_and_the_bridge_are_killed(service: Server, disturbed: Disturbe
     disturbed.check()
 
 
-@pytest.mark.soak
 def test_a_node_that_nobody_reaches_is_lost_and_answers_too_late(
     ray_cluster: RayCluster, service: Server, disturbed: Disturbed
 ) -> None:
@@ -87,7 +65,6 @@ def test_a_node_that_nobody_reaches_is_lost_and_answers_too_late(
     wait_for(lambda: ray_cluster.raylet(ray_cluster.node("node1")).poll() is not None, BACK_S)
 
 
-@pytest.mark.soak
 def test_the_head_dies_and_comes_back(ray_cluster: RayCluster, service: Server, disturbed: Disturbed) -> None:
     """It knows no node. They end by themselves, and what keeps them running starts them again."""
     ray_cluster.kill_head()

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.clusters import RayCluster
-from tests.cluster.services import bridge, has_ray, nodes_of_workers, ray_settings
+from tests.cluster.services import (
+    BACK_S,
+    Disturbed,
+    bridge,
+    has_ray,
+    nodes_of_workers,
+    ray_settings,
+    restarts,
+    wait_until_whole,
+)
 from tests.e2e.chaos import mixed_recordings
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, Server, wait_for
@@ -38,11 +47,27 @@ def test_only_the_bridge_has_ray(service: Server, server: Server) -> None:
     assert [process.pid for process in service.running() if has_ray(process)] == [bridge(service).pid]
 
 
+def test_a_node_dies_and_another_one_joins(
+    ray_cluster: RayCluster, service: Server, server: Server, one_window_each: Path, ten_minutes: Path
+) -> None:
+    disturbed = Disturbed(service, one_window_each, server.srt(one_window_each))
+    other = service.submit(ten_minutes)["id"]  # there is work whenever the node has joined
+    ray_cluster.kill(ray_cluster.node("node1"))
+    wait_for(lambda: nodes_of_workers(service) == {"node0": 1}, BACK_S)
+    ray_cluster.add("node2")
+    wait_for(lambda: any(row["clips"] for row in service.workers() if row["node_name"] == "node2"), BACK_S)
+    service.client.delete(f"/v1/jobs/{other}").raise_for_status()
+    disturbed.check()
+    assert restarts(service) == {}
+
+
 @pytest.mark.soak
 def test_three_jobs_survive_two_kills_at_once(
     ray_cluster: RayCluster, service: Server, server: Server, talk_pcm: Pcm, tmp_path: Path
 ) -> None:
     """A node and, on the other one, the worker's process."""
+    ray_cluster.mend()
+    wait_until_whole(service)
     recordings = mixed_recordings(talk_pcm, tmp_path, (60, 40, 90)).values()
     jobs = [service.submit(recording)["id"] for recording in recordings]
     wait_for(lambda: all(row["state"] == "busy" for row in service.workers()))

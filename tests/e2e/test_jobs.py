@@ -15,7 +15,7 @@ from standardwebhooks import Webhook
 from tests.e2e.chaos import mixed_recordings
 from tests.e2e.fixtures import write_wav
 from tests.e2e.running import SIMULATED, Server, wait_for
-from tests.e2e.saboteur.sitecustomize import POISON
+from tests.e2e.saboteur.sitecustomize import HANGING, POISON
 from tests.e2e.test_faults import POISONED_S, with_pattern
 from tests.media_files import RATE
 
@@ -43,13 +43,14 @@ def has_transcribed_clips(server: Server, job_id: str) -> bool:
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
 def test_a_restarted_server_resumes_the_jobs_of_a_killed_one(
-    commands, server, sabotage, talk, database, request
+    commands, server, sabotage, talk_pcm, tmp_path, database, request
 ):
     url = request.getfixturevalue("postgresql")() if database == "postgresql" else None
     settings = {"WHISPER_DATABASE_URL": url, "WHISPER_GPUS": "0", "WHISPER_BATCH_SIZE": 1}
     settings |= sabotage.settings
     first = commands.ready(**settings)
-    job = first.submit(talk.path)
+    talk = write_wav(tmp_path, with_pattern(talk_pcm, 58, HANGING))  # it cannot end before the kill
+    job = first.submit(talk)
     assert job["status"] == "queued"
     seen = []
     for number, kind, state in events(first, job["id"]):
@@ -69,12 +70,12 @@ def test_a_restarted_server_resumes_the_jobs_of_a_killed_one(
     assert resumed[-1][1] == "job.succeeded"
     states = [state for _, kind, state in resumed if kind != "job.segments"]
     assert all(state["progress"]["done_s"] >= done_before for state in states)
-    assert second.result(job["id"]) == server.srt(talk.path)
+    assert second.result(job["id"]) == server.srt(talk)
     assert len(list((second.data / "uploads").iterdir())) == 1
     assert not list((second.data / "pcm").iterdir())
     # Each window is decoded once, except those of clips that were in flight at the kill.
     windows = sabotage.decoded()
-    undisturbed = second.submit(talk.path)
+    undisturbed = second.submit(talk)
     clips = second.finished(undisturbed["id"])["progress"]["clips_total"]
     complete = sabotage.decoded()[len(windows) :]
     assert clips < len(complete), "some clips take several windows"
