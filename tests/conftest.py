@@ -38,7 +38,7 @@ TOOK_S: Counter[str] = Counter()
 TOGETHER = "tests/cluster/"  # its tests share a cluster, so one process runs them all
 
 # Tests with one of these start a service, a browser, a cluster or a database server.
-SERVERS = {"commands", "module_commands", "shared", "browser", "shared_cluster", "postgresql"}
+SERVERS = {"commands", "module_commands", "shared", "_sites", "browser", "shared_cluster", "postgresql"}
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,9 @@ from app.transcript.edited import with_ids
 from tests.jobs.samples import SEGMENT
 
 TEXTS = st.lists(
-    st.text(st.one_of(st.characters(), st.sampled_from("aÄ 天気ไทย\t\n"))), min_size=1, max_size=8
+    st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("aÄ 天気ไทย\t\n"))),
+    min_size=1,
+    max_size=8,
 )
 
 
