@@ -7,8 +7,8 @@ but has the demo model's texts and word times: its words are as many, and as lon
 
 Each value of the demo model is there several times ("Net2Net", Chen et al. 2016, widens networks so), and
 layer norms see the same mean and variance. What has to be added, heads and whole layers, has random weights
-in pairs that cancel each other: a GPU multiplies zeros faster. Models with 128 mel bins get those 80 of the
-demo model by least squares.
+in pairs that cancel each other: a GPU multiplies zeros faster. Where there are 128 mel bins, the demo model's
+80 are a linear function of them.
 
 Size on disk in float16: 3.1 GB for large-v3, 1.6 GB for large-v3-turbo. Creating a model needs about twice as
 much memory.
@@ -61,6 +61,9 @@ def make_model(shape: Dimensions, folder: Path, seed: int = 0) -> None:
     preprocessor = json.loads((DEMO_PATH / "preprocessor_config.json").read_text())
     preprocessor["feature_size"] = shape.mel_bins
     (folder / "preprocessor_config.json").write_text(json.dumps(preprocessor))
+    generation = json.loads((DEMO_PATH / "generation_config.json").read_text())
+    del generation["min_audio_context_s"]  # no real model is known to stand less than all
+    (folder / "generation_config.json").write_text(json.dumps(generation))
 
 
 def read_weights(path: Path) -> dict[str, Array]:
@@ -143,9 +146,8 @@ class _Copies:
         *inner, outer = attention.linear
         demo: Sequence[Array | None] = [None] * 3
         if prefix is not None:
-            demo = np.split(
-                np.concatenate([self._rows(f"{prefix}/linear_{i}") for i in range(len(inner))]), 3
-            )
+            layers = [self._rows(f"{prefix}/linear_{number}") for number in range(len(inner))]
+            demo = np.split(np.concatenate(layers), 3)
         # Scores are divided by the root of a head's width, which is twice that of the demo model.
         queries = self._heads_of(demo[0], scale=np.sqrt(2))
         keys, values = self._heads_of(demo[1], opposite=True), self._heads_of(demo[2])
@@ -201,9 +203,8 @@ class _Copies:
 
     def _rows(self, name: str) -> Array:
         """A linear layer of the demo model for inputs that are there several times; its bias comes last."""
-        return np.append(
-            self._inputs(self._demo[f"{name}/weight"]), self._demo[f"{name}/bias"][:, None], axis=1
-        )
+        weight, bias = self._demo[f"{name}/weight"], self._demo[f"{name}/bias"]
+        return np.append(self._inputs(weight), bias[:, None], axis=1)
 
     def _inputs(self, weight: Array) -> Array:
         return self._tiled(weight, axis=1) / self._times
@@ -233,12 +234,10 @@ def _old_mel_bins(count: int) -> tuple[Array, Array]:
         return np.eye(80), np.zeros(80)
     sound = decode_audio(str(DEMO_PATH / "sample.flac"))
     old, new = (FeatureExtractor(feature_size=bins)(sound) for bins in (80, count))
-    middle = new.mean(axis=1, keepdims=True)
-    known = new - middle
-    bins = np.linalg.solve(
-        known @ known.T + np.eye(count), known @ (old - old.mean(axis=1, keepdims=True)).T
-    ).T
-    return bins, old.mean(axis=1) - bins @ middle[:, 0]
+    old_mean, new_mean = old.mean(axis=1, keepdims=True), new.mean(axis=1, keepdims=True)
+    known, wanted = new - new_mean, old - old_mean
+    bins = np.linalg.solve(known @ known.T + np.eye(count), known @ wanted.T).T  # ridge regression
+    return bins, (old_mean - bins @ new_mean)[:, 0]
 
 
 def _vocabulary(shape: Dimensions) -> list[str]:

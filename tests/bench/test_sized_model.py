@@ -13,7 +13,7 @@ from bench.sized_model import make_model
 from workers.messages import SAMPLE_RATE, DecodingOptions, LoadOptions
 from workers.whisper.model import LoadedModel
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,6 @@ def loaded(folder: Path) -> LoadedModel:
     return LoadedModel(LoadOptions("model", str(folder), "cpu", "float32", 1), "float32")
 
 
-@pytest.mark.soak
 def test_the_file_has_two_bytes_for_each_weight_that_is_computed(folder: Path) -> None:
     weights = dimensions_of("tiny").parameters
     assert (folder / "model.bin").stat().st_size == pytest.approx(2 * weights, rel=0.001)
@@ -50,7 +49,6 @@ def test_it_hears_what_the_demo_model_hears(tmp_path: Path) -> None:
     assert len(ends[0]) == 5
 
 
-@pytest.mark.soak
 @pytest.mark.anyio
 async def test_the_gpu_benchmark_runs_on_a_cpu(folder: Path) -> None:
     ways = [DecodingOptions("model", language="en", beam_size=1, context_s=context) for context in (30, 10)]

@@ -131,7 +131,7 @@ def until_nothing_is_left(server: Server) -> None:
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    ("streams", "seconds"), [(25, 8.0), pytest.param(200, 600.0, marks=pytest.mark.soak)]
+    ("streams", "seconds"), [(16, 5.0), pytest.param(200, 600.0, marks=pytest.mark.soak)]
 )
 def test_nothing_is_lost_and_nothing_is_left(commands, sabotage, talk_pcm, streams, seconds):
     chance = random.Random(1)
