@@ -47,7 +47,7 @@ run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
 # Some at a time, by file, the longest first: the tests of a file share a server. Four for two cores: they wait half of
-# the time. Each server that a test starts would compile the application anew. A test that fails is run once more: a
+# the time, and three for the quick ones. Each server that a test starts would compile the application anew. A test that fails is run once more: a
 # machine may be busy for a moment. The last lines name it.
 PYTEST := $(BIN)/pytest --numprocesses 4
 
@@ -56,7 +56,7 @@ test: .venv/.dev node_modules/.installed
 	$(PYTEST) --reruns 1
 
 quick: .venv/.dev node_modules/.installed
-	$(PYTEST) -m 'not server and not soak'
+	$(PYTEST) --numprocesses 3 -m 'not server and not soak'
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP

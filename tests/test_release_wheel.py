@@ -129,6 +129,7 @@ def run(installed: Path, folder: Path, *arguments: str | Path) -> subprocess.Com
     )
 
 
+@pytest.mark.soak
 def test_the_installed_program_comes_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     code = "import app, workers; print(app.__file__, workers.__file__)"
     found = subprocess.run([installed / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True)
@@ -137,6 +138,7 @@ def test_the_installed_program_comes_from_the_wheel(installed: Path, tmp_path: P
     assert (printed.returncode, printed.stdout) == (0, f"whisperfleet {PROJECT['version']}\n")
 
 
+@pytest.mark.soak
 def test_the_installed_program_transcribes_and_passes_its_own_checks(installed: Path, tmp_path: Path) -> None:
     checked = run(installed, tmp_path, "doctor")
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -148,6 +150,7 @@ def test_the_installed_program_transcribes_and_passes_its_own_checks(installed: 
     assert "not part of the installed package" in without_tree.stderr
 
 
+@pytest.mark.soak
 def test_the_installed_service_has_the_page(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     port = free_port()

@@ -26,6 +26,7 @@ async def connecting(address: str, *, insecure: bool = False) -> AsyncIterator[B
     await bridge.stop()
 
 
+@pytest.mark.soak
 async def test_a_wrong_token_is_refused_in_one_line(
     ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

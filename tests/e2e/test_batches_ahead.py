@@ -57,6 +57,7 @@ def test_kills_cost_only_time(overlapping, faults, two_minutes, two_minutes_srt,
     assert not overlapping.left_files()
 
 
+@pytest.mark.soak
 def test_a_cancelled_job_ends_and_the_next_one_runs(overlapping, two_minutes, shorts, server):
     before = the_worker(overlapping)["clips"]
     job = overlapping.submit(two_minutes)

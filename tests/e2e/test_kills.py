@@ -85,6 +85,7 @@ def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, wa
     assert not calm.left_files()
 
 
+@pytest.mark.soak
 def test_killing_all_children_at_once_costs_only_time(calm, server, talk, background):
     before = restarts(calm)
     clips = transcribed(calm)
