@@ -47,8 +47,8 @@ run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
 # Some at a time, by file, the longest first: the tests of a file share a server. Four for two cores: they wait half of
-# the time, and three for the quick ones. Each server that a test starts would compile the application anew. A test that fails is run once more: a
-# machine may be busy for a moment. The last lines name it.
+# the time; three for the quick ones. Each server that a test starts would compile the application anew. A test that
+# fails is run once more: a machine may be busy for a moment. The last lines name it.
 PYTEST := $(BIN)/pytest --numprocesses 4
 
 test quick soak: export PYTHONDONTWRITEBYTECODE =
