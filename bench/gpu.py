@@ -23,7 +23,6 @@ from itertools import cycle, islice, product
 from pathlib import Path
 
 import numpy as np
-import soundfile
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -34,12 +33,12 @@ from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
 from app.scheduling.process import ChildProcess
 from bench.measuring import machine, markdown, write_json
+from bench.recordings import TALK, read
 from workers import runtime
 from workers.causes import is_out_of_memory
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, LoadOptions, Window, WindowResult
 
 MODEL = "model"
-TALK = Path(__file__).parents[1] / "tests" / "data" / "talk.flac"
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ async def _batch_s(
 def speech(decoding: DecodingOptions) -> list[Window]:
     """Windows of a talk, with a second less than the audio context; they count as speech from end to end."""
     samples = (decoding.context_s - 1) * SAMPLE_RATE
-    pcm, _ = soundfile.read(TALK, dtype="int16")
+    pcm = read(TALK)
     parts = [pcm[start : start + samples] for start in range(0, len(pcm) - samples, samples)]
     return [Window(part.astype("<i2").tobytes(), ((0, samples),), decoding) for part in parts]
 

@@ -1,4 +1,4 @@
-"""A Whisper model of real size that hears what the demo model hears, for machines that cannot download one.
+"""A Whisper model of real size with the transcripts of the demo model, for machines that cannot download one.
 
     .venv/bin/python bench/sized_model.py large-v3-turbo FOLDER
 
@@ -16,7 +16,6 @@ much memory.
 
 import argparse
 import json
-import struct
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,10 +28,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.model_files import DEMO_PATH
 from bench.model_sizes import SHAPES, Dimensions
+from workers.whisper.model_check import read_number, read_string
 
 Array = npt.NDArray[Any]
 
-_TYPES = (np.float32, np.int8, np.int16)  # of values, by their number in model.bin
+_TYPES = (np.float32, np.int8)  # of values, by their number in model.bin
 _DEMO_HEADS, _DEMO_LAYERS = 4, {"encoder": 4, "decoder": 2}
 _NOISE = 0.02  # standard deviation of the weights that cancel each other
 
@@ -73,19 +73,12 @@ def read_weights(path: Path) -> dict[str, Array]:
     """
     stored: dict[str, Array] = {}
     with path.open("rb") as file:
-
-        def number(kind: str) -> int:
-            value: int = struct.unpack(f"<{kind}", file.read(struct.calcsize(kind)))[0]
-            return value
-
-        def text() -> str:
-            return file.read(number("H"))[:-1].decode()
-
-        number("I"), text(), number("I")  # versions of the file and of the model, and its name between them
-        for _ in range(number("I")):
-            name = text()
-            shape = [number("I") for _ in range(number("B"))]
-            kind, content = number("B"), file.read(number("I"))
+        # Versions of the file and of the model, and its name between them.
+        read_number(file, "I"), read_string(file), read_number(file, "I")
+        for _ in range(read_number(file, "I")):
+            name = read_string(file)
+            shape = [read_number(file, "I") for _ in range(read_number(file, "B"))]
+            kind, content = read_number(file, "B"), file.read(read_number(file, "I"))
             if shape:
                 stored[name] = np.frombuffer(content, _TYPES[kind]).reshape(shape)
     scales = {name: stored.pop(name) for name in list(stored) if name.endswith("_scale")}

@@ -86,9 +86,6 @@ class Recording:
                 await self._check_file(must_be_there=True)
                 return Outcome.CHANGED  # it was renamed just then
             except Refused as error:
-                if error.code in FAILURE_CODES.values():
-                    await self._forget_job()  # so the next run submits another one
-                    raise NotRead(error.message) from None
                 await self._end(FAILED)
                 report.failed(self.path, error.message)
         except Changed:
@@ -327,7 +324,7 @@ class Recording:
     async def _wait(self, entry: Entry) -> dict[str, Any] | None:
         """The job once it has succeeded; None if somebody deleted it.
 
-        Raises Changed, Deleted and NotNow, and Refused with the code of the job's error.
+        Raises Changed, Deleted, NotNow, Refused, and NotRead if the recording is not at fault.
         """
         async for job in self.tools.client.follow(entry.job):
             if job is None or job["status"] == "cancelled":
@@ -336,7 +333,10 @@ class Recording:
             if job["status"] == "failed":
                 error = job["error"] or {}
                 message = str(error.get("message") or "The service gives no reason.")
-                raise Refused(message, code=error.get("code"))
+                if error.get("code") in FAILURE_CODES.values():
+                    await self._forget_job()  # so the next run submits another one
+                    raise NotRead(message)
+                raise Refused(message)
         return job  # which has succeeded
 
     async def _check_file(self, *, must_be_there: bool) -> None:

@@ -1,4 +1,4 @@
-"""Models of real size that hear what the demo model hears, and the GPU benchmark on a CPU."""
+"""Models of real size that transcribe as the demo model does, and the GPU benchmark on a CPU."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,7 @@ def test_the_file_has_two_bytes_for_each_weight_that_is_computed(folder: Path) -
     assert (folder / "model.bin").stat().st_size == pytest.approx(2 * weights, rel=0.001)
 
 
-def test_it_hears_what_the_demo_model_hears(tmp_path: Path) -> None:
+def test_it_transcribes_as_the_demo_model_does(tmp_path: Path) -> None:
     """Also with additional heads and layers, other mel bins, and a vocabulary with one language more."""
     shape = replace(SHAPES["large-v3-turbo"], width=384, heads=6, encoder_layers=5, decoder_layers=3)
     make_model(shape, tmp_path)

@@ -101,7 +101,7 @@ async def test_a_download_that_cannot_be_stored_is_removed_and_repeated(
 async def test_a_job_whose_model_is_being_downloaded_leaves_its_place_to_others(
     site: Site, downloads: list[str], monkeypatch: pytest.MonkeyPatch, late: str, source: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(module, "_MODEL_WAIT_S", 0.05, raising=False)
+    monkeypatch.setattr(module, "_MODEL_WAIT_S", 0.05)
     monkeypatch.setattr(runner, "_BACKOFF_S", (0.2,))
     arrived = asyncio.Event()
 

@@ -36,9 +36,7 @@ class FakeJobs(JobClient):
     detected: int = 0  # how often a language was
     before_job: Any = None  # called before a job is accepted
     error: Exception | None = None  # of the next submission
-    failures: list[tuple[str, str]] = field(
-        default_factory=list
-    )  # code and message of the next jobs that end
+    failures: list[tuple[str, str]] = field(default_factory=list)  # codes and messages of the next jobs
     fault: Exception | None = None  # of the next look at a job
 
     async def submit(

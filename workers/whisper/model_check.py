@@ -70,21 +70,21 @@ def read_shape(path: Path) -> ModelShape | None:
 
 
 def _read_shape(file: BinaryIO) -> ModelShape | None:
-    if _number(file, "I") not in _BINARY_VERSIONS or _string(file) != "WhisperSpec":
+    if read_number(file, "I") not in _BINARY_VERSIONS or read_string(file) != "WhisperSpec":
         return None
-    _number(file, "I")  # revision
+    read_number(file, "I")  # revision
     shapes: dict[str, tuple[int, ...]] = {}
     scalars: dict[str, int] = {}
-    for _ in range(_number(file, "I")):
-        name = _string(file)
-        shapes[name] = tuple(_number(file, "I") for _ in range(_number(file, "B")))
-        _number(file, "B")  # type of the values
-        size = _number(file, "I")
+    for _ in range(read_number(file, "I")):
+        name = read_string(file)
+        shapes[name] = tuple(read_number(file, "I") for _ in range(read_number(file, "B")))
+        read_number(file, "B")  # type of the values
+        size = read_number(file, "I")
         if size <= _MAX_SCALAR_BYTES:
             scalars[name] = int.from_bytes(file.read(size), "little")
         else:
             file.seek(size, 1)
-    aliases = {_string(file): _string(file) for _ in range(_number(file, "I"))}
+    aliases = {read_string(file): read_string(file) for _ in range(read_number(file, "I"))}
     embeddings = aliases.get("decoder/embeddings/weight", "decoder/embeddings/weight")
     layers = {name.split("/")[1] for name in shapes if name.startswith("decoder/layer_")} - {"layer_norm"}
     return ModelShape(
@@ -95,13 +95,15 @@ def _read_shape(file: BinaryIO) -> ModelShape | None:
     )
 
 
-def _number(file: BinaryIO, kind: str) -> int:
+def read_number(file: BinaryIO, kind: str) -> int:
+    """The next number of a `model.bin`. `kind` is that of `struct`: B, H or I."""
     value: int = struct.unpack(f"<{kind}", file.read(struct.calcsize(f"<{kind}")))[0]
     return value
 
 
-def _string(file: BinaryIO) -> str:
-    return file.read(_number(file, "H"))[:-1].decode()
+def read_string(file: BinaryIO) -> str:
+    """The next text of a `model.bin`."""
+    return file.read(read_number(file, "H"))[:-1].decode()
 
 
 def _check_mel_bins(preprocessor: dict[str, Any], shape: ModelShape) -> None:
