@@ -38,9 +38,6 @@ _UNLIMITED = sys.maxsize  # tasks in a batch
 # Of a batch, for others while tasks with deadlines have batches of their own. A slot that prepares batches
 # ahead answers these tasks only when the next batch is prepared.
 _SMALL_PART = 2
-# Of the time to its deadline, for which a task waits before it gets a batch without others. So several such
-# tasks share it: many slots would each run a batch for one or two of them.
-_WAITING_PART = 0.05
 
 
 @dataclass(slots=True)
@@ -195,9 +192,9 @@ class Backlog(FairQueue[Task[P, R]]):
         """As `take_batch`, while there are tasks with deadlines, or they were the slot's last batch.
 
         If no others wait that the slot may run, the batch is theirs. Otherwise they join that of the others,
-        in at most half of the places, if their keys are equal. If not, they get a batch of their own once one
-        of them has waited for a part of its time, but not two in a row: `others_first` says that the slot's
-        last one was such a batch. The batches of others between them are small.
+        in at most half of the places, if their keys are equal. If not, they get a batch of their own, but not
+        two in a row: `others_first` says that the slot's last one was such a batch. The batches of others
+        between them are small.
         """
         few = max(1, slot.batch_limit() // _SMALL_PART)
         first = self.with_deadline.find(partial(self._fits, slot))
@@ -209,7 +206,7 @@ class Backlog(FairQueue[Task[P, R]]):
             return self._take_by_deadline(slot, limit)
         if limit > 1 and first.key == other.key and not (others_first or first.isolated or other.isolated):
             return self._take_mixed(slot, limit)
-        if others_first or not any(map(_is_due, self.with_deadline)):
+        if others_first:
             return self.take_batch(slot, few) or self._take_by_deadline(slot, limit)
         return self._take_by_deadline(slot, limit)
 
@@ -371,13 +368,6 @@ def _head(line: Sequence[Task[P, R]]) -> Iterator[Task[P, R]]:
         yield task
         if not task.continues:
             return
-
-
-def _is_due(task: Task[P, R]) -> bool:
-    """Whether a task with a deadline has waited long enough to get a batch without others."""
-    assert task.deadline is not None
-    waited_s = asyncio.get_running_loop().time() - task.queued_at
-    return waited_s >= _WAITING_PART * (task.deadline - task.queued_at)
 
 
 def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:

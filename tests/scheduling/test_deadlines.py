@@ -85,51 +85,18 @@ async def test_drafts_have_a_full_batch_when_nobody_else_waits() -> None:
     assert draft_counts(await batches_of(FakeSlot(0, batch_limit=4), *drafts(6))) == [(4, 4), (2, 2)]
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drafts are due at once."""
-    monkeypatch.setattr("app.scheduling.backlog._WAITING_PART", 0.0)
-
-
 @pytest.mark.parametrize(("limit", "few"), [(1, 1), (8, 4)])
-async def test_drafts_of_another_kind_have_every_other_batch(impatient: None, limit: int, few: int) -> None:
+async def test_drafts_of_another_kind_have_every_other_batch(limit: int, few: int) -> None:
     batches = await batches_of(FakeSlot(0, batch_limit=limit), *films(40), *drafts(3 * limit, "other"))
     assert draft_counts(batches)[:6] == [(limit, limit), (few, 0)] * 3
     assert draft_counts(batches)[7:9] == [(limit, 0)] * 2, "full ones again"
 
 
-async def test_with_batches_of_one_task_drafts_have_every_other_one(impatient: None) -> None:
+async def test_with_batches_of_one_task_drafts_have_every_other_one() -> None:
     assert draft_counts(await batches_of(FakeSlot(0), *films(9), *drafts(3)))[:6] == [(1, 1), (1, 0)] * 3
 
 
-def test_drafts_wait_for_a_part_of_their_time_before_they_get_a_batch_of_their_own() -> None:
-    """So they share it: on many slots each would have one otherwise."""
-
-    async def work() -> None:
-        slot = WatchedSlot(0, 4)
-        slot.dispatcher = Dispatcher[str, str]("worker", [slot])
-        submit = Submitting(slot.dispatcher)
-        for number in range(20):
-            submit(f"film {number}:0", key="k")
-        slot.dispatcher.start()
-        for number in range(4):
-            submit(f"a draft {number}:100", 70.0, key="other")
-            await asyncio.sleep(1)
-        await submit.outcomes()
-        await slot.dispatcher.stop()
-        assert [drafts for _, drafts in draft_counts(slot.batches)] == [
-            0,
-            0,
-            0,
-            0,
-            4,
-            *[0] * (len(slot.batches) - 5),
-        ]
-
-    virtual_clock.run(work())
-
-
-async def test_drafts_are_sent_one_by_one_where_a_batch_saves_no_time(impatient: None) -> None:
+async def test_drafts_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
     slot = FakeSlot(0, batch_limit=4)
     cost = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
     batches = await batches_of(slot, *drafts(3), ("film", "k"), cost=cost)

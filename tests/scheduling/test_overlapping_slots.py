@@ -63,12 +63,6 @@ class CrashingSlot(OverlappingFakeSlot):
             raise error
 
 
-@pytest.fixture
-def due_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks with deadlines need not wait before they get a batch of their own."""
-    monkeypatch.setattr("app.scheduling.backlog._WAITING_PART", 0.0)
-
-
 async def with_an_urgent_batch_between(
     slot: OverlappingFakeSlot, dispatcher: Dispatcher[str, str], urgent: str = "urgent"
 ) -> list["asyncio.Task[TaskResult[str]]"]:
@@ -88,7 +82,6 @@ async def with_an_urgent_batch_between(
     return tasks[1:]
 
 
-@pytest.mark.usefixtures("due_at_once")
 async def test_an_urgent_batch_does_not_keep_the_process_from_preparing_the_next(
     serve: NewDispatcher,
 ) -> None:
@@ -103,7 +96,6 @@ async def test_an_urgent_batch_does_not_keep_the_process_from_preparing_the_next
     assert slot.status.batches == 5
 
 
-@pytest.mark.usefixtures("due_at_once")
 @pytest.mark.parametrize("prepares", [False, True])
 @pytest.mark.parametrize("error", [ProcessCrashed("killed"), DeviceFailed("no answer")])
 async def test_a_process_that_ends_with_an_urgent_batch_costs_the_others_time(
@@ -125,7 +117,6 @@ async def test_a_process_that_ends_with_an_urgent_batch_costs_the_others_time(
     assert slot.in_flight[-2:] == [[["b"]], [["c"]]], "each alone in flight"
 
 
-@pytest.mark.usefixtures("due_at_once")
 async def test_a_service_that_drains_answers_three_batches(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0)
     dispatcher = serve(slot)
