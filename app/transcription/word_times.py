@@ -3,13 +3,18 @@
 Three sources disagree. The decoder's timestamps stand around sentences: exact in some models, in others on
 whole seconds and in the next sentence. Cross-attention times every word: within tenths of a second in
 Whisper's own models, but in some it drifts over pauses. Edges of speech are exact, but not each is that of a
-sentence. So in each clip, that one of the first two counts which is nearer to edges of speech.
+sentence. So in each clip, that one of the first two counts which is nearer to edges of speech. And where
+attention heaps the words of a sentence, their letters say more.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 
+import numpy as np
+
+from app.transcript.cues.speech_clock import SpeechClock
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 _REACH_SAMPLES = 4 * SAMPLE_RATE // 5  # a sentence by attention moves its edges so far, to edges of speech
@@ -19,6 +24,11 @@ _FAR_SAMPLES = SAMPLE_RATE  # edges of speech that are further away count as no 
 _TELLING_SAMPLES = 3 * SAMPLE_RATE // 5
 _LEAST_TELLING = 0.4
 _CLEARLY_NEARER = 0.8  # timestamps count if their distance is below so much of that of attention
+# Attention has heaped a sentence if so many of its words are shorter than anybody says one. A word keeps its
+# time then if that is so near to where its letters put it.
+_HEAPED = 0.1
+_LEAST_SAMPLES = SAMPLE_RATE * 3 // 100
+_NEAR_SAMPLES = SAMPLE_RATE * 3 // 20
 
 
 def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Segment]:
@@ -33,9 +43,10 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     in_order = iter(_without_overlaps([span for segment in aligned for span in timed(segment, speech)]))
     for place, segment in enumerate(placed):
         if segment.words:
+            spans = _spread([next(in_order) for _ in segment.words], segment.words, speech)
             words = tuple(
                 word if span == (word.start, word.end) else Word(word.text, *span, word.probability)
-                for word, span in zip(segment.words, in_order, strict=False)
+                for word, span in zip(segment.words, spans, strict=True)
             )
             placed[place] = replace(segment, start=words[0].start, end=words[-1].end, words=words)
     return placed
@@ -45,9 +56,12 @@ def _timestamps_count(segments: Sequence[Segment], speech: Sequence[Span]) -> bo
     """Whether the timestamps of sentences are better than attention, by the edges of speech near them."""
     starts, ends = [start for start, _ in speech], [end for _, end in speech]
     distances = [
-        (_distance(by_timestamp, edges), _distance(by_attention, edges))
+        [
+            min((_FAR_SAMPLES, *(abs(position - edge) for edge in edges)))
+            for position in (by_timestamp, by_words)
+        ]
         for segment in segments
-        for by_timestamp, by_attention, edges in (
+        for by_timestamp, by_words, edges in (
             (segment.start, segment.words[0].start, starts),
             (segment.end, segment.words[-1].end, ends),
         )
@@ -56,10 +70,6 @@ def _timestamps_count(segments: Sequence[Segment], speech: Sequence[Span]) -> bo
     if len(telling) < _LEAST_TELLING * len(distances):
         return True
     return sum(by for by, _ in telling) <= _CLEARLY_NEARER * sum(by for _, by in telling)
-
-
-def _distance(position: int, edges: Iterable[int]) -> int:
-    return min((_FAR_SAMPLES, *(abs(position - edge) for edge in edges)))
 
 
 def _by_timestamps(segment: Segment, speech: Sequence[Span]) -> list[Span]:
@@ -126,3 +136,30 @@ def _without_overlaps(words: Sequence[Span]) -> list[Span]:
         earliest = end if end > start else start
         placed.append((start, earliest))
     return placed
+
+
+def _spread(spans: list[Span], words: Sequence[Word], speech: Sequence[Span]) -> list[Span]:
+    """The spans of a sentence's words; if they are heaped, those far from where their letters put them move.
+
+    These share the speech between the others in proportion to their letters, and none goes on over a pause.
+    """
+    is_short = [end - start < _LEAST_SAMPLES for start, end in spans]
+    if len(words) == 1 or sum(is_short) < _HEAPED * len(words):
+        return spans
+    clock = SpeechClock(spans[0][0], spans[-1][1], speech)
+    letters = [*accumulate((max(1, sum(map(str.isalnum, word.text))) for word in words), initial=0)]
+    starts = [*(clock.reading(start) for start, _ in spans), clock.length]
+    known = [
+        at
+        for at, (start, before) in enumerate(zip(starts, letters, strict=True))
+        if at in (0, len(words))
+        or (not is_short[at] and abs(start - clock.length * before // letters[-1]) <= _NEAR_SAMPLES)
+    ]
+    between = np.interp(letters, [letters[at] for at in known], [starts[at] for at in known])
+    edges = [round(edge) for edge in between]
+    for pause, _ in clock.pauses:
+        after = min(max(bisect_right(edges, pause), 1), len(words) - 1)
+        before = max(after - 1, 1)
+        edges[before if pause - edges[before] < edges[after] - pause else after] = pause
+    placed = [(clock.begins(start), clock.ends(end)) for start, end in pairwise(edges)]
+    return [(start, max(start, end)) for start, end in placed]

@@ -16,36 +16,63 @@ def placed(given: Segment | list[Segment], *speech: Span) -> list[tuple[str, int
 
 
 def test_the_first_and_the_last_word_end_at_the_segments_edges() -> None:
-    assert placed(segment(100, 900, ("one", 0, 300), ("two", 300, 800)), (50, 1000)) == [
-        ("one", 100, 300),
-        ("two", 300, 900),
+    assert placed(segment(5_000, 45_000, ("one", 0, 15_000), ("two", 15_000, 40_000)), (2_500, 50_000)) == [
+        ("one", 5_000, 15_000),
+        ("two", 15_000, 45_000),
     ]
 
 
 def test_a_word_that_drifted_over_a_pause_moves_back_into_speech() -> None:
-    drifted = segment(0, 1000, ("one", 0, 200), ("two", 190, 900), ("three", 900, 1000))
-    assert placed(drifted, (0, 300), (600, 1000)) == [
-        ("one", 0, 200),
-        ("two", 600, 900),
-        ("three", 900, 1000),
+    drifted = segment(0, 50_000, ("one", 0, 10_000), ("two", 9_500, 45_000), ("three", 45_000, 50_000))
+    assert placed(drifted, (0, 15_000), (30_000, 50_000)) == [
+        ("one", 0, 10_000),
+        ("two", 30_000, 45_000),
+        ("three", 45_000, 50_000),
     ]
 
 
-def test_a_word_in_the_middle_of_a_pause_moves_to_the_nearest_speech() -> None:
-    lost = segment(0, 1000, ("one", 0, 200), ("two", 310, 350), ("three", 900, 1000))
-    assert placed(lost, (0, 300), (600, 1000))[1] == ("two", 300, 300)
+def test_a_word_in_the_middle_of_a_pause_moves_into_the_speech_before_or_behind_it() -> None:
+    lost = segment(0, 50_000, ("one", 0, 10_000), ("two", 15_500, 17_500), ("three", 45_000, 50_000))
+    assert placed(lost, (0, 15_000), (30_000, 50_000)) == [
+        ("one", 0, 9_545),
+        ("two", 9_545, 15_000),
+        ("three", 30_000, 50_000),
+    ]
+
+
+def test_heaped_words_share_the_time_between_the_others_by_their_letters() -> None:
+    heaped = segment(
+        0,
+        64_000,
+        ("one", 0, 10_000),
+        ("two", 10_000, 40_000),
+        ("three", 40_000, 40_000),
+        ("fours", 40_000, 64_000),
+    )
+    assert placed(heaped, (0, 64_000)) == [
+        ("one", 0, 10_000),  # it was right
+        ("two", 10_000, 22_462),
+        ("three", 22_462, 43_231),
+        ("fours", 43_231, 64_000),
+    ]
+
+
+def test_one_short_word_of_many_is_no_heap() -> None:
+    times = [(f"w{number}", 5_000 * number, 5_000 * number + 5_000) for number in range(12)]
+    times[5] = ("w5", 25_000, 25_000)
+    assert placed(segment(0, 60_000, *times), (0, 60_000)) == times
 
 
 def test_without_speech_words_stay_inside_the_segment() -> None:
-    assert placed(segment(100, 500, ("one", 0, 300), ("two", 300, 700))) == [
-        ("one", 100, 300),
-        ("two", 300, 500),
+    assert placed(segment(5_000, 25_000, ("one", 0, 15_000), ("two", 15_000, 35_000))) == [
+        ("one", 5_000, 15_000),
+        ("two", 15_000, 25_000),
     ]
 
 
 def test_a_segment_without_words_or_duration_has_no_words() -> None:
-    assert placed(segment(0, 100), (0, 100)) == []
-    assert placed(segment(100, 100, ("one", 0, 300)), (0, 100)) == []
+    assert placed(segment(0, 5_000), (0, 5_000)) == []
+    assert placed(segment(5_000, 5_000, ("one", 0, 15_000)), (0, 5_000)) == []
 
 
 def test_where_timestamps_are_far_from_edges_of_speech_attention_counts() -> None:
@@ -72,15 +99,17 @@ def test_where_nobody_pauses_timestamps_count() -> None:
 
 
 def test_what_a_timestamp_cuts_off_from_the_next_sentence_is_not_the_last_words() -> None:
-    cut = segment(0, 500, ("one", 0, 200), ("two", 200, 300))
-    assert placed(cut, (0, 300), (400, 900)) == [("one", 0, 200), ("two", 200, 300)]
-    late = segment(400, 900, ("one", 600, 700), ("two", 700, 900))
-    assert placed(late, (0, 500), (600, 900)) == [("one", 600, 700), ("two", 700, 900)]
+    cut = segment(0, 25_000, ("one", 0, 10_000), ("two", 10_000, 15_000))
+    assert placed(cut, (0, 15_000), (20_000, 45_000)) == [("one", 0, 10_000), ("two", 10_000, 15_000)]
+    late = segment(20_000, 45_000, ("one", 30_000, 35_000), ("two", 35_000, 45_000))
+    assert placed(late, (0, 25_000), (30_000, 45_000)) == [("one", 30_000, 35_000), ("two", 35_000, 45_000)]
 
 
 def test_segments_follow_their_words() -> None:
-    (moved,) = place_words([segment(0, 1000, ("one", 0, 300), ("two", 300, 900))], [(100, 800)])
-    assert (moved.start, moved.end) == (100, 800)
+    (moved,) = place_words(
+        [segment(0, 50_000, ("one", 0, 15_000), ("two", 15_000, 45_000))], [(5_000, 40_000)]
+    )
+    assert (moved.start, moved.end) == (5_000, 40_000)
 
 
 @given(
