@@ -51,13 +51,15 @@ class Agreement:
             del drafts[0]
         old_enough = until - self.needs
         old = [place for place, draft in enumerate(drafts) if draft[0] <= old_enough]
-        common = 0
+        certain: list[str] = []
         if old:
             agreeing = drafts[old[-1] :]
-            common = min(_common_prefix(words, other) for _, _, other in agreeing)
+            # Behind what is certain: a name there that drafts spell in two ways would hold up what follows.
+            behind = words[_end_of(self.words, words) :]
+            others = (other[_end_of(self.words, other) :] for _, _, other in agreeing)
+            certain = behind[: min(_common_prefix(behind, other) for other in others)]
             self.said_until = agreeing[0][1]
         drafts.append((until, said_until, words))
-        certain = words[_end_of(self.words, words) : common]
         self.words += certain
         return certain
 

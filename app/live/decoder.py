@@ -138,7 +138,8 @@ class StreamDecoder:
         # Improbable words count: they do if the next draft has them, too.
         text = "" if result.silent else text_of(result)
         said_until = max((stop for _, stop in window.clip.speech), default=0)
-        if result.repetitive or repeats_itself(text):
+        # People do repeat themselves: what a model says with the full context counts.
+        if result.repetitive or (repeats_itself(text) and decoding.context_s < FULL_CONTEXT_S):
             self._doubted = clip.start
             return Draft(None, window.clip.end, said_until)
         return Draft(text, window.clip.end, said_until)

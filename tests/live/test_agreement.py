@@ -58,6 +58,19 @@ def test_words_that_changed_are_not_sent_again() -> None:
     )
 
 
+def test_a_certain_word_that_drafts_spell_in_two_ways_does_not_hold_up_what_follows() -> None:
+    sure = " Mr. Bennet", " Mr. Bennet said"
+    assert agree(
+        *sure, " Mr. Bennett said his", " Mr. Bennet said his lady", " Mr. Bennett said his lady to"
+    ) == [
+        "",
+        " Mr. Bennet",
+        " said",
+        " his",
+        " lady",
+    ]
+
+
 def test_words_at_the_end_of_the_clip_before_are_not_sent_again() -> None:
     agreed = split_words(" four scores and seven years ago our fathers")
     sent = words_behind(" Four score and seven years ago", agreed)

@@ -4,7 +4,9 @@ import asyncio
 import errno
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ from app.live.stream import LEAST_COMMIT_S
 from tests.event_loop import let_tasks_run, until
 from tests.live import streams
 from tests.live.streams import FakeDispatcher, detect_in, loud, opened_stream, silent, words_in
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile, Word
 
 BY_COMMIT = StreamOptions(turns=None)
 
@@ -91,6 +93,24 @@ def test_much_audio_at_once_has_words_that_drafts_agree_on(tmp_path: Path) -> No
             return said
 
     assert asyncio.run(speak()) == ["w2 w3", "w2 w3 w4"]
+
+
+def test_people_may_repeat_what_they_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def repeated(pcm: bytes, start: int) -> Iterator[Word]:
+        for word in words_in(pcm, start):
+            yield replace(word, text=f" w{int(word.text[2:]) % 8}")
+
+    async def speak() -> str:
+        with opened_stream(tmp_path) as (stream, events):
+            for _ in range(24):
+                await stream.append(loud(0.5))
+                await asyncio.sleep(0.01)
+            said = agreed(events)[0]
+            await stream.close()
+            return said
+
+    monkeypatch.setattr(streams, "words_in", repeated)
+    assert asyncio.run(speak()).count("w0 w1 w2 w3 w4") == 3
 
 
 pieces = st.one_of(
