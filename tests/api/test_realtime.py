@@ -521,10 +521,17 @@ def test_a_stream_waits_a_minute_for_its_client(site, live, monkeypatch):
         assert status == 404
 
 
-def test_a_new_stream_takes_the_place_of_one_that_waits(serve, live):
+def test_a_new_stream_takes_the_place_of_one_that_waits(serve, live, monkeypatch):
+    waiting = []
+    disconnected = waiting_streams.Streams.disconnected
+    monkeypatch.setattr(
+        waiting_streams.Streams,
+        "disconnected",
+        lambda streams, stream: waiting.append(disconnected(streams, stream)),
+    )
     site = serve(max_streams=1)
     broken(site, live)
-    wait_for(lambda: not site.server.server_state.connections)
+    wait_for(lambda: waiting)
     with opened(site) as client:
         assert received(client)["type"] == "session.created"
         wait_for(lambda: live.streams[0].is_closed)
