@@ -42,7 +42,7 @@ from app.engines.model_files import DEMO_PATH
 from bench.command import parser_of
 from bench.live_scores import TimedWord, items_of, scores, summary, timed_words
 from bench.measuring import Figures, machine, markdown, write_json
-from bench.recordings import RATE
+from bench.recordings import RATE, resampled
 from bench.service import running_service, server_process
 
 STREAM_RATE = 24_000  # Hz, of OpenAI's `audio/pcm`
@@ -108,7 +108,7 @@ def upload(client: httpx.Client, sound: Sound) -> Sound:
 async def play(url: str, sound: Sound, way: Way, number: int) -> Events:
     """Play a recording, and return all events until its texts are complete."""
     chance = random.Random(f"{way.seed}:{number}:{way.chunk_ms}")
-    audio = resampled(np.append(sound.pcm, np.zeros(round(SILENCE_S * RATE), np.int16)))
+    audio = resampled(np.append(sound.pcm, np.zeros(round(SILENCE_S * RATE), np.int16)), RATE, STREAM_RATE)
     size = STREAM_RATE * way.chunk_ms // 1000
     address = url.replace("http", "ws", 1).rstrip("/") + "/v1/realtime?intent=transcription"
     events: Events = []
@@ -173,17 +173,6 @@ async def settled(reading: asyncio.Task[None], events: Events) -> None:
         if all(item.completed_at is not None or item.failed for item in items_of(events)):
             return
         await asyncio.sleep(0.05)
-
-
-def resampled(pcm: np.ndarray) -> np.ndarray:
-    """16 kHz to 24 kHz, int16."""
-    import av
-
-    resampler = av.AudioResampler("s16", "mono", STREAM_RATE)
-    frame = av.AudioFrame.from_ndarray(pcm.reshape(1, -1), format="s16", layout="mono")
-    frame.sample_rate = RATE
-    parts = [part.to_ndarray()[0] for given in (frame, None) for part in resampler.resample(given)]
-    return np.concatenate(parts)
 
 
 async def probe(url: str, process: psutil.Process | None, figures: Figures) -> None:

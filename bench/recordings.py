@@ -94,6 +94,17 @@ def read(path: Path) -> np.ndarray:
     return np.concatenate(frames).astype(np.int16)
 
 
+def resampled(pcm: np.ndarray, rate: int, wanted: int) -> np.ndarray:
+    """The samples at another rate: int16, shape (n,). Linear interpolation would cost words."""
+    import av
+
+    frame = av.AudioFrame.from_ndarray(pcm.reshape(1, -1), format="s16", layout="mono")
+    frame.sample_rate = rate
+    resampler = av.AudioResampler("s16", "mono", wanted)
+    parts = [part.to_ndarray()[0] for given in (frame, None) for part in resampler.resample(given)]
+    return np.concatenate(parts)
+
+
 def _chunks(pcm: np.ndarray, samples: int) -> Iterator[np.ndarray]:
     """`samples` samples of the repeated talk, in chunks of up to a second."""
     position = 0

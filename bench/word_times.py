@@ -22,7 +22,7 @@ from bench.command import parser_of
 from bench.live_scores import LATE_S, TimedWord, matches, timed_words
 from bench.measuring import markdown, write_json
 from bench.quality import normalise
-from bench.recordings import RATE
+from bench.recordings import RATE, resampled
 from bench.service import running_service
 
 TALKS = Path(__file__).parents[1] / "tests" / "data"
@@ -72,7 +72,7 @@ class Synthesizer:
         self, samples: "ctypes._Pointer[ctypes.c_short]", count: int, events: "ctypes._Pointer[_Event]"
     ) -> int:
         if count > 0:
-            self._parts.append(np.ctypeslib.as_array(samples, (count,)).astype(np.float64))
+            self._parts.append(np.ctypeslib.as_array(samples, (count,)).copy())
         at = 0
         while events[at].type != _END:
             if events[at].type == _WORD:
@@ -89,8 +89,7 @@ class Synthesizer:
         said = text.encode()
         self._library.espeak_Synth(said, len(said) + 1, 0, _POS_CHARACTER, 0, _CHARS_UTF8, None, None)
         self._library.espeak_Synchronize()
-        sound = np.concatenate(self._parts)
-        places = np.arange(0, len(sound), self._rate / RATE)
+        sound = resampled(np.concatenate(self._parts), self._rate, RATE)
         words = []
         position = 0
         for word in text.split():
@@ -99,7 +98,7 @@ class Synthesizer:
             if at in self._begun:
                 start = self._begun[at] / self._rate
                 words += [TimedWord(part, start, start) for part in normalise(word).split()[:1]]
-        return np.interp(places, np.arange(len(sound)), sound), words
+        return sound, words
 
 
 def talk_of(synthesizer: Synthesizer, voice: str, talk: str) -> tuple[np.ndarray, list[TimedWord]]:
@@ -113,8 +112,8 @@ def talk_of(synthesizer: Synthesizer, voice: str, talk: str) -> tuple[np.ndarray
         offset_s = sum(map(len, parts)) / RATE
         sound, said = synthesizer.say(cue["text"], voice, rate, pitch)
         words += [TimedWord(word.text, word.start + offset_s, word.end + offset_s) for word in said]
-        parts += [sound, np.zeros(round(chance.choice(PAUSES_S) * RATE))]
-    return np.concatenate(parts).clip(-32768, 32767).astype("<i2"), words
+        parts += [sound, np.zeros(round(chance.choice(PAUSES_S) * RATE), np.int16)]
+    return np.concatenate(parts), words
 
 
 def main() -> int:

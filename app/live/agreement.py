@@ -14,7 +14,7 @@ from workers.messages import SAMPLE_RATE
 
 # Of audio that the newest draft has, and the oldest one has not, if all between them agree on a word: on the
 # first ones of a clip, for which people wait, and on later ones, which noise and the next words may change.
-FIRST_SAMPLES = 3 * SAMPLE_RATE // 8
+FIRST_SAMPLES = 3 * SAMPLE_RATE // 10
 LATER_SAMPLES = 5 * SAMPLE_RATE // 8
 
 # A word with the space before it; in scripts without spaces, a character.

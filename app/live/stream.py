@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from app.concurrency import BackgroundTasks
 from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
-from app.live.agreement import FIRST_SAMPLES
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
 from app.live.detection import SpeechDetection
@@ -38,7 +37,7 @@ from workers.messages import SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 LEAST_COMMIT_S = 0.1
-_DRAFT_GROWTH = FIRST_SAMPLES // 2  # of open speech, before another draft
+_DRAFT_GROWTH = 3 * SAMPLE_RATE // 16  # of open speech, before another draft
 _LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 

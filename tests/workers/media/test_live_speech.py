@@ -76,6 +76,14 @@ def test_what_16_khz_cannot_hold_is_filtered(tmp_path: Path) -> None:
     assert np.abs(stored[FILTER_SAMPLES:]).max() < 20
 
 
+def test_noise_stays_up_to_8_khz(tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).normal(0, 3000, 48_000).astype(np.int16)
+    stored = detected_in(tmp_path / "pcm", noise.tobytes(), Encoding.PCM_24K, [480])[1]
+    power = np.abs(np.fft.rfft(stored)) ** 2
+    of_khz = [part.mean() for part in np.array_split(power, 8)]
+    assert of_khz[7] > 0.8 * of_khz[3]
+
+
 @pytest.mark.parametrize(("encoding", "codec"), [(Encoding.ULAW, "pcm_mulaw"), (Encoding.ALAW, "pcm_alaw")])
 def test_telephone_audio_is_decoded_as_by_ffmpeg(tmp_path: Path, encoding: Encoding, codec: str) -> None:
     decoder = av.CodecContext.create(codec, "r")
