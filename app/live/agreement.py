@@ -8,6 +8,7 @@ all of a while have to agree. They may differ in case and punctuation, which oft
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.transcript.text.scripts import UNSPACED
 from workers.messages import SAMPLE_RATE
@@ -26,13 +27,19 @@ def split_words(text: str) -> list[str]:
     return _WORDS.findall(text)
 
 
+@dataclass(slots=True)
+class _Draft:
+    until: int  # the sample up to which it has the audio
+    said_until: int  # the end of the speech in that
+    words: list[str]
+    end: int  # of the words in it that are certain
+
+
 class Agreement:
     """What the drafts of one clip agree on."""
 
     def __init__(self) -> None:
-        # Those that may have to agree, in order: up to which sample each has the audio, the end of the speech
-        # in that, and its words.
-        self._drafts: list[tuple[int, int, list[str]]] = []
+        self._drafts: list[_Draft] = []  # that may have to agree, in order
         self.words: list[str] = []  # that are certain, as they were returned
         self.said_until = 0  # the end of the speech that all drafts have which agreed last
 
@@ -46,26 +53,34 @@ class Agreement:
 
         `until`: the sample up to which it has the audio. `said_until`: the end of the speech in that.
         """
-        words, drafts = split_words(draft), self._drafts
-        while len(drafts) > 1 and drafts[1][0] <= until - LATER_SAMPLES:
+        drafts = self._drafts
+        while len(drafts) > 1 and drafts[1].until <= until - LATER_SAMPLES:
             del drafts[0]
-        old_enough = until - self.needs
-        old = [place for place, draft in enumerate(drafts) if draft[0] <= old_enough]
+        words = split_words(draft)
+        # Words are compared behind those that are certain: a name there that drafts spell in two ways would
+        # hold up what follows.
+        newest = _Draft(until, said_until, words, _end_of(self.words, words))
         certain: list[str] = []
+        old_enough = until - self.needs
+        old = [place for place, other in enumerate(drafts) if other.until <= old_enough]
+        drafts.append(newest)
         if old:
             agreeing = drafts[old[-1] :]
-            # Behind what is certain: a name there that drafts spell in two ways would hold up what follows.
-            behind = words[_end_of(self.words, words) :]
-            others = (other[_end_of(self.words, other) :] for _, _, other in agreeing)
-            certain = behind[: min(_common_prefix(behind, other) for other in others)]
-            self.said_until = agreeing[0][1]
-        drafts.append((until, said_until, words))
-        self.words += certain
+            behind = words[newest.end :]
+            certain = behind[: min(_common_prefix(behind, other.words[other.end :]) for other in agreeing)]
+            self.said_until = agreeing[0].said_until
+            self.words += certain
+            for other in agreeing:  # the same words follow in all of them
+                other.end += len(certain)
+            for other in drafts[: old[-1]]:
+                other.end = _end_of(self.words, other.words)
         return certain
 
     def continue_after(self, sent: Sequence[str]) -> None:
         """Take words for certain that were sent already: drafts of the clip before had them, too."""
         self.words = [*sent, *self.words[_end_of(sent, self.words) :]]
+        for other in self._drafts:
+            other.end = _end_of(self.words, other.words)
 
 
 def words_behind(text: str, agreed: Sequence[str]) -> list[str]:

@@ -206,9 +206,8 @@ class Backlog(FairQueue[Task[P, R]]):
             return self._take_by_deadline(slot, limit)
         if limit > 1 and first.key == other.key and not (others_first or first.isolated or other.isolated):
             return self._take_mixed(slot, limit)
-        if others_first:
-            return self.take_batch(slot, few) or self._take_by_deadline(slot, limit)
-        return self._take_by_deadline(slot, limit)
+        others = self.take_batch(slot, few) if others_first else []
+        return others or self._take_by_deadline(slot, limit)
 
     def _take_mixed(self, slot: Slot[P, R], limit: int) -> list[Task[P, R]]:
         """Remove and return others, and tasks with deadlines in half of the places. Their keys are equal."""
