@@ -19,23 +19,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.model_files import DEMO_PATH
 from bench.command import parser_of
-from bench.live_scores import LATE_S, TimedWord, matches, timed_words
+from bench.live_scores import LATE_S, TimedWord, matches
+from bench.live_streams import Sound, upload
 from bench.measuring import markdown, write_json
 from bench.quality import normalise
-from bench.recordings import RATE, resampled
+from bench.recordings import RATE, TALK, resampled
 from bench.service import running_service
 
-TALKS = Path(__file__).parents[1] / "tests" / "data"
-# Voice, talk with the sentences, language.
-VOICES = (
-    ("en-us", "talk", "en"),
-    ("en-gb+m3", "talk", "en"),
-    ("en-us+f2", "talk", "en"),
-    ("es", "talk_es", "es"),
-    ("es-419+f3", "talk_es", "es"),
-    ("de", "talk_de", "de"),
-    ("de+m4", "talk_de", "de"),
-)
+TALKS = {"en": "talk", "es": "talk_es", "de": "talk_de"}  # in tests/data, with the sentences
+VOICES = ("en-us", "en-gb+m3", "en-us+f2", "es", "es-419+f3", "de", "de+m4")  # they begin with their language
 PAUSES_S = (0.15, 0.3, 0.6, 1.2)
 
 # Of speak_lib.h.
@@ -65,10 +57,10 @@ class Synthesizer:
         self._begun: dict[int, int] = {}  # place in the text, and sample
         samples, events = ctypes.POINTER(ctypes.c_short), ctypes.POINTER(_Event)
         # Kept: the library does not hold it.
-        self._callback = ctypes.CFUNCTYPE(ctypes.c_int, samples, ctypes.c_int, events)(self._heard)
+        self._callback = ctypes.CFUNCTYPE(ctypes.c_int, samples, ctypes.c_int, events)(self._take)
         self._library.espeak_SetSynthCallback(self._callback)
 
-    def _heard(
+    def _take(
         self, samples: "ctypes._Pointer[ctypes.c_short]", count: int, events: "ctypes._Pointer[_Event]"
     ) -> int:
         if count > 0:
@@ -101,10 +93,10 @@ class Synthesizer:
         return sound, words
 
 
-def talk_of(synthesizer: Synthesizer, voice: str, talk: str) -> tuple[np.ndarray, list[TimedWord]]:
+def talk_of(synthesizer: Synthesizer, voice: str) -> tuple[np.ndarray, list[TimedWord]]:
     """A talk in a voice (int16, 16 kHz), and its words."""
     chance = random.Random(voice)
-    cues = json.loads((TALKS / f"{talk}.json").read_text())["cues"]
+    cues = json.loads(TALK.with_name(f"{TALKS[voice[:2]]}.json").read_text())["cues"]
     rate, pitch = chance.randint(140, 190), chance.randint(30, 70)
     parts: list[np.ndarray] = []
     words: list[TimedWord] = []
@@ -121,20 +113,15 @@ def main() -> int:
     parser = parser_of(__doc__)
     parser.add_argument("--model", default=str(DEMO_PATH), help="folder of the model")
     parser.add_argument("--url", help="of a running service; otherwise a new one")
-    parser.add_argument("--language", help="only voices of this one")
+    parser.add_argument("--language", default="", help="only voices of this one")
     arguments = parser.parse_args()
-    voices = [voice for voice in VOICES if arguments.language in (None, voice[2])]
+    voices = [voice for voice in VOICES if voice.startswith(arguments.language)]
     synthesizer = Synthesizer()
     rows, figures = [], {}
     with running_service(arguments.url, WHISPER_MODEL=arguments.model) as client:
-        for voice, talk, language in voices[: 1 if arguments.quick else None]:
-            pcm, spoken = talk_of(synthesizer, voice, talk)
-            answer = client.post(
-                "/asr",
-                params={"output": "json", "encode": "false", "word_timestamps": "true", "language": language},
-                files={"audio_file": ("talk.raw", pcm.tobytes())},
-            ).raise_for_status()
-            found = timed_words(word for part in answer.json()["segments"] for word in part["words"])
+        for voice in voices[: 1 if arguments.quick else None]:
+            pcm, spoken = talk_of(synthesizer, voice)
+            found = upload(client, Sound(voice, pcm, voice[:2], None)).words
             pairs = matches([word.text for word in found], [word.text for word in spoken])
             distances = np.array([abs(found[i].start - spoken[j].start) for i, j in pairs])
             figures[voice] = distances.tolist()
