@@ -1,7 +1,8 @@
 """How soon, and how well, live speech becomes text: recordings played to `/v1/realtime` as they are spoken.
 
     .venv/bin/python bench/live_streams.py RECORDING… [--chunks 20,100,500] [--streams 1] [--model FOLDER]
-        [--seconds 60] [--turns server_vad] [--url http://localhost:8000] [--events FOLDER] [--json OUT]
+        [--seconds 60] [--turns server_vad] [--files 0] [--url http://localhost:8000] [--events FOLDER]
+        [--json OUT]
 
 Each recording is FLAC or WAV; beside it may be its text, as JSON: {"language", "cues": [{"end", "text"}]}. It
 is transcribed by upload first, which says when each word ends. Then it is played: a chunk is sent once its
@@ -16,17 +17,19 @@ delay of words contains the wait for the end of their chunk, its jitter, and the
 - CPU: on a machine that others use as well, it says more than the delays
 - times: how far word times are from those of the upload: median, 95 %, share over 0.1 s
 
-`--streams` play at once, each the next recording. A new service has one worker with one thread.
+`--streams` play at once, each the next recording. So many `--files` are transcribed meanwhile: half an hour
+of the first recording each. A new service has one worker with one thread.
 """
 
 import asyncio
 import base64
+import io
 import json
 import random
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,7 @@ from bench.recordings import RATE, resampled
 from bench.service import running_service, server_process
 
 STREAM_RATE = 24_000  # Hz, of OpenAI's `audio/pcm`
+FILE_S = 1800  # of each file beside the streams
 SILENCE_S = 2.0  # after a recording: its last turn ends
 PATIENCE_S = 60.0  # for the texts after it
 HEALTH_S = 0.05  # between two probes
@@ -103,6 +107,26 @@ def upload(client: httpx.Client, sound: Sound) -> Sound:
     body = answer.json()
     words = [word for segment in body["segments"] for word in segment["words"]]
     return Sound(sound.name, sound.pcm, sound.language, sound.truth, body["text"], timed_words(words))
+
+
+@contextmanager
+def busy(client: httpx.Client, sound: Sound, jobs: int) -> Iterator[None]:
+    """Jobs run, each with `FILE_S` of a recording."""
+    import soundfile
+
+    recording = io.BytesIO()
+    if jobs:
+        soundfile.write(recording, np.resize(sound.pcm, FILE_S * RATE), RATE, format="FLAC")
+    addresses = []
+    for _ in range(jobs):
+        answer = client.post("/v1/jobs", files={"file": ("file.flac", recording.getvalue())})
+        addresses.append(f"/v1/jobs/{answer.raise_for_status().json()['id']}")
+    while addresses and client.get(addresses[0]).json()["progress"]["clips_done"] == 0:
+        time.sleep(0.5)
+    yield
+    for address in addresses:
+        assert client.get(address).json()["status"] in ("queued", "running"), "the files were too short"
+        client.delete(address)
 
 
 async def play(url: str, sound: Sound, way: Way, number: int) -> Events:
@@ -274,6 +298,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="of each recording; default: all of it")
     parser.add_argument("--turns", default="server_vad", help="`null`: the client commits at the end")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", type=int, default=0, help="jobs that run meanwhile")
     parser.add_argument("--url", help="a running service on this machine; default: start one")
     parser.add_argument("--events", type=Path, help="folder for all events of all streams")
     arguments = parser.parse_args()
@@ -290,7 +315,8 @@ def main() -> None:
         for chunk_ms in map(int, arguments.chunks.split(",")):
             way = Way(chunk_ms, arguments.streams, turns, arguments.seed)
             for group in played:
-                found = asyncio.run(measure(str(client.base_url), group, way, server_process(client)))
+                with busy(client, sounds[0], arguments.files):
+                    found = asyncio.run(measure(str(client.base_url), group, way, server_process(client)))
                 logs = found.pop("events")
                 if arguments.events:
                     arguments.events.mkdir(parents=True, exist_ok=True)

@@ -91,6 +91,7 @@ class StreamDecoder:
         self._model = model
         self._vote = LanguageVote()
         self._clips = 0
+        self._has_urgent = False  # a closed clip, whose text somebody waits for
         self._doubted: int | None = None  # start of the clip whose drafts need the full context
 
     def may_draft(self, clip: PlannedClip) -> bool:
@@ -187,22 +188,28 @@ class StreamDecoder:
         return await self._decode_windows(request)
 
     async def _decode_windows(self, request: ClipRequest) -> ClipResult:
+        # Of a stream that comes faster than it was spoken, the other clips wait like those of a recording.
+        urgent, self._has_urgent = not self._has_urgent, True
         windows = decode_clip(request)
         window = next(windows)
-        while True:
-            answer = await self._model.dispatcher.submit(
-                self.job,
-                window,
-                key=window.batch_key,
-                size=expected_tokens(window.speech),
-                weight=window.decoding.beams,
-                continues=window.continues,
-            )
-            try:
+        try:
+            while True:
+                answer = await self._model.dispatcher.submit(
+                    self.job,
+                    window,
+                    key=window.batch_key,
+                    size=expected_tokens(window.speech),
+                    weight=window.decoding.beams,
+                    continues=window.continues,
+                    urgent=urgent,
+                )
                 window = windows.send(answer.result)
-            except StopIteration as done:
-                result: ClipResult = done.value
-                return result
+        except StopIteration as done:
+            result: ClipResult = done.value
+            return result
+        finally:
+            if urgent:
+                self._has_urgent = False
 
     def _decoding(self, options: StreamOptions) -> DecodingOptions:
         language = options.language or (options.languages[0] if len(options.languages) == 1 else None)

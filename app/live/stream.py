@@ -37,7 +37,6 @@ from workers.messages import SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 LEAST_COMMIT_S = 0.1
-_DRAFT_GROWTH = 3 * SAMPLE_RATE // 16  # of open speech, before another draft
 _LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 
@@ -258,6 +257,8 @@ class LiveStream:
     def _draft_if_due(self, new: int = 0) -> None:
         """Begin a draft of the open speech, unless one is under way or would say nothing new.
 
+        One between the two that have to agree is enough: with more, as many words are taken back.
+
         `new`: how many samples have come since the last call. If they are many, the first draft leaves out
         so many that the one after it, which follows at once, can agree with it.
         """
@@ -266,7 +267,8 @@ class LiveStream:
         if item is None or speech is None or is_drafting:
             return
         text, clip = item.clips[-1], speech[1]
-        has_grown = clip.end - text.drafted_until >= _DRAFT_GROWTH and self._decoder.may_draft(clip)
+        grown = clip.end - text.drafted_until
+        has_grown = 2 * grown >= text.agreement.needs and self._decoder.may_draft(clip)
         if text.may_be_drafted and has_grown and clip.speech[-1][1] > text.agreement.said_until:
             shorter = replace(clip, end=clip.end - text.agreement.needs)
             is_divided = new > text.agreement.needs and self._decoder.may_draft(shorter)

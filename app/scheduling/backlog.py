@@ -1,8 +1,8 @@
 """The waiting tasks, and which of them make a slot's next batch.
 
 Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
-also for slots with different limits. Tasks with deadlines wait in a queue of their own, and no plan counts
-them: they get up to half of each batch, or every other batch.
+also for slots with different limits. Urgent tasks wait in a queue of their own, and no plan counts them: they
+get up to half of each batch, or every other batch.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from app.scheduling.batching import (
     efficient_count,
     plan_last_batches,
 )
-from app.scheduling.deadline_queue import DeadlineQueue
 from app.scheduling.fair_queue import FairQueue
 from app.scheduling.tasks import Slot, Task
+from app.scheduling.urgent_queue import UrgentQueue
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -35,8 +35,8 @@ _PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which
 _LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any time on the clock
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
 _UNLIMITED = sys.maxsize  # tasks in a batch
-# Of a batch, for others while tasks with deadlines have batches of their own. A slot that prepares batches
-# ahead answers these tasks only when the next batch is prepared.
+# Of a batch, for others while urgent tasks have batches of their own. A slot that prepares batches ahead
+# answers these tasks only when the next batch is prepared.
 _SMALL_PART = 2
 
 
@@ -127,7 +127,7 @@ class ThroughputEstimator:
 class Backlog(FairQueue[Task[P, R]]):
     """The fair queue of all slots, with batches for each of them.
 
-    It has the tasks without a deadline, and `with_deadline` has the others.
+    It has the tasks that are not urgent, and `urgent` has the others.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Backlog(FairQueue[Task[P, R]]):
     ) -> None:
         """`can_run`, `kind_of`: see `Dispatcher`."""
         super().__init__()
-        self.with_deadline = DeadlineQueue[P, R]()
+        self.urgent = UrgentQueue[P, R]()
         self._slots: list[Slot[P, R]] = []  # for which batches are planned: all but those that drain
         self._by_index: dict[int, Slot[P, R]] = {}
         self._throughput = throughput
@@ -166,8 +166,8 @@ class Backlog(FairQueue[Task[P, R]]):
 
         A job whose task continues has the next turn: what was begun in its turn is finished first.
         """
-        if task.deadline is not None:
-            self.with_deadline.put(task)
+        if task.urgent:
+            self.urgent.put(task)
         elif task.continues:
             self.put_first(task.job, task, task.work.owner, behind=lambda other: other.continues)
         else:
@@ -176,61 +176,69 @@ class Backlog(FairQueue[Task[P, R]]):
     def requeue_batch(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
         """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile.
 
-        Tasks with deadlines stay in order of these; their owners get the next turns.
+        Urgent tasks stay in order of their deadlines; their owners get the next turns.
         """
         for task in reversed(batch):
             if task.cancelled:
                 task.future.cancel()
                 continue
             task.isolated = task.isolated or isolated
-            if task.deadline is not None:
-                self.with_deadline.put(task, first=True)
+            if task.urgent:
+                self.urgent.put(task, first=True)
             else:
                 self.put_first(task.job, task, task.work.owner)
 
-    def take_with_deadlines(self, slot: Slot[P, R], *, others_first: bool) -> list[Task[P, R]]:
-        """As `take_batch`, while there are tasks with deadlines, or they were the slot's last batch.
+    def take_with_urgent(self, slot: Slot[P, R], *, others_first: bool) -> list[Task[P, R]]:
+        """As `take_batch`, while there are urgent tasks, or they were the slot's last batch.
 
-        If no others wait that the slot may run, the batch is theirs. Otherwise they join that of the others,
-        in at most half of the places, if their keys are equal. If not, they get a batch of their own, but not
-        two in a row: `others_first` says that the slot's last one was such a batch. The batches of others
-        between them are small.
+        If no others wait that the slot may run, the batch is theirs. Otherwise those that have the key of the
+        others join them, in at most half of the places. The rest get a batch of their own, but not two in a
+        row: `others_first` says that the slot's last one was such a batch. The batches of others between them
+        are small.
         """
-        few = max(1, slot.batch_limit() // _SMALL_PART)
-        first = self.with_deadline.find(partial(self._fits, slot))
-        if first is None:
-            return self.take_batch(slot, few if others_first else _UNLIMITED)
-        limit = efficient_count([first.size] * slot.batch_limit(first.weight), self._cost)
-        other = next((task for task in self if not task.future.done() and self._fits(slot, task)), None)
+        fits = partial(self._fits, slot)
+        other = next((task for task in self if not task.future.done() and fits(task)), None)
         if other is None:
-            return self._take_by_deadline(slot, limit)
-        if limit > 1 and first.key == other.key and not (others_first or first.isolated or other.isolated):
-            return self._take_mixed(slot, limit)
-        others = self.take_batch(slot, few) if others_first else []
-        return others or self._take_by_deadline(slot, limit)
+            return self._take_urgent(slot, fits)
+        limit = self._places(slot, other)
+        may_join = limit > 1 and not other.isolated
+        if others_first:
+            limit = max(1, limit // _SMALL_PART)
 
-    def _take_mixed(self, slot: Slot[P, R], limit: int) -> list[Task[P, R]]:
-        """Remove and return others, and tasks with deadlines in half of the places. Their keys are equal."""
-        batch = self._take_by_deadline(slot, limit // 2)
-        others = self.take_batch(slot, limit - len(batch))
-        if others and (others[0].key != batch[0].key or others[0].isolated):
-            self.requeue_batch(batch, isolated=False)
+        def joins(task: Task[P, R]) -> bool:
+            return may_join and task.key == other.key and not task.isolated and fits(task)
+
+        def stays_apart(task: Task[P, R]) -> bool:
+            return fits(task) and not joins(task)
+
+        if not others_first and self.urgent.find(stays_apart):
+            return self._take_urgent(slot, stays_apart)
+        joining = self._take_urgent(slot, joins, limit // 2)
+        others = self.take_batch(slot, limit - len(joining))
+        if joining and others and (others[0].key != other.key or others[0].isolated):
+            self.requeue_batch(joining, isolated=False)
             return others
-        return [*others, *batch]
+        return [*others, *joining] or self._take_urgent(slot, fits)
 
-    def _take_by_deadline(self, slot: Slot[P, R], most: int) -> list[Task[P, R]]:
-        """Remove and return tasks with deadlines that a slot may run together."""
+    def _take_urgent(
+        self, slot: Slot[P, R], fits: Callable[[Task[P, R]], bool], most: int = _UNLIMITED
+    ) -> list[Task[P, R]]:
+        """Remove and return urgent tasks that fit and may run together."""
         batch: list[Task[P, R]] = []
 
         def joins(task: Task[P, R]) -> bool:
-            alike = not batch or (task.key == batch[0].key and not task.isolated)
-            return alike and self._fits(slot, task)
+            return fits(task) and (not batch or (task.key == batch[0].key and not task.isolated))
 
-        while len(batch) < most and (task := self.with_deadline.take(joins)):
+        while len(batch) < most and (task := self.urgent.take(joins)):
             batch.append(task)
+            most = min(most, self._places(slot, task))
             if task.isolated:
                 break
         return batch
+
+    def _places(self, slot: Slot[P, R], task: Task[P, R]) -> int:
+        """How many tasks like this one make a batch that saves time."""
+        return efficient_count([task.size] * slot.batch_limit(task.weight), self._cost)
 
     def take_batch(self, slot: Slot[P, R], most: int = _UNLIMITED) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
@@ -251,7 +259,7 @@ class Backlog(FairQueue[Task[P, R]]):
                 places = self._choose(slot, line, most, few_left=few_left)
                 return self.take_at(places) if places else []
         first = next(iter(self))
-        quota = min(slot.batch_limit(first.weight), most)
+        quota = efficient_count([first.size] * min(slot.batch_limit(first.weight), most), self._cost)
         if few_left and quota > 1:
             quota = len(self._plan_last(slot, self, first, most))  # 0: the others are to run them
         return self._take_in_turns(slot, quota)

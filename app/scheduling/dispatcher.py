@@ -54,7 +54,7 @@ class _ServedSlot(Generic[P, R]):
         self.overlapping = slot if _overlaps(slot) else None
         self.wakeup = Wakeup()
         self.in_flight: deque[Batch[P, R]] = deque()  # in order
-        self.others_first = False  # the last batch had only tasks with deadlines
+        self.others_first = False  # the last batch had only urgent tasks
         self.loop: asyncio.Task[None] | None = None
         self.is_removed = False  # the dispatcher has taken its tasks back, and ignores what it still answers
         self.closed = asyncio.Event()  # removed, and its process has ended
@@ -217,7 +217,7 @@ class Dispatcher(Generic[P, R]):
 
     def _unanswered(self) -> Iterator[Task[P, R]]:
         yield from self._backlog
-        yield from self._backlog.with_deadline
+        yield from self._backlog.urgent
         yield from self._failures.held
         yield from self._in_flight()
 
@@ -256,7 +256,7 @@ class Dispatcher(Generic[P, R]):
     @property
     def expired(self) -> int:
         """How many tasks were dropped because of their deadlines."""
-        return self._backlog.with_deadline.expired
+        return self._backlog.urgent.expired
 
     @property
     def prefetch_limit(self) -> int:
@@ -272,7 +272,7 @@ class Dispatcher(Generic[P, R]):
         return served.in_flight[0] if served is not None and served.in_flight else None
 
     def backlog(self) -> tuple[int, float]:
-        """How many tasks without a deadline wait, and for how long the oldest has (s; 0 if none waits)."""
+        """How many tasks wait that are not urgent, and for how long the oldest has (s; 0 if none waits)."""
         oldest = self._backlog.oldest_queued_at()
         waited_s = 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
         return len(self._backlog), waited_s
@@ -290,6 +290,7 @@ class Dispatcher(Generic[P, R]):
         weight: int = 1,
         continues: bool = False,
         deadline: float | None = None,
+        urgent: bool = False,
     ) -> TaskResult[R]:
         """Run a task when its turn comes.
 
@@ -302,15 +303,18 @@ class Dispatcher(Generic[P, R]):
         task crashes each process that runs it, and the exception that the task itself raises. With
         `waits_for_slots`, a task waits while there is no slot.
 
-        `deadline` (time of the event loop): the result is worth nothing if the task is sent later. Such tasks
-        are sent by their deadlines, but leave half of the places to others that wait; their owners take
-        turns. Give those of one owner deadlines that are equally far ahead, and cancel the caller to replace
-        one that waits. Raises Expired if the task was not sent by then. It is never retried: it raises the
-        error of its batch, ProcessCrashed if its process crashed or was lost, or its device failed. Then it
-        may be what crashes processes, and the next one like it would, too. So the caller must submit no
-        further one of the same input until a task without a deadline that has this input is answered: that
-        one is isolated if it crashes processes, and counted. `on_crash` says whether the task was alone in
-        its process; the count is `crash_count` of that other task.
+        `urgent`: the task comes before those that are not. But these have half of the places while they wait,
+        and owners of urgent ones take turns. So one who sends more urgent tasks has no more of the places.
+
+        `deadline` (time of the event loop): the result is worth nothing if the task is sent later. Such a
+        task is urgent; of an owner's, those without a deadline are first, and the others are sent by their
+        deadlines. Give those of one owner deadlines that are equally far ahead, and cancel the caller to
+        replace one that waits. Raises Expired if the task was not sent by then. It is never retried: it
+        raises the error of its batch, ProcessCrashed if its process crashed or was lost, or its device
+        failed. Then it may be what crashes processes, and the next one like it would, too. So the caller must
+        submit no further one of the same input until a task without a deadline that has this input is
+        answered: that one is isolated if it crashes processes, and counted. `on_crash` says whether the task
+        was alone in its process; the count is `crash_count` of that other task.
         """
         if crash_count >= MAX_CRASHES:
             raise crashes_processes(crash_count)
@@ -331,6 +335,7 @@ class Dispatcher(Generic[P, R]):
             future,
             loop.time(),
             deadline,
+            urgent or deadline is not None,
             isolated=crash_count > 0,
         )
         self._backlog.put_task(task)
@@ -342,8 +347,8 @@ class Dispatcher(Generic[P, R]):
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in [*self._backlog.remove(job), *(task for task in self._failures.held if task.job == job)]:
             task.future.cancel()
-        if self._backlog.with_deadline.size:
-            for task in [task for task in self._backlog.with_deadline if task.job == job]:
+        if self._backlog.urgent.size:
+            for task in [task for task in self._backlog.urgent if task.job == job]:
                 task.future.cancel()
         for task in self._in_flight():
             task.cancelled = task.cancelled or task.job == job
@@ -371,7 +376,7 @@ class Dispatcher(Generic[P, R]):
             return
         # Not those that start for other reasons: something may be wrong with them.
         soon_free = [slot for slot in self.slots if slot.status.state == "idle" or slot.status.waking]
-        waiting = len(self._backlog) + self._backlog.with_deadline.size
+        waiting = len(self._backlog) + self._backlog.urgent.size
         lacking = waiting - sum(slot.batch_limit() for slot in soon_free)
         for served in asleep:
             if lacking <= 0:
@@ -392,7 +397,7 @@ class Dispatcher(Generic[P, R]):
         return NotReady(f"no {self._name} could be started: {next(failed, 'there is none')}")
 
     def _refuse_waiting(self) -> None:
-        for task in [*self._backlog.clear(), *self._backlog.with_deadline, *self._failures.held]:
+        for task in [*self._backlog.clear(), *self._backlog.urgent, *self._failures.held]:
             if not task.future.done():
                 task.future.set_exception(self._not_ready())
 
@@ -533,8 +538,8 @@ class Dispatcher(Generic[P, R]):
             return []
         if len(in_flight) > 1 and in_flight[0].is_urgent:  # it has been run by now, or will be soon
             return []
-        if self._backlog.with_deadline.size or served.others_first:
-            batch = self._backlog.take_with_deadlines(slot, others_first=served.others_first)
+        if self._backlog.urgent.size or served.others_first:
+            batch = self._backlog.take_with_urgent(slot, others_first=served.others_first)
         else:
             batch = self._backlog.take_batch(slot)
         if in_flight and any(task.isolated for task in batch):
@@ -580,7 +585,7 @@ class Dispatcher(Generic[P, R]):
         kind = self._kind_of(tasks[0].payload)
         served.others_first = batch.is_urgent
         if batch.is_urgent:  # what they take must not count for the others
-            kind = ("with a deadline", kind)
+            kind = ("urgent", kind)
         expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
         # At least the time that was too short for a task, whatever slot that was.
         return max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None

@@ -137,6 +137,7 @@ class Task(Generic[P, R]):
     future: asyncio.Future[TaskResult[R]]
     queued_at: float = 0.0  # when it was submitted (time of the event loop)
     deadline: float | None = None  # it is dropped if it was not sent by then (time of the event loop)
+    urgent: bool = False  # its place is among those with deadlines
     passed_over: int = 0  # times that a later task of its job was taken first
     isolated: bool = False  # runs in a batch of its own: it may be what crashes processes
     cancelled: bool = False  # its job was cancelled while the task was in flight
@@ -163,8 +164,8 @@ class Batch(Generic[P, R]):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether all its tasks have deadlines."""
-        return all(task.deadline is not None for task in self.tasks)
+        """Whether all its tasks are urgent."""
+        return all(task.urgent for task in self.tasks)
 
 
 class Outcome(StrEnum):

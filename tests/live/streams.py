@@ -96,11 +96,20 @@ class FakeDispatcher:
     # Called with each window before it is answered; may raise.
     on_window: Callable[[WindowInFile, bool], None] = lambda window, is_draft: None
     windows: list[tuple[WindowInFile, bool]] = field(default_factory=list)  # and whether it is a draft
+    urgent_clips: list[bool] = field(default_factory=list)  # of the windows that are no drafts, as they come
     cancelled: list[str] = field(default_factory=list)
 
     async def submit(
-        self, job: str, payload: WindowSource, *, deadline: float | None = None, **others: Any
+        self,
+        job: str,
+        payload: WindowSource,
+        *,
+        deadline: float | None = None,
+        urgent: bool = False,
+        **others: Any,
     ) -> TaskResult[WindowResult]:
+        if deadline is None:
+            self.urgent_clips.append(urgent)
         await asyncio.sleep(self.delay_s)
         window = payload.for_worker()
         assert isinstance(window, WindowInFile)

@@ -443,6 +443,20 @@ def test_a_worker_that_dies_costs_drafts_alone(tmp_path: Path) -> None:
     assert sum(is_draft for _, is_draft in dispatcher.windows) == 1
 
 
+def test_a_stream_that_comes_faster_than_speech_has_one_urgent_clip_at_a_time(tmp_path: Path) -> None:
+    dispatcher = FakeDispatcher(delay_s=0.05)
+
+    async def speak() -> None:
+        with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, _):
+            for turns in (3, 1):
+                await stream.append((loud(2) + silent(1)) * turns)
+                await stream.finish()
+            await stream.close()
+
+    asyncio.run(speak())
+    assert dispatcher.urgent_clips == [True, False, False, True]
+
+
 def test_closed_speech_waits_for_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoder, "_RETRY_S", 0.01)
     refused = 0

@@ -4,6 +4,7 @@ Slots are added, drained, removed and lost while their processes answer, crash, 
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -197,14 +198,18 @@ class ChangingSlots(RuleBasedStateMachine):
         count=st.integers(1, 6),
         key=st.integers(0, 1),
         bound_to=st.none() | st.integers(0),
-        within_s=st.sampled_from([None, None, 0.5, 20.0]),
+        within_s=st.sampled_from([None, None, 0.5, 20.0, math.inf]),
     )
     def submit(self, job: str, count: int, key: int, bound_to: int | None, within_s: float | None) -> None:
+        """`within_s`: inf for tasks that are urgent without a deadline."""
         affinity = self._pick(bound_to).index if self.slots and bound_to is not None else bound_to
-        deadline = None if within_s is None else self.loop.time() + within_s
+        urgent = within_s == math.inf
+        deadline = None if within_s is None or urgent else self.loop.time() + within_s
 
         async def ask(payload: str) -> str:
-            task = self.dispatcher.submit(job, payload, key=key, affinity=affinity, deadline=deadline)
+            task = self.dispatcher.submit(
+                job, payload, key=key, affinity=affinity, deadline=deadline, urgent=urgent
+            )
             return (await task).result
 
         for _ in range(count):
@@ -297,16 +302,16 @@ class ChangingSlots(RuleBasedStateMachine):
         if any(slot.status.state == "idle" for slot in self.slots.values()):
             free = [
                 task.payload
-                for task in [*self.dispatcher._backlog, *self.dispatcher._backlog.with_deadline]
+                for task in [*self.dispatcher._backlog, *self.dispatcher._backlog.urgent]
                 if task.affinity is None and task.failed_on is None and not task.future.done()
             ]
             assert free == []
 
     @invariant()
     def no_task_waits_beyond_its_deadline(self) -> None:
-        queue = self.dispatcher._backlog.with_deadline
+        queue = self.dispatcher._backlog.urgent
         waiting = [task for task in queue if not task.future.done()]
-        assert all(self.deadlines[task.payload] > self.loop.time() for task in waiting)
+        assert all(self.deadlines.get(task.payload, math.inf) > self.loop.time() for task in waiting)
         assert queue.size == len(list(queue)) == len(waiting)
 
     def teardown(self) -> None:

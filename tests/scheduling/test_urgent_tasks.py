@@ -1,4 +1,4 @@
-"""Tasks with deadlines: their places in batches, their turns, and what becomes of late ones."""
+"""Urgent tasks: their places in batches, their turns, and what becomes of late ones."""
 
 import asyncio
 from collections import Counter
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from app.errors import DeviceFailed, Expired, ProcessCrashed, ProcessLost, RequeueBatch
 from app.scheduling.batching import BatchCost
-from app.scheduling.deadline_queue import DeadlineQueue
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Task
+from app.scheduling.urgent_queue import UrgentQueue
 from app.telemetry.work import Work, working_for
 from bench import virtual_clock
 from tests.event_loop import let_tasks_run
@@ -24,7 +24,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
 class Submitting:
-    """Submits tasks of owners. A payload says whose it is: "film 1"; those of drafts have deadlines."""
+    """Submits tasks of owners. A payload says whose it is: "film 1"; those of drafts have deadlines.
+
+    Those of captions are urgent without one.
+    """
 
     def __init__(self, dispatcher: Dispatcher[str, str]) -> None:
         self.dispatcher = dispatcher
@@ -35,7 +38,7 @@ class Submitting:
         deadline = None if within_s is None else asyncio.get_running_loop().time() + within_s
         with working_for(Work(payload, owner=owner)):
             submitted = self.dispatcher.submit(
-                options.pop("job", owner), payload, deadline=deadline, **options
+                options.pop("job", owner), payload, deadline=deadline, urgent="caption" in payload, **options
             )
             self.tasks[payload] = asyncio.create_task(submitted)
 
@@ -76,6 +79,11 @@ def draft_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     return [(len(batch), sum("draft" in payload for payload in batch)) for batch in batches]
 
 
+def urgent_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+    """Of each batch, how many tasks it has and how many of these are urgent."""
+    return [(len(batch), sum("film" not in payload for payload in batch)) for batch in batches]
+
+
 async def test_drafts_have_half_of_each_batch_while_others_wait() -> None:
     batches = await batches_of(FakeSlot(0, batch_limit=4), *films(40), *drafts(7))
     assert draft_counts(batches)[:5] == [(4, 2), (4, 2), (4, 2), (4, 1), (4, 0)]
@@ -103,6 +111,31 @@ async def test_drafts_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
     assert draft_counts(batches) == [(1, 1), (1, 0), (1, 1), (1, 1)]
 
 
+async def test_films_of_many_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
+    """An urgent task that comes then waits for one of them."""
+    cost = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
+    waiting = [(f"owner{number} film", "k") for number in range(4)]
+    assert list(map(len, await batches_of(FakeSlot(0, batch_limit=4), *waiting, cost=cost))) == [1] * 4
+
+
+async def test_captions_join_films_and_drafts_of_another_kind_do_not_wait_for_them() -> None:
+    captions = [(f"caption {number}", "k") for number in range(3)]
+    batches = await batches_of(FakeSlot(0, batch_limit=8), *films(40), *drafts(16, "other"), *captions)
+    assert urgent_counts(batches)[:4] == [(8, 8), (4, 2), (8, 8), (4, 1)]
+    assert [batch[-1] for batch in batches[1:4:2]] == ["caption 1", "caption 2"]
+
+
+async def test_where_batches_save_no_time_a_caption_waits_for_one_film() -> None:
+    submitted = [*films(9), *drafts(2, "other"), ("caption", "k")]
+    assert (await batches_of(FakeSlot(0), *submitted))[:3] == [["draft 0"], ["film 0"], ["caption"]]
+
+
+async def test_of_an_owner_a_caption_is_first() -> None:
+    waiting = [("own draft 1", "k", 1.0), ("own caption 1", "k"), ("own caption 2", "k")]
+    batches = await batches_of(FakeSlot(0), *waiting)
+    assert batches == [["own caption 1"], ["own caption 2"], ["own draft 1"]]
+
+
 async def test_of_an_owner_the_earliest_deadline_is_first() -> None:
     waiting = [(f"draft {number}", "k", 100.0 - number) for number in range(4)]
     assert await batches_of(FakeSlot(0), *waiting) == [[f"draft {number}"] for number in (3, 2, 1, 0)]
@@ -123,7 +156,7 @@ async def test_a_draft_that_its_caller_cancels_is_never_sent(new_dispatcher: New
     submit.tasks["draft 1"].cancel()
     submit("draft 2", 10)
     await let_tasks_run()
-    assert dispatcher._backlog.with_deadline.size == 1
+    assert dispatcher._backlog.urgent.size == 1
     dispatcher.start()
     assert await submit.outcomes() == {"draft 1": "cancelled", "draft 2": "DRAFT 2"}
     assert (slot.batches, dispatcher.expired) == ([["draft 2"]], 0)
@@ -186,15 +219,20 @@ async def test_a_failure_costs_the_drafts_and_others_are_retried(
     dispatcher = new_dispatcher(slot, retries_errors=True)
     submit = Submitting(dispatcher)
     counts: list[int] = []
-    for payload, within_s in (("film 1", None), ("draft 1", 10), ("draft 2", 10), ("film 2", None)):
+    for payload, within_s in (("film", None), ("draft 1", 10), ("draft 2", 10), ("caption", None)):
         submit(payload, within_s, on_crash=counts.append)
     await let_tasks_run()
     dispatcher.start()
     outcomes = await submit.outcomes()
-    assert outcomes == {"film 1": "FILM 1", "film 2": "FILM 2", "draft 1": error, "draft 2": error}
-    assert sorted(slot.batches[0]) == ["draft 1", "draft 2", "film 1", "film 2"]
+    first = slot.batches[0]
+    drafts = [payload for payload in first if "draft" in payload]
+    assert len(drafts) in (1, 2)
+    assert outcomes == {payload: error if payload in drafts else payload.upper() for payload in outcomes}
     sent = Counter(payload for batch in slot.batches for payload in batch)
-    assert (sent["draft 1"], sent["film 1"], counts) == (1, 2, [])
+    assert {payload: sent[payload] for payload in first} == {
+        payload: 1 if payload in drafts else 2 for payload in first
+    }
+    assert counts == []
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
@@ -319,7 +357,7 @@ def test_the_last_batches_of_a_film_are_planned_with_drafts_beside_it() -> None:
 @given(st.lists(st.tuples(st.sampled_from("XYZ"), st.integers(1, 9))))
 def test_owners_take_fair_turns_and_the_deadlines_of_each_are_in_order(lines: list[tuple[str, int]]) -> None:
     async def work() -> None:
-        queue = DeadlineQueue[str, str]()
+        queue = UrgentQueue[str, str]()
         for owner, deadline in lines:
             with working_for(Work(owner=owner)):
                 future = asyncio.get_running_loop().create_future()
@@ -362,7 +400,7 @@ class WatchedSlot(FakeSlot):
         st.tuples(
             st.sampled_from("abc"),  # owner
             st.sampled_from("kl"),  # key
-            st.none() | st.integers(0, 12),  # time to the deadline (s)
+            st.none() | st.just("urgent") | st.integers(0, 12),  # time to the deadline (s)
             st.sampled_from([0.0, 0.0, 0.3, 2.0]),  # time to the next one (s)
         ),
         max_size=40,
@@ -370,16 +408,17 @@ class WatchedSlot(FakeSlot):
     st.lists(st.integers(1, 5), min_size=1, max_size=3),  # limits of the slots
 )
 def test_whatever_waits_no_task_is_lost_and_shares_are_held(
-    submissions: list[tuple[str, str, int | None, float]], limits: list[int]
+    submissions: list[tuple[str, str, int | str | None, float]], limits: list[int]
 ) -> None:
     async def work() -> None:
         slots = [WatchedSlot(index, limit) for index, limit in enumerate(limits)]
         dispatcher = Dispatcher[str, str]("worker", slots)
         submit = Submitting(dispatcher)
         dispatcher.start()
-        for number, (owner, key, within_s, pause_s) in enumerate(submissions):
+        for number, (owner, key, urgency, pause_s) in enumerate(submissions):
+            within_s = urgency if isinstance(urgency, int) else None
             deadline = asyncio.get_running_loop().time() + (within_s or 0)
-            kind = "film" if within_s is None else "draft"
+            kind = "film" if urgency is None else "caption" if within_s is None else "draft"
             for slot in slots:
                 slot.dispatcher = dispatcher
             submit(f"{owner} {kind} {key}{number:02}:{deadline}", within_s, key=key)
@@ -394,14 +433,14 @@ def test_whatever_waits_no_task_is_lost_and_shares_are_held(
             assert sent[payload] == (0 if is_expired else 1)
             assert not is_expired or "draft" in payload
         assert dispatcher.expired == len(outcomes) - sent.total()
-        assert dispatcher._backlog.with_deadline.size == len(dispatcher._backlog) == 0
+        assert dispatcher._backlog.urgent.size == len(dispatcher._backlog) == 0
         for slot in slots:
-            counts = draft_counts(slot.batches)
-            for (_, drafts_before), (count, drafts), waited, before in zip(
+            counts = urgent_counts(slot.batches)
+            for (_, urgent_before), (count, urgent), waited, before in zip(
                 [(0, 0), *counts], counts, slot.others_waited, [[], *slot.batches], strict=False
             ):
-                assert count == drafts or drafts <= max(1, slot.limit // 2)
-                if drafts == count and waited:
-                    assert not before or drafts_before < len(before), "two batches of drafts alone"
+                assert count == urgent or urgent <= max(1, slot.limit // 2)
+                if urgent == count and waited:
+                    assert not before or urgent_before < len(before), "two urgent batches in a row"
 
     virtual_clock.run(work())

@@ -1,4 +1,4 @@
-"""Waiting tasks with deadlines: what is not sent in time is worth nothing, and is dropped."""
+"""Waiting tasks that are urgent. One that is not sent by its deadline is worth nothing, and is dropped."""
 
 import asyncio
 from bisect import bisect_left, insort
@@ -15,10 +15,11 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-class DeadlineQueue(Generic[P, R]):
+class UrgentQueue(Generic[P, R]):
     """Owners take turns, task by task, and of each owner's tasks the one with the earliest deadline is next.
 
-    A task whose deadline passes gets the error Expired. One that its caller cancels leaves the queue.
+    One without a deadline is due at once. A task whose deadline passes gets the error Expired. One that its
+    caller cancels leaves the queue.
     """
 
     def __init__(self) -> None:
@@ -33,19 +34,21 @@ class DeadlineQueue(Generic[P, R]):
         return chain.from_iterable(self._owners.values())
 
     def put(self, task: Task[P, R], *, first: bool = False) -> None:
-        """Add a task that has a deadline. `first`: its owner gets the next turn."""
-        insort(self._owners.setdefault(task.work.owner, []), task, key=_deadline)
+        """Add a task. `first`: its owner gets the next turn."""
+        insort(self._owners.setdefault(task.work.owner, []), task, key=_due)
         self.size += 1
         if first:
             self._owners.move_to_end(task.work.owner, last=False)
         task.future.add_done_callback(partial(self._discard, task))
-        self._set_timer(_deadline(task))
+        if task.deadline is not None:
+            self._set_timer(task.deadline)
 
     def find(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
         """The next task that fits; it stays in the queue. None if there is none."""
         now = asyncio.get_running_loop().time()
         return next(
-            (task for task in self if _deadline(task) > now and not task.future.done() and fits(task)), None
+            (task for task in self if not _has_expired(task, now) and not task.future.done() and fits(task)),
+            None,
         )
 
     def take(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
@@ -60,8 +63,8 @@ class DeadlineQueue(Generic[P, R]):
     def _remove(self, task: Task[P, R]) -> None:
         """Remove a task if it is in the queue."""
         line = self._owners.get(task.work.owner, [])
-        place = bisect_left(line, _deadline(task), key=_deadline)
-        while place < len(line) and line[place] is not task:  # others may have its deadline
+        place = bisect_left(line, _due(task), key=_due)
+        while place < len(line) and line[place] is not task:  # others may be due with it
             place += 1
         if place == len(line):
             return
@@ -84,15 +87,18 @@ class DeadlineQueue(Generic[P, R]):
         # The loop calls up to a tick early.
         due = max(asyncio.get_running_loop().time(), self._timer.when() if self._timer else 0.0)
         self._timer = None
-        for task in [task for task in self if _deadline(task) <= due]:
+        for task in [task for task in self if _has_expired(task, due)]:
             self._remove(task)
             if not task.future.done():
                 task.future.set_exception(Expired("no slot was free for the task by its deadline"))
                 self.expired += 1
-        if self._owners:
-            self._set_timer(min(_deadline(line[0]) for line in self._owners.values()))
+        if deadlines := [task.deadline for task in self if task.deadline is not None]:
+            self._set_timer(min(deadlines))
 
 
-def _deadline(task: Task[P, R]) -> float:
-    assert task.deadline is not None
-    return task.deadline
+def _due(task: Task[P, R]) -> float:
+    return task.queued_at if task.deadline is None else task.deadline
+
+
+def _has_expired(task: Task[P, R], now: float) -> bool:
+    return task.deadline is not None and task.deadline <= now
