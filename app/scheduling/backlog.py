@@ -335,10 +335,10 @@ class Backlog(FairQueue[Task[P, R]]):
         if few_left and first.passed_over < PLANNED_ROUNDS * len(self._slots):
             places = self._plan_last(slot, line, first, most)
         else:
-            urgent = [place for place, task in enumerate(line) if task.continues] if first.continues else []
+            continuing = [place for place, task in enumerate(line) if task.continues and first.continues]
             sizes = [task.size for task in line]
             limit = min(slot.batch_limit(first.weight), most)
-            places = choose_similar(sizes, limit, self._cost, urgent)
+            places = choose_similar(sizes, limit, self._cost, continuing)
         if places and 0 not in places:
             first.passed_over += 1
         return places
