@@ -24,9 +24,10 @@ _FAR_SAMPLES = SAMPLE_RATE  # edges of speech that are further away count as no 
 _TELLING_SAMPLES = 3 * SAMPLE_RATE // 5
 _LEAST_TELLING = 0.4
 _CLEARLY_NEARER = 0.8  # timestamps count if their distance is below so much of that of attention
-# Attention has heaped a sentence if so many of its words are shorter than anybody says one. A word keeps its
-# time then if that is so near to where its letters put it.
-_HEAPED = 0.1
+# Attention has heaped a sentence if so many of its words are shorter than anybody says one, and so many of
+# the clip: in Whisper's own models, one of a hundred is. A word keeps its time then if that is so near to
+# where its letters put it.
+_HEAPED, _HEAPED_OF_ALL = 0.1, 0.06
 _LEAST_SAMPLES = SAMPLE_RATE * 3 // 100
 _NEAR_SAMPLES = SAMPLE_RATE * 3 // 20
 
@@ -40,10 +41,14 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     placed = [segment if segment.end > segment.start else replace(segment, words=()) for segment in segments]
     aligned = [segment for segment in placed if segment.words]
     timed = _by_timestamps if _timestamps_count(aligned, speech) else _by_attention
-    in_order = iter(_without_overlaps([span for segment in aligned for span in timed(segment, speech)]))
+    in_order = _without_overlaps([span for segment in aligned for span in timed(segment, speech)])
+    short = sum(end - start < _LEAST_SAMPLES for start, end in in_order)
+    following = iter(in_order)
     for place, segment in enumerate(placed):
         if segment.words:
-            spans = _spread([next(in_order) for _ in segment.words], segment.words, speech)
+            spans = [next(following) for _ in segment.words]
+            if short >= _HEAPED_OF_ALL * len(in_order):
+                spans = _spread(spans, segment.words, speech)
             words = tuple(
                 word if span == (word.start, word.end) else Word(word.text, *span, word.probability)
                 for word, span in zip(segment.words, spans, strict=True)

@@ -63,6 +63,14 @@ def test_one_short_word_of_many_is_no_heap() -> None:
     assert placed(segment(0, 60_000, *times), (0, 60_000)) == times
 
 
+def test_one_short_word_of_a_sentence_is_no_heap_in_a_long_clip() -> None:
+    times = [(f"w{number}", 5_000 * number, 5_000 * number + 5_000) for number in range(5)]
+    times[1:3] = [("w1", 5_000, 15_000), ("w2", 15_000, 15_000)]
+    others = [(f"w{number}", 5_000 * number, 5_000 * number + 5_000) for number in range(5, 17)]
+    sentences = [segment(0, 25_000, *times), segment(25_000, 85_000, *others)]
+    assert placed(sentences, (0, 85_000)) == [*times, *others]
+
+
 def test_without_speech_words_stay_inside_the_segment() -> None:
     assert placed(segment(5_000, 25_000, ("one", 0, 15_000), ("two", 15_000, 35_000))) == [
         ("one", 5_000, 15_000),
