@@ -188,11 +188,11 @@ class StreamDecoder:
         return await self._decode_windows(request)
 
     async def _decode_windows(self, request: ClipRequest) -> ClipResult:
-        # Of a stream that comes faster than it was spoken, the other clips wait like those of a recording.
+        # The next ones wait like those of a recording: a stream may come faster than it was spoken.
         urgent, self._has_urgent = not self._has_urgent, True
-        windows = decode_clip(request)
-        window = next(windows)
         try:
+            windows = decode_clip(request)
+            window = next(windows)
             while True:
                 answer = await self._model.dispatcher.submit(
                     self.job,

@@ -213,8 +213,8 @@ class Backlog(FairQueue[Task[P, R]]):
 
         if not others_first and self.urgent.find(stays_apart):
             return self._take_urgent(slot, stays_apart)
-        joining = self._take_urgent(slot, joins, limit // 2)
-        others = self.take_batch(slot, limit - len(joining))
+        joining = self._take_urgent(slot, joins, max(1, limit // 2))
+        others = self.take_batch(slot, max(1, limit - len(joining)))
         if joining and others and (others[0].key != other.key or others[0].isolated):
             self.requeue_batch(joining, isolated=False)
             return others

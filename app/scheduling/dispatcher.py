@@ -1,8 +1,8 @@
 """Hands tasks to slots: one loop for each slot takes batches from one fair queue.
 
 The queue lives here, and a slot has one batch in flight, or two if its process prepares one while it runs the
-other; a small one of urgent tasks may be between them. So a cancelled task is never sent, fast slots take
-more, and a crash puts few tasks under suspicion.
+other; one of urgent tasks may be between them. So a cancelled task is never sent, fast slots take more, and a
+crash puts few tasks under suspicion.
 `backlog` decides which tasks make a batch, and `failure_policy` what a failure means.
 """
 
@@ -272,10 +272,12 @@ class Dispatcher(Generic[P, R]):
         return served.in_flight[0] if served is not None and served.in_flight else None
 
     def backlog(self) -> tuple[int, float]:
-        """How many tasks wait that are not urgent, and for how long the oldest has (s; 0 if none waits)."""
-        oldest = self._backlog.oldest_queued_at()
-        waited_s = 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
-        return len(self._backlog), waited_s
+        """How many tasks without a deadline wait, and for how long the oldest has (s; 0 if none waits)."""
+        since = [task.queued_at for task in self._backlog.urgent if task.deadline is None]
+        count = len(self._backlog) + len(since)
+        if (oldest := self._backlog.oldest_queued_at()) is not None:
+            since.append(oldest)
+        return count, asyncio.get_running_loop().time() - min(since) if since else 0.0
 
     async def submit(
         self,
@@ -304,7 +306,7 @@ class Dispatcher(Generic[P, R]):
         `waits_for_slots`, a task waits while there is no slot.
 
         `urgent`: the task comes before those that are not. But these have half of the places while they wait,
-        and owners of urgent ones take turns. So one who sends more urgent tasks has no more of the places.
+        and owners of urgent ones take turns, whatever continues: one who sends more has no more places.
 
         `deadline` (time of the event loop): the result is worth nothing if the task is sent later. Such a
         task is urgent; of an owner's, those without a deadline are first, and the others are sent by their
@@ -551,8 +553,8 @@ class Dispatcher(Generic[P, R]):
         """Send a batch if there is one, and settle the one that is answered.
 
         An overlapping slot answers its first batch once it has prepared the next one. An urgent one behind
-        another is only handed over: it is small, so the process would have nothing to prepare while it runs
-        the other. Returns whether the slot's process can run more.
+        another is only handed over: it is mostly small, so the process would have nothing to prepare while it
+        runs the other. Returns whether the slot's process can run more.
         """
         slot, in_flight, overlapping = served.slot, served.in_flight, served.overlapping
         first = in_flight[0] if in_flight else None

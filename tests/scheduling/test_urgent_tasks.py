@@ -125,6 +125,13 @@ async def test_captions_join_films_and_drafts_of_another_kind_do_not_wait_for_th
     assert [batch[-1] for batch in batches[1:4:2]] == ["caption 1", "caption 2"]
 
 
+@pytest.mark.parametrize("limit", [2, 3])
+async def test_captions_do_not_starve_in_small_batches_while_drafts_come(limit: int) -> None:
+    waiting = [*films(40), *drafts(20 * limit, "other"), ("caption", "k")]
+    batches = await batches_of(FakeSlot(0, batch_limit=limit), *waiting)
+    assert batches[1] == ["film 0", "caption"]
+
+
 async def test_where_batches_save_no_time_a_caption_waits_for_one_film() -> None:
     submitted = [*films(9), *drafts(2, "other"), ("caption", "k")]
     assert (await batches_of(FakeSlot(0), *submitted))[:3] == [["draft 0"], ["film 0"], ["caption"]]
@@ -175,14 +182,16 @@ def test_a_draft_expires_although_no_slot_takes_batches() -> None:
         for within_s in (3.0, 1.0, 2.0, -1.0):
             submit(f"draft {within_s}", within_s)
         submit("film", None)
+        submit("caption", None)
         for at in (0.0, 1.0, 2.0, 3.0):
             await asyncio.sleep(at - now())
             await let_tasks_run()
             assert dispatcher.expired == 1 + int(at)
             assert isinstance(submit.tasks[f"draft {at or -1.0}"].exception(), Expired)
         assert not submit.tasks["film"].done()
-        assert dispatcher.backlog() == (1, 3.0)
+        assert dispatcher.backlog() == (2, 3.0)
         submit.tasks["film"].cancel()
+        submit.tasks["caption"].cancel()
         await dispatcher.stop()
 
     virtual_clock.run(work())
