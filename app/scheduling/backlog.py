@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from app.scheduling.batching import (
@@ -211,8 +212,8 @@ class Backlog(FairQueue[Task[P, R]]):
         def stays_apart(task: Task[P, R]) -> bool:
             return fits(task) and not joins(task)
 
-        if not others_first and self.urgent.find(stays_apart):
-            return self._take_urgent(slot, stays_apart)
+        if not others_first and (apart := self._take_urgent(slot, stays_apart)):
+            return apart
         joining = self._take_urgent(slot, joins, max(1, limit // 2))
         others = self.take_batch(slot, max(1, limit - len(joining)))
         if joining and others and (others[0].key != other.key or others[0].isolated):
@@ -313,12 +314,19 @@ class Backlog(FairQueue[Task[P, R]]):
         return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
 
     def oldest_queued_at(self) -> float | None:
-        """When the task was submitted that waits longest (time of the event loop); None if none waits.
+        """When the task without a deadline was submitted that waits longest (time of the event loop).
+
+        None if none waits.
 
         Looks at the heads of the lines only. A line is in order, except that tasks that continue come first.
         """
-        heads = (task.queued_at for line in self.lines() for task in _head(line))
-        return min(heads, default=None)
+        heads = (task for line in self.lines() for task in _head(line))
+        waiting = chain(heads, self.urgent_without_deadline())
+        return min((task.queued_at for task in waiting), default=None)
+
+    def urgent_without_deadline(self) -> Iterator[Task[P, R]]:
+        """The urgent tasks that wait as long as it takes."""
+        return (task for task in self.urgent if task.deadline is None)
 
     def full_round(self) -> int:
         """How many tasks like the first one all slots take at once."""

@@ -273,11 +273,9 @@ class Dispatcher(Generic[P, R]):
 
     def backlog(self) -> tuple[int, float]:
         """How many tasks without a deadline wait, and for how long the oldest has (s; 0 if none waits)."""
-        since = [task.queued_at for task in self._backlog.urgent if task.deadline is None]
-        count = len(self._backlog) + len(since)
-        if (oldest := self._backlog.oldest_queued_at()) is not None:
-            since.append(oldest)
-        return count, asyncio.get_running_loop().time() - min(since) if since else 0.0
+        oldest = self._backlog.oldest_queued_at()
+        waited_s = 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
+        return len(self._backlog) + len(list(self._backlog.urgent_without_deadline())), waited_s
 
     async def submit(
         self,

@@ -43,11 +43,12 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     timed = _by_timestamps if _timestamps_count(aligned, speech) else _by_attention
     in_order = _without_overlaps([span for segment in aligned for span in timed(segment, speech)])
     short = sum(end - start < _LEAST_SAMPLES for start, end in in_order)
+    is_heaped = short >= _HEAPED_OF_ALL * len(in_order)
     following = iter(in_order)
     for place, segment in enumerate(placed):
         if segment.words:
             spans = [next(following) for _ in segment.words]
-            if short >= _HEAPED_OF_ALL * len(in_order):
+            if is_heaped:
                 spans = _spread(spans, segment.words, speech)
             words = tuple(
                 word if span == (word.start, word.end) else Word(word.text, *span, word.probability)

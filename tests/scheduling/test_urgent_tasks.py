@@ -74,11 +74,6 @@ def drafts(count: int, key: str = "k") -> list[tuple[str, str, float]]:
     return [(f"draft {number}", key, 10.0 + number) for number in range(count)]
 
 
-def draft_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
-    """Of each batch, how many tasks it has and how many of these are drafts."""
-    return [(len(batch), sum("draft" in payload for payload in batch)) for batch in batches]
-
-
 def urgent_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     """Of each batch, how many tasks it has and how many of these are urgent."""
     return [(len(batch), sum("film" not in payload for payload in batch)) for batch in batches]
@@ -86,29 +81,29 @@ def urgent_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
 
 async def test_drafts_have_half_of_each_batch_while_others_wait() -> None:
     batches = await batches_of(FakeSlot(0, batch_limit=4), *films(40), *drafts(7))
-    assert draft_counts(batches)[:5] == [(4, 2), (4, 2), (4, 2), (4, 1), (4, 0)]
+    assert urgent_counts(batches)[:5] == [(4, 2), (4, 2), (4, 2), (4, 1), (4, 0)]
 
 
 async def test_drafts_have_a_full_batch_when_nobody_else_waits() -> None:
-    assert draft_counts(await batches_of(FakeSlot(0, batch_limit=4), *drafts(6))) == [(4, 4), (2, 2)]
+    assert urgent_counts(await batches_of(FakeSlot(0, batch_limit=4), *drafts(6))) == [(4, 4), (2, 2)]
 
 
 @pytest.mark.parametrize(("limit", "few"), [(1, 1), (8, 4)])
 async def test_drafts_of_another_kind_have_every_other_batch(limit: int, few: int) -> None:
     batches = await batches_of(FakeSlot(0, batch_limit=limit), *films(40), *drafts(3 * limit, "other"))
-    assert draft_counts(batches)[:6] == [(limit, limit), (few, 0)] * 3
-    assert draft_counts(batches)[7:9] == [(limit, 0)] * 2, "full ones again"
+    assert urgent_counts(batches)[:6] == [(limit, limit), (few, 0)] * 3
+    assert urgent_counts(batches)[7:9] == [(limit, 0)] * 2, "full ones again"
 
 
 async def test_with_batches_of_one_task_drafts_have_every_other_one() -> None:
-    assert draft_counts(await batches_of(FakeSlot(0), *films(9), *drafts(3)))[:6] == [(1, 1), (1, 0)] * 3
+    assert urgent_counts(await batches_of(FakeSlot(0), *films(9), *drafts(3)))[:6] == [(1, 1), (1, 0)] * 3
 
 
 async def test_drafts_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
     slot = FakeSlot(0, batch_limit=4)
     cost = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
     batches = await batches_of(slot, *drafts(3), ("film", "k"), cost=cost)
-    assert draft_counts(batches) == [(1, 1), (1, 0), (1, 1), (1, 1)]
+    assert urgent_counts(batches) == [(1, 1), (1, 0), (1, 1), (1, 1)]
 
 
 async def test_films_of_many_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
