@@ -61,6 +61,9 @@ class Mixer:
             ),
             self._graph.add("atrim", f"start_sample={cut}"),
             *(self._graph.add(name, setting) for name, setting in filters),
+            # By default, FFmpeg would take half of what is at 7.6 kHz. A model trained with noise up to 8 kHz
+            # takes noise without its top for other sounds.
+            self._graph.add("aresample", f"{output.rate}:cutoff=1"),
             self._graph.add(
                 "aformat", sample_rates=str(output.rate), sample_fmts="s16", channel_layouts=layout
             ),

@@ -106,6 +106,12 @@ class TestFormats:
         _, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
         assert np.array_equal(pcm[: len(speech)], speech)
 
+    @pytest.mark.parametrize("rate", [22_050, 24_000, 44_100, 48_000])
+    def test_a_resampled_recording_keeps_the_top_of_its_sound(self, rate: int, tmp_path: Path) -> None:
+        tone = (10_000 * np.sin(2 * np.pi * 7600 / rate * np.arange(rate))).astype("<i2")
+        _, pcm = decode_bytes(tmp_path, wav_header(tone.nbytes, rate=rate) + tone.tobytes())
+        assert level(pcm[1000:-1000]) > 0.7 * level(tone)
+
     @pytest.mark.parametrize("data_bytes", [0, 0xFFFFFFFF, 0x7FFFFFFF])
     def test_a_streamed_wav_has_no_length_in_its_header(
         self, data_bytes: int, speech: Pcm, tmp_path: Path
