@@ -51,6 +51,8 @@ class Agreement:
     def add(self, draft: str, until: int, said_until: int) -> list[str]:
         """Add the text of a draft. Returns the words that are certain now, with the spaces before them.
 
+        Punctuation comes with the word that follows it: drafts close what they have with a full stop.
+
         `until`: the sample up to which it has the audio. `said_until`: the end of the speech in that.
         """
         drafts = self._drafts
@@ -68,6 +70,7 @@ class Agreement:
             agreeing = drafts[old[-1] :]
             behind = words[newest.end :]
             certain = behind[: min(_common_prefix(behind, other.words[other.end :]) for other in agreeing)]
+            certain = _held_back(certain, _closing(words[newest.end - 1]) if newest.end else "")
             self.said_until = agreeing[0].said_until
             self.words += certain
             for other in agreeing:  # the same words follow in all of them
@@ -83,6 +86,25 @@ class Agreement:
             other.end = _end_of(self.words, other.words)
 
 
+def _held_back(certain: list[str], closing: str) -> list[str]:
+    """Certain words without the punctuation at their end, behind `closing`, that of the word before them."""
+    while certain and _closing(certain[-1]).strip() == certain[-1].strip():
+        certain = certain[:-1]
+    if not certain:
+        return []
+    certain[0] = closing + certain[0]
+    certain[-1] = certain[-1][: len(certain[-1]) - len(_closing(certain[-1]))]
+    return certain
+
+
+def _closing(word: str) -> str:
+    """The punctuation at the end of a word."""
+    end = len(word)
+    while end and unicodedata.category(word[end - 1])[0] == "P":
+        end -= 1
+    return word[end:]
+
+
 def words_behind(text: str, agreed: Sequence[str]) -> list[str]:
     """The words that were agreed on of what comes after a text, which may have other words in some places."""
     return [*agreed[_end_of(split_words(text), agreed) :]]
@@ -93,7 +115,7 @@ def rest_of(agreed: Sequence[str], text: str) -> str | None:
     words = split_words(text)
     if _common_prefix(words, agreed) < len(agreed):
         return None
-    return "".join(words[len(agreed) :])
+    return (_closing(words[len(agreed) - 1]) if agreed else "") + "".join(words[len(agreed) :])
 
 
 def _common_prefix(words: Sequence[str], others: Sequence[str]) -> int:

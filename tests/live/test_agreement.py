@@ -38,7 +38,23 @@ def test_the_first_words_need_less_audio_than_those_that_follow() -> None:
 
 
 def test_case_and_punctuation_do_not_matter_and_the_newer_ones_count() -> None:
-    assert agree(" the cat.", " The cat, and") == ["", " The cat,"]
+    assert agree(" the cat. And", " The cat, and") == ["", " The cat, and"]
+
+
+def test_punctuation_comes_with_the_word_that_follows_it() -> None:
+    stop = " They sold the."
+    assert agree(
+        stop, stop, stop, " They sold the dog.", " They sold the dog. And", " They sold the dog, and"
+    ) == [
+        "",
+        " They sold the",
+        "",
+        "",
+        " dog",
+        ", and",
+    ]
+    assert agree(" So -", " So -", " So - no") == ["", " So", ""]
+    assert agree("今日は。", "今日は。", "今日は、天気", "今日は、天気") == ["", "今日は", "", "、天気"]
 
 
 def test_words_that_changed_are_not_sent_again() -> None:
@@ -96,7 +112,9 @@ def test_nothing_is_sent_that_the_latest_draft_does_not_say(drafts: list[str]) -
 
 @given(words, words)
 def test_the_rest_completes_what_was_sent(sent: list[str], more: list[str]) -> None:
-    agreed = split_words(" ".join(["", *sent]))
+    agreement = Agreement()
+    for until in (0, LATER_SAMPLES):
+        agreed = agreement.add(" ".join(["", *sent]), until, 0)
     rest = rest_of(agreed, " ".join(["", *sent, *more]))
     assert rest is not None
     assert "".join(agreed) + rest == " ".join(["", *sent, *more])
