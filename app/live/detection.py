@@ -1,6 +1,7 @@
 """The process that examines all live streams: one call takes the new audio of all of them."""
 
 import asyncio
+import contextvars
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,6 +19,8 @@ _INTERVAL_S = 0.06
 _DEADLINE_S = 60.0
 _IDLE_S = 60.0  # after which the process ends, and freed memory is returned
 _RETRY_S = 1.0  # after the process has crashed
+_STARTS = 120  # of the process, before its streams are given up
+_ATTEMPTS = 3  # with audio of one stream that makes the process crash
 # Before the workers: each word waits for it.
 _NICENESS = 5
 
@@ -34,7 +37,7 @@ class Speaker(Protocol):
         """What was found in it, or why it could not be stored."""
 
     def failed(self) -> None:
-        """One of the above has raised an error."""
+        """One of the above has raised an error, or the audio makes the process crash."""
 
 
 class SpeechDetection:
@@ -43,7 +46,9 @@ class SpeechDetection:
     def __init__(self) -> None:
         self._waiting: dict[Speaker, None] = {}  # with new audio, in order
         self._wakeup = Wakeup()
-        self._child: ChildProcess | None = None
+        # One for good: it knows whether a process that was killed has ended.
+        self._child = ChildProcess(runtime.initialise, "", _NICENESS)
+        self._is_started = False
         self._loop: asyncio.Task[None] | None = None
 
     def wake(self, stream: Speaker) -> None:
@@ -51,7 +56,8 @@ class SpeechDetection:
         self._waiting[stream] = None
         self._wakeup.set()
         if self._loop is None or self._loop.done():
-            self._loop = asyncio.create_task(self._examine_on())
+            # Not in the context of the stream that came first: its request is not that of the others.
+            self._loop = asyncio.create_task(self._examine_on(), context=contextvars.Context())
 
     def forget(self, stream: Speaker) -> None:
         """A stream has ended. It may still learn what was found in its last audio."""
@@ -75,6 +81,8 @@ class SpeechDetection:
             ]
             if arrived:
                 answers = await self._detect([audio for _, audio in arrived])
+                if answers is None:  # one of them may be why
+                    answers = [await self._detect_alone(audio) for _, audio in arrived]
                 for (stream, _), answer in zip(arrived, answers, strict=True):
                     self._answer(stream, answer)
                     self._waiting[stream] = None  # it may have got more meanwhile
@@ -94,29 +102,51 @@ class SpeechDetection:
             stream.failed()
             return None
 
-    def _answer(self, stream: Speaker, answer: DetectedSpeech | OSError) -> None:
+    def _answer(self, stream: Speaker, answer: DetectedSpeech | OSError | None) -> None:
         try:
-            stream.detected(answer)
+            if answer is None:
+                stream.failed()
+            else:
+                stream.detected(answer)
         except Exception:
             log.exception("audio not examined")
             stream.failed()
 
-    async def _detect(self, arrived: Sequence[NewAudio]) -> Sequence[DetectedSpeech | OSError]:
-        """Examine, in a new process whenever one crashes: it takes nothing along."""
-        while True:
+    async def _detect_alone(self, audio: NewAudio) -> DetectedSpeech | OSError | None:
+        """Examine the audio of one stream. None if the process crashes each time."""
+        for _ in range(_ATTEMPTS):
+            if (answers := await self._detect([audio])) is not None:
+                return answers[0]
+        return None
+
+    async def _detect(self, arrived: Sequence[NewAudio]) -> Sequence[DetectedSpeech | OSError | None] | None:
+        """Examine the audio of streams. None if the process crashes: it takes nothing along."""
+        if not await self._start_process():
+            return [None] * len(arrived)
+        try:
+            return await self._child.call(live_speech.detect, arrived, deadline_s=_DEADLINE_S)
+        except ProcessCrashed as error:
+            log.warning("the process that examines streams failed", error=error.message)
+        except Exception:
+            log.exception("streams not examined")
+        await self._end_process()
+        await asyncio.sleep(_RETRY_S)
+        return None
+
+    async def _start_process(self) -> bool:
+        """Start the process unless it runs. False if it cannot be started."""
+        for _ in range(_STARTS):
+            if self._is_started:
+                break
             try:
-                if self._child is None:
-                    self._child = ChildProcess(runtime.initialise, "", _NICENESS)
-                    await self._child.start()
-                return await self._child.call(live_speech.detect, arrived, deadline_s=_DEADLINE_S)
-            except ProcessCrashed as error:
-                log.warning("the process that examines streams failed", error=error.message)
-            except Exception:  # a fault of this service: streams wait, and nothing of them is lost
-                log.exception("streams not examined")
-            await self._end_process()
-            await asyncio.sleep(_RETRY_S)
+                await self._child.start()
+                self._is_started = True
+            except Exception as error:  # of the machine: streams wait, and nothing of them is lost
+                log.warning("the process that examines streams does not start", error=str(error))
+                await self._end_process()
+                await asyncio.sleep(_RETRY_S)
+        return self._is_started
 
     async def _end_process(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            await child.close()
+        self._is_started = False
+        await self._child.close()

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ import soundfile
 
 from app.live import detection
 from app.live.detection import SpeechDetection
+from app.scheduling.process import ChildProcess
 from tests.event_loop import until
+from workers.media import live_speech
 from workers.media.silero import SileroModel
 from workers.messages import FRAME_SAMPLES, CarriedAudio, DetectedSpeech, NewAudio
 
@@ -65,7 +69,6 @@ def test_the_process_stays_while_audio_comes(tmp_path: Path, monkeypatch: pytest
             detecting.wake(stream)
             await until(lambda part=part: stream.carried.position == part * PIECE_BYTES // 2)
             await asyncio.sleep(0.05)
-            assert detecting._child is not None
             pids.add(detecting._child.pid)
         await detecting.stop()
         assert len(pids) == 1
@@ -87,13 +90,12 @@ def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
         for stream in (*streams, broken):
             detecting.wake(stream)
         await until(lambda: all(stream.carried.position > 4 * PIECE_BYTES for stream in streams))
-        assert detecting._child is not None
         assert detecting._child.pid is not None
         os.kill(detecting._child.pid, signal.SIGKILL)
         total = len(samples)
         await until(lambda: all(stream.carried.position == total for stream in streams))
         await detecting.stop()
-        assert detecting._child is None
+        assert detecting._child.pid is None
 
     asyncio.run(detect())
     whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
@@ -102,3 +104,54 @@ def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
         assert np.allclose(stream.found, expected, atol=1e-5)
         assert np.array_equal(np.fromfile(stream.path, "<i2"), samples)
     assert broken.has_failed
+
+
+POISON = b"\x01\x02\x03\x04"
+
+
+def detect_or_die(arrived: Sequence[NewAudio]) -> list[DetectedSpeech | OSError]:
+    """What the process is asked. Some audio makes it crash."""
+    if any(new.audio.startswith(POISON) for new in arrived):
+        os._exit(1)
+    return live_speech.detect(arrived)
+
+
+@pytest.mark.timeout(120)
+def test_audio_that_crashes_the_process_ends_its_own_stream_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detection, "_RETRY_S", 0.01)
+    monkeypatch.setattr(detection, "live_speech", SimpleNamespace(detect=detect_or_die))
+
+    async def detect() -> None:
+        detecting = SpeechDetection()
+        good = Recording(tmp_path / "good", bytes(4 * PIECE_BYTES))
+        bad = Recording(tmp_path / "bad", POISON + bytes(PIECE_BYTES))
+        for stream in (good, bad):
+            detecting.wake(stream)
+        await until(lambda: bad.has_failed and good.carried.position == 2 * PIECE_BYTES)
+        assert not good.has_failed
+        await detecting.stop()
+
+    asyncio.run(detect())
+
+
+@pytest.mark.timeout(60)
+def test_streams_end_if_the_process_cannot_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detection, "_RETRY_S", 0.001)
+
+    async def detect() -> None:
+        async def fail(process: ChildProcess) -> None:
+            raise OSError("no memory")
+
+        monkeypatch.setattr(ChildProcess, "start", fail)
+        detecting = SpeechDetection()
+        streams = [Recording(tmp_path / str(number), bytes(PIECE_BYTES)) for number in range(2)]
+        for stream in streams:
+            detecting.wake(stream)
+        await until(lambda: all(stream.has_failed for stream in streams))
+        await detecting.stop()
+
+    asyncio.run(detect())
