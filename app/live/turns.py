@@ -71,6 +71,13 @@ class TurnFinder:
         clip = self._padded(clip)
         return replace(clip, end=min(self.position, clip.start + MAX_CLIP_SAMPLES))
 
+    @property
+    def needed_from(self) -> int:
+        """The first sample that clips to come may have."""
+        clip = self._planner.open_clip(self._detector.ongoing) if self._planner is not None else None
+        begins = self._detector.settled_until if clip is None else clip.speech[0][0]
+        return max(self._floor, begins - self._padding - FRAME_SAMPLES)
+
     def renewed(self, turns: TurnDetection | None) -> "TurnFinder":
         """One that goes on behind all frames so far, whatever is open."""
         return TurnFinder(turns, self._max_silence, self.position + len(self._waiting) * FRAME_SAMPLES)
@@ -89,7 +96,9 @@ class TurnFinder:
     def _feed(self, probabilities: npt.NDArray[np.float32]) -> Iterator[TurnStep]:
         spans = self._detector.feed(probabilities)
         self.position += len(probabilities) * FRAME_SAMPLES
-        self._recent = np.concatenate((self._recent, probabilities))[-_KEPT_FRAMES:]
+        unsettled = -(-(self.position - self._detector.settled_until) // FRAME_SAMPLES)
+        kept = max(_KEPT_FRAMES, unsettled + self._padding // FRAME_SAMPLES + 2)
+        self._recent = np.concatenate((self._recent, probabilities))[-kept:]
         ongoing = self._detector.ongoing
         speech = [*spans, *([ongoing] if ongoing is not None else [])]
         if speech:
@@ -139,9 +148,11 @@ class TurnFinder:
 
     def _end_turn(self, spans: Sequence[Span] = ()) -> Iterator[TurnStep]:
         planner, self._planner, self._turn_start = self._planner, None, None
+        # The next word may have begun, although that is not certain yet.
+        end = min(self.position, self._detector.settled_until)
         if planner is not None:
-            yield from self._close(planner.finish(spans, self.position))
-        yield TurnStopped(self.position)
+            yield from self._close(planner.finish(spans, end))
+        yield TurnStopped(end)
 
     def _close(self, clips: list[PlannedClip]) -> Iterator[TurnStep]:
         for clip in clips:

@@ -68,6 +68,8 @@ def test_the_turns_do_not_depend_on_how_the_audio_comes(
     TurnDetection(silence_duration_ms=7941),
     [],
 )
+# Speech that is certain only long after it began.
+@example([(0.0, 20), (1.0, 6), (0.0, 2), (0.4, 500), (1.0, 40), (0.0, 60)], TurnDetection(), [])
 def test_all_speech_is_in_one_clip_of_one_turn(
     drawn: list[tuple[float, int]], detection: TurnDetection | None, divided: list[int]
 ) -> None:
@@ -103,6 +105,26 @@ def test_a_turn_ends_with_a_silence_of_that_length(
             assert following in starts
         elif gap < silence_ms * SAMPLE_RATE // 1000 - tolerance and end - first < MAX_TURN_SAMPLES:
             assert following not in starts
+
+
+@given(
+    st.lists(st.tuples(st.integers(10, 40), st.integers(5, 22)), min_size=2, max_size=6),
+    st.integers(160, 500),
+    counts,
+)
+def test_a_turn_does_not_end_in_the_next_word(
+    words: list[tuple[int, int]], silence_ms: int, divided: list[int]
+) -> None:
+    drawn = [stretch for said, pause in words for stretch in ((1.0, said), (0.0, pause))]
+    probabilities = probabilities_of(drawn)
+    detection = TurnDetection(silence_duration_ms=silence_ms)
+    ends = [
+        step.end if isinstance(step, TurnStopped) else step.clip.end
+        for step in steps_of(probabilities, detection, divided)
+        if not isinstance(step, TurnStarted)
+    ]
+    spans = speech_of(probabilities, detection)
+    assert not [end for end in ends for start, stop in spans if start < end < stop]
 
 
 def test_a_long_turn_is_not_divided_where_it_ends() -> None:
