@@ -43,17 +43,11 @@ class UrgentQueue(Generic[P, R]):
         if task.deadline is not None:
             self._set_timer(task.deadline)
 
-    def find(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
-        """The next task that fits; it stays in the queue. None if there is none."""
-        now = asyncio.get_running_loop().time()
-        return next(
-            (task for task in self if not _has_expired(task, now) and not task.future.done() and fits(task)),
-            None,
-        )
-
     def take(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
-        """Remove and return the next task that fits, and give its owner the last turn."""
-        task = self.find(fits)
+        """Remove and return the next task that fits, and give its owner the last turn. None if none does."""
+        now = asyncio.get_running_loop().time()
+        live = (task for task in self if not _has_expired(task, now) and not task.future.done())
+        task = next(filter(fits, live), None)
         if task is not None:
             self._remove(task)
             if task.work.owner in self._owners:
