@@ -82,7 +82,7 @@ def create_app(
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
     live = LiveService(running)
-    wyoming = WyomingServer(settings, live, running.fleet.catalogue, admission.live_streams)
+    wyoming = WyomingServer(settings, live.open, running.fleet.catalogue, admission.live_streams)
     worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
     streams: Streams[RealtimeSession] = Streams()

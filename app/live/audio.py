@@ -17,6 +17,7 @@ from app.media.disk import disk_full
 from workers.messages import NO_SPACE_ERRNOS, SAMPLE_RATE, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 MAX_AHEAD_S = 4.0  # of audio that nobody has examined: further audio waits with its client
+_MAX_ENTRIES = 100  # that wait: one after the other is examined, however short
 _EXAMINED_AT_ONCE_S = 2.0  # of one stream, so that the others do not wait
 # Once a file has so much audio, a new one begins. The old one goes when its clips are transcribed.
 FILE_SAMPLES = 120 * SAMPLE_RATE
@@ -110,6 +111,12 @@ class StreamAudio:
             self._part = b""
         self._wake()
 
+    async def until_ready(self) -> None:
+        """Wait while many things are ahead of the next one; or until no more is taken."""
+        while len(self._arrived) > _MAX_ENTRIES and self.fault is None and not self._is_closed:
+            self._space.clear()
+            await self._space.wait()
+
     async def until_examined(self) -> None:
         """Wait until all audio is examined, and what was to follow is done; or until the stream ends."""
         await self._idle.wait()
@@ -175,9 +182,9 @@ class StreamAudio:
             if written not in self._stored:  # the process has written the file after it was removed
                 self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
         elif isinstance(examined, OSError):
-            log.error("the audio of a stream cannot be stored", error=str(examined))
+            log.error("the audio of a stream cannot be stored", stream=self._stem.name, error=str(examined))
             full = examined.errno in NO_SPACE_ERRNOS
-            self._fail(disk_full() if full else StreamRefused("The service cannot store the audio."))
+            self.fail(disk_full() if full else StreamRefused("The service cannot store the audio."))
         else:
             self._carried = examined.carried
             self._change_file()
@@ -186,9 +193,10 @@ class StreamAudio:
     def failed(self) -> None:
         """A fault of this service keeps the audio from being examined."""
         self._is_under_way = False
-        self._fail(StreamRefused("The service has a fault, and has ended the stream. Open another one."))
+        self.fail(StreamRefused("The service has a fault, and has ended the stream. Open another one."))
 
-    def _fail(self, fault: WhisperfleetError) -> None:
+    def fail(self, fault: WhisperfleetError) -> None:
+        """Take no more audio, for this reason."""
         self.fault = fault
         while self._arrived:
             if (action := self._arrived.popleft().action) is not None:

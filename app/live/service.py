@@ -33,7 +33,11 @@ class LiveService:
         languages = options.languages or (options.language,)
         for language in languages:
             dispatcher, name = await fleet.ready(model, Options(language=language))
-        if await asyncio.to_thread(folder.disk.free) <= 0:
+
+        def has_space() -> bool:
+            return folder.disk.free() > 0
+
+        if not await asyncio.to_thread(has_space):
             raise disk_full()
         files = fleet.catalogue.options[name]
         least_s = await asyncio.to_thread(min_context_s, Path(files.path), FULL_CONTEXT_S)
@@ -50,6 +54,7 @@ class LiveService:
             self._detection,
             self.metrics,
             on_close=self._closed,
+            has_space=has_space,
         )
         self._streams.add(stream)
         self.metrics.open += 1

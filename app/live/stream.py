@@ -30,13 +30,18 @@ from app.live.items import ClipText, Item
 from app.live.metrics import LiveMetrics
 from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep
 from app.media.clip_planner import PlannedClip
+from app.media.disk import disk_full
 from app.media.speech import SAMPLES_PER_MS
 from app.transcript.timeline import place_segments
 from app.transcription.ledger import STREAM
 from workers.messages import SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
+# Of closed speech that waits for workers: further audio waits with its client. Its files and tasks are many
+# then, and a client may send an hour within two minutes.
+MAX_UNDECODED_SAMPLES = 600 * SAMPLE_RATE
 LEAST_COMMIT_S = 0.1
+_CHECK_SPACE_S = 60.0  # of audio between two looks at the disk
 _LAST_BATCH_S = 5.0  # that the audio of a closed stream stays for the batch in flight
 _KEPT_SAMPLES = 10 * SAMPLE_RATE  # of silence, for a turn that begins with it
 
@@ -55,8 +60,11 @@ class LiveStream:
         detection: SpeechDetection,
         metrics: LiveMetrics,
         on_close: Callable[["LiveStream"], None] = lambda stream: None,
+        has_space: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`folder`: for its audio. `on_close` is called once, when the stream ends."""
+        """`folder`: for its audio. `on_close` is called once, when the stream ends. `has_space` says whether
+        there is space for more audio, in a thread.
+        """
         self.id = uuid.uuid4().hex
         self.job = STREAM + self.id
         # Called with each event, in order. It must not wait.
@@ -65,6 +73,8 @@ class LiveStream:
         self._options = options
         self._metrics = metrics
         self._on_close = on_close
+        self._has_space = has_space
+        self._space_until_s = _CHECK_SPACE_S  # of audio in all, before the next look at the disk
         self._audio = StreamAudio(folder, self.id, detection, self._detected, self._kept_from)
         self._decoder = StreamDecoder(self.job, model)
         self._turns = TurnFinder(options.turns, model.max_silence)
@@ -74,7 +84,8 @@ class LiveStream:
         self._item_start = 0  # of the audio that no item has
         self._next_number = 0
         self._items: deque[Item] = deque()  # whose text is not complete; the last one may be open
-        self._item_done = asyncio.Event()  # set for a moment, and for good once the stream is closed
+        self._undecoded = 0  # samples of closed speech that wait for workers
+        self._decoded = asyncio.Event()  # set for a moment, and for good once the stream is closed
         self._draft: asyncio.Task[None] | None = None
         self._tasks = BackgroundTasks()
         self._is_closed = False
@@ -86,12 +97,19 @@ class LiveStream:
         """Why the stream takes no more audio."""
         return self._audio.fault
 
+    @property
+    def owes_text(self) -> bool:
+        """Whether the text of a committed item is still to come."""
+        return any(item.end is not None for item in self._items)
+
     def configure(self, options: StreamOptions) -> None:
         """Change the options, from the next item on. The open one ends by itself if the next ones do."""
 
         def change() -> None:
             self._options = options
             self._turns.silence_ms = None if options.turns is None else options.turns.silence_duration_ms
+            if self._open is not None and options.turns is not None:
+                self._begin_turn(self._open)
             self._renew_turns()
 
         self._audio.then(change, ends_sample=False)
@@ -110,9 +128,20 @@ class LiveStream:
                 "Commit or clear it, or let the service find the turns (`turn_detection`).",
                 code="input_audio_buffer_full",
             )
+        if self._received_s >= self._space_until_s:
+            self._space_until_s = self._received_s + _CHECK_SPACE_S
+            if not await asyncio.to_thread(self._has_space):
+                self._audio.fail(disk_full())
+                self._check_open()
         self._received_s += seconds
         self._received_at = self._loop.time()
         await self._audio.append(audio, encoding)
+
+    async def until_ready(self) -> None:
+        """Wait while more is to be done for the stream than it may have at once; or until it is closed."""
+        await self._audio.until_ready()
+        while self._undecoded > MAX_UNDECODED_SAMPLES and not self._is_closed:
+            await self._decoded.wait()
 
     def commit(self) -> None:
         """End the open item. Raises StreamRefused if there is too little audio for one."""
@@ -137,7 +166,7 @@ class LiveStream:
         self._audio.then(self._end_speech)
         await self._audio.until_examined()
         while self._items and not self._is_closed:
-            await self._item_done.wait()
+            await self._decoded.wait()
 
     async def close(self) -> None:
         """End the stream: cancel its work, and remove its audio. It may be closed already."""
@@ -149,7 +178,7 @@ class LiveStream:
         for task in tasks:
             task.cancel()
         self._model.dispatcher.cancel(self.job)
-        self._item_done.set()
+        self._decoded.set()
         self._on_close(self)
         await asyncio.gather(*tasks, return_exceptions=True)
         # Workers read it: without it, they would report errors that nobody waits for.
@@ -160,9 +189,9 @@ class LiveStream:
 
     @property
     def _uncommitted_s(self) -> float:
-        """How much audio a commit would take."""
+        """How much audio a commit would take, to a microsecond: lengths that are summed are not exact."""
         start = self._item_start if self._open is None else self._open.start
-        return self._received_s - max(self._committed_s, start / SAMPLE_RATE)
+        return round(self._received_s - max(self._committed_s, start / SAMPLE_RATE), 6)
 
     def _check_open(self) -> None:
         if self._audio.fault is not None:
@@ -198,10 +227,15 @@ class LiveStream:
         item = Item(self._next_number, start, self._options)
         if turns is not None and speech_start is not None:
             item.start = max(start, speech_start - turns.prefix_padding_ms * SAMPLES_PER_MS)
-            item.is_turn = True
-            self.on_event(SpeechStarted(item.number, item.start))
+            self._begin_turn(item)
         self._next_number += 1
         self._items.append(item)
+
+    def _begin_turn(self, item: Item) -> None:
+        """The service will find the end of an item, unless it does so already."""
+        if not item.is_turn:
+            item.is_turn = True
+            self.on_event(SpeechStarted(item.number, item.start))
 
     def _close_item(self, end: int) -> None:
         item = self._items[-1]
@@ -245,8 +279,7 @@ class LiveStream:
         self._turns = self._turns.renewed(self._options.turns)
 
     def _kept_from(self) -> int:
-        clip = self._turns.open_clip
-        return max(0, self._audio.position - _KEPT_SAMPLES) if clip is None else clip.start
+        return max(0, min(self._turns.needed_from, self._audio.position - _KEPT_SAMPLES))
 
     # Speech becomes text.
 
@@ -300,6 +333,7 @@ class LiveStream:
         text = item.clips[-1]
         text.end = clip.end
         item.clips.append(ClipText())
+        self._undecoded += clip.end - clip.start
         self._context.run(self._tasks.spawn, self._decode(item, text, clip, self._audio.hold()))
 
     async def _decode(self, item: Item, text: ClipText, clip: PlannedClip, file: AudioFile) -> None:
@@ -311,7 +345,9 @@ class LiveStream:
             text.result, item.error = (), error
         finally:
             self._audio.release(file)
+        self._undecoded -= clip.end - clip.start
         self._send_text(item)
+        self._tell_decoded()
 
     def _send_text(self, item: Item) -> None:
         """Send what can be sent of an item's text, and all of it once it is there."""
@@ -327,8 +363,12 @@ class LiveStream:
         self._items.remove(item)
         self._metrics.final(self._loop.time() - item.committed_at)
         self.on_event(item.outcome())
-        self._item_done.set()
-        self._item_done.clear()
+        self._tell_decoded()
+
+    def _tell_decoded(self) -> None:
+        self._decoded.set()
+        if not self._is_closed:
+            self._decoded.clear()
 
     def _since_received(self, position: int) -> float:
         """How long ago a sample came (s), if the client sends its audio as it is spoken."""

@@ -22,6 +22,7 @@ class FakeStream:
     items: int = 0
     paused: bool = False  # no append ends
     fault: WhisperfleetError | None = None  # why it takes no more
+    owes_text: bool = False
     is_finished: bool = False
     is_closed: bool = False
     on_event: Callable[[LiveEvent], None] = lambda event: None
@@ -35,6 +36,8 @@ class FakeStream:
 
     def configure(self, options: StreamOptions) -> None:
         self.options = options
+
+    async def until_ready(self) -> None: ...
 
     async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
         while self.paused:  # noqa: ASYNC110 (another thread sets it)

@@ -146,10 +146,12 @@ class TestOpenAI:
             assert updated.session.without_effect == [
                 "audio.input.noise_reduction",
                 "audio.input.transcription.delay",
+                "audio.input.transcription.languages",
+                "include",
             ]
             [stream] = live.streams
             assert stream.options == StreamOptions(
-                "de", ("de", "en"), "Grüße.", "Whisper, Fleet", TurnDetection(threshold=0.6)
+                "de", (), "Grüße.", "Whisper, Fleet", TurnDetection(threshold=0.6)
             )
             connection.input_audio_buffer.append(audio=base64.b64encode(AUDIO * 20).decode())
             wait_for(lambda: len(stream.audio) == len(AUDIO) * 20)
@@ -290,6 +292,11 @@ INPUT = UPDATE % '{"type": "transcription", "audio": {"input": %s}}'
             "24000",
         ),
         (
+            INPUT % '{"format": {"type": "audio/pcmu", "rate": 24000}}',
+            "session.audio.input.format.rate",
+            "8000",
+        ),
+        (
             INPUT % '{"transcription": {"model": "gpt-5"}}',
             "model",
             "not offered",
@@ -335,8 +342,9 @@ def test_a_stream_says_what_it_refuses(site, live, monkeypatch):
             raise StreamRefused("Too much.", code="input_audio_buffer_full")
 
         monkeypatch.setattr(live.streams[0], "append", refuse)
-        append(client)
-        assert received(client)["error"]["code"] == "input_audio_buffer_full"
+        for _ in range(realtime_session.MAX_ERRORS + 1):  # the events are not faulty
+            append(client)
+            assert received(client)["error"]["code"] == "input_audio_buffer_full"
 
 
 def test_a_stream_that_takes_no_more(site, live):
@@ -516,7 +524,7 @@ def test_a_stream_waits_a_minute_for_its_client(site, live, monkeypatch):
     monkeypatch.setattr(waiting_streams, "RESUME_S", 0.3)
     _, id = broken(site, live)
     wait_for(lambda: live.streams[0].is_closed)
-    assert site.admission.live_streams.held == 0
+    wait_for(lambda: site.admission.live_streams.held == 0)
     with refusal(site, f"?session={id}") as (status, _):
         assert status == 404
 
@@ -547,7 +555,7 @@ def test_a_client_that_never_learnt_of_its_stream(site, live, monkeypatch):
     with suppress(Exception):
         opened(site, open_timeout=1)
     wait_for(lambda: live.streams[0].is_closed)
-    assert site.admission.live_streams.held == 0
+    wait_for(lambda: site.admission.live_streams.held == 0)
 
 
 def test_a_model_that_cannot_be_opened_leaves_the_one_before(site, live):
@@ -614,6 +622,30 @@ def test_no_audio_for_long(site, live, monkeypatch):
     assert (events[-1]["error"]["code"], code) == ("stream_idle", 1008)
     assert "bytes." in [event.get("transcript", "")[-6:] for event in events]  # the last text has come
     wait_for(lambda: live.streams[0].is_closed)
+
+
+def test_a_client_that_waits_for_texts_is_not_idle(site, live, monkeypatch):
+    monkeypatch.setattr(realtime, "IDLE_S", 0.2)
+    with opened(site) as client:
+        assert received(client)["type"] == "session.created"
+        live.streams[0].owes_text = True
+        append(client)
+        with suppress(TimeoutError):
+            raise AssertionError(client.recv(1))
+        live.streams[0].owes_text = False
+        events, _ = ending(client)
+    assert events[-1]["error"]["code"] == "stream_idle"
+
+
+def test_a_fault_of_the_disk_is_none_of_the_connection(site, live):
+    with opened(site) as client:
+        received(client)
+        live.error = OSError("The disk is gone.")
+        audio = {"input": {"transcription": {"model": OTHER_MODEL}}}
+        sent(client, "session.update", session={"type": "transcription", "audio": audio})
+        _, code = ending(client)
+    assert code == 1011
+    wait_for(lambda: site.admission.live_streams.held == 0)
 
 
 def test_the_longest_stream(serve, live):

@@ -17,7 +17,7 @@ from wyoming.info import Describe, Info, SelectProgram
 from app.api.http.admission import Limiter
 from app.api.wyoming import session
 from app.api.wyoming.server import WyomingServer
-from app.errors import ClipFailed, InvalidSetting, NotReady, WhisperfleetError
+from app.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused, WhisperfleetError
 from app.limits import Limits
 from app.live.events import Agreed, Committed, Completed, Failed, LiveEvent, StreamOptions
 from app.settings import Settings
@@ -33,6 +33,7 @@ class FakeStream:
     """A stream that says what a test wants, once it is finished."""
 
     id = "4f"
+    fault: WhisperfleetError | None = None
 
     def __init__(self, model: str, options: StreamOptions, events: list[LiveEvent]) -> None:
         self.model = model
@@ -49,6 +50,8 @@ class FakeStream:
         self.encodings.add(encoding)
         while self.events and isinstance(self.events[0], Agreed):
             self.on_event(self.events.pop(0))
+
+    async def until_ready(self) -> None: ...
 
     async def finish(self) -> None:
         for event in self.events:
@@ -97,7 +100,7 @@ class Site:
 async def site() -> AsyncIterator[Site]:
     settings = Settings(wyoming_port="0", max_streams=3, _env_file=None)
     streams, places = FakeStreams(), Limiter(Limits(settings).live_streams)
-    server = WyomingServer(settings, streams, catalogue(), places)  # type: ignore[arg-type]
+    server = WyomingServer(settings, streams.open, catalogue(), places)  # type: ignore[arg-type]
     await server.start()
     try:
         yield Site(server, streams, places)
@@ -246,6 +249,15 @@ async def test_a_failure_is_an_error_and_no_empty_text(site: Site) -> None:
     await site.idle()
 
 
+async def test_audio_that_cannot_be_stored_is_an_error_and_no_empty_text(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeStream, "fault", StreamRefused("The service cannot store the audio."))
+    async with site.client() as client:
+        events = await speak(client, SECOND)
+        assert [event.type for event in events] == ["transcript-start", "error"]
+
+
 async def test_a_client_that_leaves_takes_nothing_with_it(site: Site) -> None:
     async with site.client() as client:
         await client.write_event(AudioStart(**FORMAT).event())
@@ -375,6 +387,6 @@ async def test_an_address_in_use_is_named() -> None:
         port = other.getsockname()[1]
         settings = Settings(wyoming_port=f"127.0.0.1:{port}", _env_file=None)
         places = Limiter(Limits(settings).live_streams)
-        server = WyomingServer(settings, FakeStreams(), catalogue(), places)  # type: ignore[arg-type]
+        server = WyomingServer(settings, FakeStreams().open, catalogue(), places)  # type: ignore[arg-type]
         with pytest.raises(InvalidSetting, match=f"WHISPER_WYOMING_PORT=127.0.0.1:{port}: "):
             await server.start()

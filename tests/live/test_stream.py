@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.engines.window_request import WindowSource
 from app.errors import ClipFailed, DiskFull, NotReady, ProcessCrashed, StreamRefused
 from app.live import decoder
 from app.live import stream as stream_module
@@ -31,10 +33,11 @@ from app.live.events import (
     TurnDetection,
 )
 from app.live.stream import LEAST_COMMIT_S
+from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run, until
 from tests.live import streams
 from tests.live.streams import FakeDispatcher, detect_in, loud, opened_stream, silent, words_in
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile, Word
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile, WindowResult, Word
 
 BY_COMMIT = StreamOptions(turns=None)
 
@@ -228,6 +231,19 @@ def test_a_commit_without_audio_is_refused(tmp_path: Path) -> None:
                 await stream.append(silent(1))
 
     asyncio.run(commit())
+
+
+def test_the_least_that_can_be_committed_may_be_committed_again_and_again(tmp_path: Path) -> None:
+    async def commit() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            for _ in range(10):
+                await stream.append(silent(LEAST_COMMIT_S))
+                stream.commit()
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert sum(isinstance(event, Completed) for event in asyncio.run(commit())) == 10
 
 
 def test_audio_behind_a_commit_counts_for_the_next_one(tmp_path: Path) -> None:
@@ -624,3 +640,88 @@ class LateDetection(SpeechDetection):
     """Finds nothing by itself."""
 
     def wake(self, stream: Speaker) -> None: ...
+
+
+@pytest.mark.timeout(20)
+def test_audio_ahead_of_the_workers_waits_with_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_module, "MAX_UNDECODED_SAMPLES", 3 * SAMPLE_RATE)
+    free = asyncio.Event()
+
+    class Busy(FakeDispatcher):
+        async def submit(self, job: str, payload: WindowSource, **others: Any) -> TaskResult[WindowResult]:
+            await free.wait()
+            return await super().submit(job, payload, **others)
+
+    async def speak() -> None:
+        with opened_stream(tmp_path, dispatcher=Busy()) as (stream, events):
+            sent = 0
+            while True:
+                await stream.append(loud(1) + silent(1))
+                sent += 1
+                try:
+                    async with asyncio.timeout(0.05):
+                        await stream.until_ready()
+                except TimeoutError:
+                    break
+            assert sent < 6
+            assert stream.owes_text
+            free.set()
+            await stream.until_ready()
+            await stream.finish()
+            assert not stream.owes_text
+            assert sum(isinstance(event, Completed) for event in events) == sent
+            await stream.close()
+
+    asyncio.run(speak())
+
+
+@pytest.mark.timeout(20)
+def test_things_ahead_of_the_next_one_are_limited(tmp_path: Path) -> None:
+    async def speak() -> None:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            for _ in range(100):
+                await stream.append(silent(0.001))
+                stream.configure(BY_COMMIT)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await stream.until_ready()
+            await stream.until_ready()
+            await stream.close()
+            assert not events
+
+    asyncio.run(speak())
+
+
+def test_a_disk_that_fills_ends_the_stream_with_its_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_module, "_CHECK_SPACE_S", 2.0)
+
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            stream._has_space = lambda: False
+            await stream.append(loud(1) + silent(1))
+            await asyncio.sleep(0.01)
+            with pytest.raises(DiskFull):
+                await stream.append(silent(1))
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert [event.text for event in asyncio.run(speak()) if isinstance(event, Completed)] == ["w0 w1"]
+
+
+def test_turns_that_the_service_finds_begin_in_the_middle_of_speech(tmp_path: Path) -> None:
+    async def speak() -> list[LiveEvent]:
+        with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
+            await stream.append(loud(2))
+            stream.configure(StreamOptions())
+            await stream.append(loud(1) + silent(1))
+            await stream.finish()
+            await stream.close()
+            return events
+
+    found = [event for event in asyncio.run(speak()) if not isinstance(event, Agreed)]
+    assert [type(event) for event in found] == [SpeechStarted, SpeechStopped, Committed, Completed]

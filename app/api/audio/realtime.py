@@ -225,11 +225,15 @@ class Connection:
         """Pass on the events of the client, until it closes the WebSocket."""
         session = self.session
         while True:
+            await session.until_ready()
             try:
                 async with asyncio.timeout_at(None if session.is_ending else session.last_audio + IDLE_S):
                     message = await web_socket.receive()
             except TimeoutError:
-                session.end(POLICY_VIOLATION, _IDLE)
+                if session.owes_text:
+                    session.last_audio += IDLE_S
+                else:
+                    session.end(POLICY_VIOLATION, _IDLE)
                 continue
             if message is None:
                 self.is_over = True

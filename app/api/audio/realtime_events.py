@@ -11,6 +11,7 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    field_validator,
 )
 from pydantic_core import from_json
 
@@ -28,7 +29,6 @@ CONVERSATIONS = (
     "client sends `session.update` and `input_audio_buffer.append`, `commit` and `clear`."
 )
 _OF_CONVERSATIONS = ("response.", "conversation.", "output_audio_buffer.")
-_NO_EFFECT = ("noise_reduction", "transcription.delay")  # of `audio.input`
 
 
 def _decoded(value: object, info: ValidationInfo) -> bytes:
@@ -69,7 +69,15 @@ class _Fields(BaseModel):
 
 class Format(_Fields):
     type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] = "audio/pcm"
-    rate: Literal[24000] | None = None
+    rate: int | None = None
+
+    @field_validator("rate")
+    @classmethod
+    def _of_its_type(cls, rate: int | None, info: ValidationInfo) -> int | None:
+        kind = info.data.get("type")
+        if rate is not None and kind is not None and rate != _RATES[kind]:
+            raise ValueError(f"Input should be {_RATES[kind]}, the rate of {kind}")
+        return rate
 
     @property
     def encoding(self) -> Encoding:
@@ -79,6 +87,7 @@ class Format(_Fields):
         return change
 
 
+_RATES = {"audio/pcm": 24_000, "audio/pcmu": 8_000, "audio/pcma": 8_000}  # Hz
 _ENCODINGS = {"audio/pcm": Encoding.PCM_24K, "audio/pcmu": Encoding.ULAW, "audio/pcma": Encoding.ALAW}
 
 
@@ -148,7 +157,7 @@ class AudioInput(_Fields):
             )
         return StreamOptions(
             words.language,
-            tuple(dict.fromkeys(language for language in words.languages or () if language)),
+            () if words.language else tuple(dict.fromkeys(filter(None, words.languages or ()))),
             words.prompt or None,
             words.hotwords,
             None if self.turn_detection is None else self.turn_detection.detection,
@@ -162,7 +171,7 @@ class AudioInput(_Fields):
         return {
             "format": {"type": "audio/pcm", "rate": 24000}
             if self.encoding is Encoding.PCM_24K
-            else (self.format or Format()).model_dump(exclude_none=True),
+            else {"type": (self.format or Format()).type},  # OpenAI's has no rate
             "transcription": {"model": model} | words,
             "turn_detection": turns
             and {
@@ -177,8 +186,16 @@ class AudioInput(_Fields):
     @property
     def without_effect(self) -> list[str]:
         """The fields that are set, and change nothing here."""
-        values = {"noise_reduction": self.noise_reduction, "transcription.delay": self.words.delay}
-        return [f"audio.input.{name}" for name in _NO_EFFECT if values[name] is not None]
+        turns = self.turn_detection or ServerVad()
+        values = {
+            "noise_reduction": self.noise_reduction,
+            "transcription.delay": self.words.delay,
+            "transcription.languages": self.words.language and self.words.languages,
+            "turn_detection.create_response": turns.create_response,
+            "turn_detection.interrupt_response": turns.interrupt_response,
+            "turn_detection.idle_timeout_ms": turns.idle_timeout_ms,
+        }
+        return [f"audio.input.{name}" for name, value in values.items() if value is not None]
 
 
 class Audio(_Fields):

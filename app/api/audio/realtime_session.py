@@ -132,6 +132,7 @@ class RealtimeSession:
         self._resolve_model = resolve_model
         self._max_duration_s = max_duration_s
         self._input = AudioInput(turn_detection=ServerVad())
+        self._includes = False  # the client wants what no event has
         self._model = ""
         self._stream: LiveStream | None = None
         self._received_bytes, self._received_s = 0, 0.0
@@ -171,8 +172,20 @@ class RealtimeSession:
             self._refuse(error, event_id)
             if self._stream is not None and self._stream.fault is not None:
                 self.end(INTERNAL_ERROR, self._stream.fault)
+        except OSError as error:  # of the disk: it would be taken for that of a connection that broke
+            raise RuntimeError("an event of a live stream failed") from error
         else:
             self._errors = 0
+
+    async def until_ready(self) -> None:
+        """Wait while the service has enough to do for the stream."""
+        if self._stream is not None and not self.is_ending:
+            await self._stream.until_ready()
+
+    @property
+    def owes_text(self) -> bool:
+        """Whether the client waits for the text of audio that is committed."""
+        return self._stream is not None and self._stream.owes_text
 
     def end(self, code: int, error: WhisperfleetError) -> None:
         """Take no more audio, send the texts that are still to come, and say why."""
@@ -259,6 +272,8 @@ class RealtimeSession:
             await self._open(model, options)
             await before.close()
         self._input = wanted
+        if event.session.include is not None:
+            self._includes = bool(event.session.include)
         self._send("session.updated", session=self._document())
 
     def _resolved(self, wanted: AudioInput) -> str:
@@ -283,14 +298,15 @@ class RealtimeSession:
             "object": "realtime.transcription_session",
             "id": self.id,
             "audio": {"input": self._input.document(self._model)},
-            "without_effect": self._input.without_effect,
+            "without_effect": [*self._input.without_effect, *(["include"] if self._includes else [])],
             "received_bytes": self._received_bytes,
             "received_ms": round(1000 * self._received_s, 3),
         }
 
     def _refuse(self, error: WhisperfleetError, event_id: str | None) -> None:
         self._send("error", error=error_detail(error) | {"event_id": event_id})
-        self._errors += 1
+        # A stream that takes nothing now makes no event faulty.
+        self._errors += not isinstance(error, StreamRefused)
         if self._errors >= MAX_ERRORS:
             refusal = StreamRefused(
                 f"{MAX_ERRORS} events in succession were faulty. Correct the client.", code="too_many_errors"

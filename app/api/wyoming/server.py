@@ -7,7 +7,7 @@ import structlog
 
 from app.api.http.admission import Limiter
 from app.api.wyoming.framing import MAX_LINE_BYTES, encode
-from app.api.wyoming.session import Session, Streams
+from app.api.wyoming.session import OpenStream, Session
 from app.concurrency import BackgroundTasks
 from app.engines.catalogue import ModelCatalogue
 from app.errors import InvalidSetting
@@ -21,10 +21,10 @@ class WyomingServer:
     """Listens on the address of `WHISPER_WYOMING_PORT`, and does nothing without one."""
 
     def __init__(
-        self, settings: Settings, streams: Streams, catalogue: ModelCatalogue, places: Limiter
+        self, settings: Settings, open_stream: OpenStream, catalogue: ModelCatalogue, places: Limiter
     ) -> None:
         self._settings = settings
-        self._streams = streams
+        self._open_stream = open_stream
         self._catalogue = catalogue
         self._places = places
         self._sessions = BackgroundTasks()
@@ -79,7 +79,7 @@ class WyomingServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         session = Session(
-            reader, writer, self._streams, self._catalogue, self._places, self._settings.header_timeout_s
+            reader, writer, self._open_stream, self._catalogue, self._places, self._settings.header_timeout_s
         )
         with working_for(Work(f"wyoming_{uuid.uuid4().hex}")):
             try:

@@ -1,10 +1,10 @@
 """One client of Wyoming: it asks what there is, and has its speech transcribed."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -32,10 +32,7 @@ _ENCODINGS = {16_000: Encoding.PCM_16K, 24_000: Encoding.PCM_24K}  # by rate (Hz
 log = structlog.get_logger("whisperfleet.api")
 
 
-class Streams(Protocol):
-    """What opens live streams."""
-
-    async def open(self, model: str, options: StreamOptions) -> LiveStream: ...
+OpenStream = Callable[[str, StreamOptions], Awaitable[LiveStream]]  # see `LiveService.open`
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +59,13 @@ class Utterance:
     async def append(self, audio: bytes) -> None:
         """Add audio: whole samples."""
         await self._stream.append(audio, self._encoding)
+        await self._stream.until_ready()
 
     async def finish(self) -> None:
         """Send the text, once it is complete. Raises the error of a part that has none."""
         await self._stream.finish()
-        if self._error is not None:
-            raise self._error
+        if (error := self._error or self._stream.fault) is not None:
+            raise error
         text = " ".join(item.text.strip() for item in self._completed).strip()
         language = {"language": language_tag(self._completed[0].language)} if self._completed else {}
         self._send("transcript", text=text, **language)
@@ -94,7 +92,7 @@ class Session:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        streams: Streams,
+        open_stream: OpenStream,
         catalogue: ModelCatalogue,
         places: Limiter,
         event_timeout_s: float,
@@ -102,7 +100,7 @@ class Session:
         """`places`: of streams. `event_timeout_s`: see `EventReader`."""
         self._reader = reader
         self._writer = writer
-        self._streams = streams
+        self._open_stream = open_stream
         self._catalogue = catalogue
         self._places = places
         self._events = EventReader(reader, event_timeout_s)
@@ -174,13 +172,13 @@ class Session:
         return Wish(model, language, ", ".join(terms)[:MAX_HOTWORDS_CHARS] or None)
 
     async def _begin(self, data: Mapping[str, Any]) -> Utterance:
-        """Open a stream. Raises InvalidInput for a format that is not taken, and as `Streams.open` does."""
+        """Open a stream. Raises InvalidInput for a format that is not taken, and as `OpenStream` does."""
         await self._end_utterance()
         encoding = _encoding(data)
         self._place.enter_context(self._places.hold_for(OWNER))
         wish = self._wish
         options = StreamOptions(wish.language, hotwords=wish.hotwords, turns=None)
-        stream = await self._streams.open(wish.model or self._catalogue.default, options)
+        stream = await self._open_stream(wish.model or self._catalogue.default, options)
         self._utterance = Utterance(stream, encoding, self._send)
         self._stay()
         return self._utterance
