@@ -146,6 +146,7 @@ def _end_of(agreed: Sequence[str], words: Sequence[str]) -> int:
 
 
 def folded(word: str) -> str:
-    """The letters and digits of a word, without case; the word itself if it has none."""
-    letters = "".join(char for char in word.casefold() if unicodedata.category(char)[0] in "LNM")
-    return letters or word.strip()
+    """The letters and digits of a word, without case; if it has none, all of it but punctuation."""
+    kinds = [(char, unicodedata.category(char)[0]) for char in word.casefold()]
+    letters = "".join(char for char, kind in kinds if kind in "LNM")
+    return letters or "".join(char for char, kind in kinds if kind not in "PZ")

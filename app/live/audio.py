@@ -134,6 +134,7 @@ class StreamAudio:
     def stop(self) -> None:
         """Take no more audio, and pass on nothing of what came."""
         self._is_closed = True
+        self._arrived.clear()
         self._detection.forget(self)
         self._space.set()
         self._idle.set()
@@ -159,6 +160,7 @@ class StreamAudio:
             if done.action is not None:
                 done.action()
         if not self._arrived:
+            self._space.set()
             self._idle.set()
             return None
         first = self._arrived[0]
@@ -178,9 +180,9 @@ class StreamAudio:
         """What was found in the last audio, or why it could not be stored."""
         self._is_under_way = False
         if self._is_closed:
-            written = self._next_file or self.file
-            if written not in self._stored:  # the process has written the file after it was removed
-                self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
+            self._remove_late()
+        elif self.fault is not None:
+            pass  # what follows on the audio was done without it
         elif isinstance(examined, OSError):
             log.error("the audio of a stream cannot be stored", stream=self._stem.name, error=str(examined))
             full = examined.errno in NO_SPACE_ERRNOS
@@ -193,10 +195,15 @@ class StreamAudio:
     def failed(self) -> None:
         """A fault of this service keeps the audio from being examined."""
         self._is_under_way = False
-        self.fail(StreamRefused("The service has a fault, and has ended the stream. Open another one."))
+        if self._is_closed:
+            self._remove_late()
+        else:
+            self.fail(StreamRefused("The service has a fault, and has ended the stream. Open another one."))
 
     def fail(self, fault: WhisperfleetError) -> None:
-        """Take no more audio, for this reason."""
+        """Take no more audio, for this reason. Does nothing if the stream has ended."""
+        if self._is_closed:
+            return
         self.fault = fault
         while self._arrived:
             if (action := self._arrived.popleft().action) is not None:
@@ -223,6 +230,12 @@ class StreamAudio:
     def _remove_if_unused(self, file: AudioFile) -> None:
         if not file.users and file not in (self.file, self._next_file):
             self._remove(file)
+
+    def _remove_late(self) -> None:
+        """Remove the file that the process may have written after the stream ended."""
+        written = self._next_file or self.file
+        if written not in self._stored:
+            self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
 
     def _remove(self, file: AudioFile) -> None:
         if file in self._stored:

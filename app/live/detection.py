@@ -18,9 +18,9 @@ from workers.messages import DetectedSpeech, NewAudio
 _INTERVAL_S = 0.06
 _DEADLINE_S = 60.0
 _IDLE_S = 60.0  # after which the process ends, and freed memory is returned
-_RETRY_S = 1.0  # after the process has crashed
-_STARTS = 120  # of the process, before its streams are given up
-_ATTEMPTS = 3  # with audio of one stream that makes the process crash
+_RETRY_S = 1.0  # after the process has crashed, or did not start
+_START_S = 120.0  # in which the process can be started, or its streams are given up
+_ATTEMPTS = 3  # with the audio of one stream that makes the process crash
 # Before the workers: each word waits for it.
 _NICENESS = 5
 
@@ -80,12 +80,8 @@ class SpeechDetection:
                 (stream, audio) for stream in waiting if (audio := self._next_audio(stream)) is not None
             ]
             if arrived:
-                answers = await self._detect([audio for _, audio in arrived])
-                if answers is None:  # one of them may be why
-                    answers = [await self._detect_alone(audio) for _, audio in arrived]
-                for (stream, _), answer in zip(arrived, answers, strict=True):
-                    self._answer(stream, answer)
-                    self._waiting[stream] = None  # it may have got more meanwhile
+                await self._examine(arrived)
+                self._waiting |= dict.fromkeys(stream for stream, _ in arrived)  # that may have more by now
                 await asyncio.sleep(max(0.0, began + _INTERVAL_S - loop.time()))
             elif not self._waiting:
                 await self._wakeup.wait(_IDLE_S)
@@ -112,6 +108,17 @@ class SpeechDetection:
             log.exception("audio not examined")
             stream.failed()
 
+    async def _examine(self, arrived: Sequence[tuple[Speaker, NewAudio]]) -> None:
+        """Examine the audio of streams; one by one if the process crashes, since one may be why."""
+        try:
+            answers = await self._detect([audio for _, audio in arrived])
+            for place, (stream, audio) in enumerate(arrived):
+                self._answer(stream, await self._detect_alone(audio) if answers is None else answers[place])
+        except ProcessCrashed as error:
+            log.error("live streams have ended", error=error.message)
+            for stream, _ in arrived:
+                self._answer(stream, None)
+
     async def _detect_alone(self, audio: NewAudio) -> DetectedSpeech | OSError | None:
         """Examine the audio of one stream. None if the process crashes each time."""
         for _ in range(_ATTEMPTS):
@@ -119,10 +126,12 @@ class SpeechDetection:
                 return answers[0]
         return None
 
-    async def _detect(self, arrived: Sequence[NewAudio]) -> Sequence[DetectedSpeech | OSError | None] | None:
-        """Examine the audio of streams. None if the process crashes: it takes nothing along."""
-        if not await self._start_process():
-            return [None] * len(arrived)
+    async def _detect(self, arrived: Sequence[NewAudio]) -> Sequence[DetectedSpeech | OSError] | None:
+        """Examine the audio of streams. None if the process crashes: it takes nothing along.
+
+        Raises ProcessCrashed if none can be started.
+        """
+        await self._start_process()
         try:
             return await self._child.call(live_speech.detect, arrived, deadline_s=_DEADLINE_S)
         except ProcessCrashed as error:
@@ -133,19 +142,20 @@ class SpeechDetection:
         await asyncio.sleep(_RETRY_S)
         return None
 
-    async def _start_process(self) -> bool:
-        """Start the process unless it runs. False if it cannot be started."""
-        for _ in range(_STARTS):
-            if self._is_started:
-                break
+    async def _start_process(self) -> None:
+        """Start the process unless it runs. Raises ProcessCrashed if it cannot be started."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + _START_S
+        while not self._is_started:
             try:
                 await self._child.start()
                 self._is_started = True
             except Exception as error:  # of the machine: streams wait, and nothing of them is lost
                 log.warning("the process that examines streams does not start", error=str(error))
                 await self._end_process()
+                if loop.time() >= give_up_at:
+                    raise ProcessCrashed("the process that examines streams cannot be started") from error
                 await asyncio.sleep(_RETRY_S)
-        return self._is_started
 
     async def _end_process(self) -> None:
         self._is_started = False

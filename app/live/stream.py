@@ -128,14 +128,14 @@ class LiveStream:
                 "Commit or clear it, or let the service find the turns (`turn_detection`).",
                 code="input_audio_buffer_full",
             )
+        self._received_s += seconds
+        self._received_at = self._loop.time()
+        await self._audio.append(audio, encoding)
         if self._received_s >= self._space_until_s:
             self._space_until_s = self._received_s + _CHECK_SPACE_S
             if not await asyncio.to_thread(self._has_space):
                 self._audio.fail(disk_full())
                 self._check_open()
-        self._received_s += seconds
-        self._received_at = self._loop.time()
-        await self._audio.append(audio, encoding)
 
     async def until_ready(self) -> None:
         """Wait while more is to be done for the stream than it may have at once; or until it is closed."""
@@ -345,9 +345,9 @@ class LiveStream:
             text.result, item.error = (), error
         finally:
             self._audio.release(file)
-        self._undecoded -= clip.end - clip.start
+            self._undecoded -= clip.end - clip.start
+            self._tell_decoded()
         self._send_text(item)
-        self._tell_decoded()
 
     def _send_text(self, item: Item) -> None:
         """Send what can be sent of an item's text, and all of it once it is there."""

@@ -22,7 +22,7 @@ class FakeStream:
     items: int = 0
     paused: bool = False  # no append ends
     fault: WhisperfleetError | None = None  # why it takes no more
-    owes_text: bool = False
+    owes_text = False
     is_finished: bool = False
     is_closed: bool = False
     on_event: Callable[[LiveEvent], None] = lambda event: None

@@ -29,7 +29,7 @@ from app.live.events import (
     StreamOptions,
     TurnDetection,
 )
-from tests.api.fake_live import FakeLiveService
+from tests.api.fake_live import FakeLiveService, FakeStream
 from tests.api.fake_service import OTHER_MODEL, segment
 from tests.api.waiting import wait_for
 from workers.messages import SAMPLE_RATE, Encoding
@@ -626,9 +626,9 @@ def test_no_audio_for_long(site, live, monkeypatch):
 
 def test_a_client_that_waits_for_texts_is_not_idle(site, live, monkeypatch):
     monkeypatch.setattr(realtime, "IDLE_S", 0.2)
+    monkeypatch.setattr(FakeStream, "owes_text", True)
     with opened(site) as client:
         assert received(client)["type"] == "session.created"
-        live.streams[0].owes_text = True
         append(client)
         with suppress(TimeoutError):
             raise AssertionError(client.recv(1))

@@ -120,6 +120,17 @@ def test_the_rest_completes_what_was_sent(sent: list[str], more: list[str]) -> N
     assert "".join(agreed) + rest == " ".join(["", *sent, *more])
 
 
+@given(st.lists(st.sampled_from(["a", "the", "Cat,", "cat.", "-", "♪", "$.", "..."]), max_size=8))
+def test_what_growing_drafts_agree_on_begins_the_text(said: list[str]) -> None:
+    agreement = Agreement()
+    for count in range(2 * len(said) + 2):
+        draft = " ".join(["", *said[: count // 2]]) + "."
+        agreement.add(draft, count * LATER_SAMPLES, 0)
+    rest = rest_of(agreement.words, draft)
+    assert rest is not None
+    assert "".join(agreement.words) + rest == draft
+
+
 def test_there_is_no_rest_of_another_text() -> None:
     assert rest_of([" The", " cat"], " A cat sat") is None
     assert rest_of([" The", " cat"], " The") is None

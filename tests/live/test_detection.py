@@ -141,6 +141,7 @@ def test_streams_end_if_the_process_cannot_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(detection, "_RETRY_S", 0.001)
+    monkeypatch.setattr(detection, "_START_S", 0.1)
 
     async def detect() -> None:
         async def fail(process: ChildProcess) -> None:

@@ -595,7 +595,8 @@ def test_a_turn_detection_by_the_client_takes_the_place_of_commits(tmp_path: Pat
     assert sum(isinstance(event, SpeechStopped) for event in asyncio.run(speak())) == 2
 
 
-def test_audio_that_is_examined_after_the_end_leaves_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("crashed", [False, True])
+def test_audio_that_is_examined_after_the_end_leaves_no_file(tmp_path: Path, crashed: bool) -> None:
     async def run() -> None:
         with opened_stream(tmp_path) as (stream, _):
             audio = stream._audio
@@ -604,7 +605,11 @@ def test_audio_that_is_examined_after_the_end_leaves_no_file(tmp_path: Path) -> 
             new = audio.next_audio()
             assert new is not None
             await stream.close()
-            audio.detected(detect_in(new))  # which writes the file
+            detected = detect_in(new)  # which writes the file
+            if crashed:
+                audio.failed()
+            else:
+                audio.detected(detected)
             await asyncio.wait(set(audio._removing))
 
     asyncio.run(run())
@@ -678,11 +683,12 @@ def test_audio_ahead_of_the_workers_waits_with_the_client(
 
 
 @pytest.mark.timeout(20)
-def test_things_ahead_of_the_next_one_are_limited(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [0, 0.001])
+def test_things_ahead_of_the_next_one_are_limited(tmp_path: Path, seconds: float) -> None:
     async def speak() -> None:
         with opened_stream(tmp_path, BY_COMMIT) as (stream, events):
-            for _ in range(100):
-                await stream.append(silent(0.001))
+            for _ in range(101):
+                await stream.append(silent(seconds))
                 stream.configure(BY_COMMIT)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0):
@@ -694,6 +700,24 @@ def test_things_ahead_of_the_next_one_are_limited(tmp_path: Path) -> None:
     asyncio.run(speak())
 
 
+def test_nothing_begins_behind_a_fault_that_comes_while_audio_is_examined(tmp_path: Path) -> None:
+    async def run() -> list[LiveEvent]:
+        with opened_stream(tmp_path) as (stream, events):
+            audio = stream._audio
+            audio._detection = LateDetection()
+            await stream.append(loud(1))
+            new = audio.next_audio()
+            assert new is not None
+            audio.fail(DiskFull("There is no space left."))
+            await stream.finish()
+            audio.detected(detect_in(new))
+            await stream.finish()
+            await stream.close()
+            return events
+
+    assert asyncio.run(run()) == []
+
+
 def test_a_disk_that_fills_ends_the_stream_with_its_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -702,8 +726,7 @@ def test_a_disk_that_fills_ends_the_stream_with_its_texts(
     async def speak() -> list[LiveEvent]:
         with opened_stream(tmp_path) as (stream, events):
             stream._has_space = lambda: False
-            await stream.append(loud(1) + silent(1))
-            await asyncio.sleep(0.01)
+            await stream.append(loud(1) + silent(0.9))
             with pytest.raises(DiskFull):
                 await stream.append(silent(1))
             await stream.finish()

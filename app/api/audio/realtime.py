@@ -223,15 +223,17 @@ class Connection:
 
     async def _read(self, web_socket: WebSocket) -> None:
         """Pass on the events of the client, until it closes the WebSocket."""
-        session = self.session
+        session, loop = self.session, asyncio.get_running_loop()
         while True:
+            waits_from = loop.time()
             await session.until_ready()
+            session.active_at += loop.time() - waits_from
             try:
-                async with asyncio.timeout_at(None if session.is_ending else session.last_audio + IDLE_S):
+                async with asyncio.timeout_at(None if session.is_ending else session.active_at + IDLE_S):
                     message = await web_socket.receive()
             except TimeoutError:
                 if session.owes_text:
-                    session.last_audio += IDLE_S
+                    session.active_at += IDLE_S
                 else:
                     session.end(POLICY_VIOLATION, _IDLE)
                 continue

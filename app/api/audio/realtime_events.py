@@ -190,7 +190,7 @@ class AudioInput(_Fields):
         values = {
             "noise_reduction": self.noise_reduction,
             "transcription.delay": self.words.delay,
-            "transcription.languages": self.words.language and self.words.languages,
+            "transcription.languages": (self.words.language and self.words.languages) or None,
             "turn_detection.create_response": turns.create_response,
             "turn_detection.interrupt_response": turns.interrupt_response,
             "turn_detection.idle_timeout_ms": turns.idle_timeout_ms,

@@ -123,7 +123,7 @@ class RealtimeSession:
         self.events = KeptEvents()
         self.changed = Wakeup()  # for the connection: there are events, or the ending
         self.ending: Ending | None = None  # once all events are there
-        self.last_audio = asyncio.get_running_loop().time()
+        self.active_at = asyncio.get_running_loop().time()  # audio came, or a text was complete
         self.is_known = False  # the client may know its id
         self.is_ending = False  # no more audio is taken
         self.admitted = ExitStack()  # closed with the session
@@ -251,7 +251,7 @@ class RealtimeSession:
                 self.end(POLICY_VIOLATION, error)
                 return
             await stream.append(part, encoding)
-            self.last_audio = asyncio.get_running_loop().time()
+            self.active_at = asyncio.get_running_loop().time()
             self._received_bytes += len(part)
             self._received_s += len(part) / encoding.bytes_per_second
 
@@ -335,6 +335,7 @@ class RealtimeSession:
             case Agreed(number, text):
                 self._send_text(number, "delta", delta=text)
             case Completed():
+                self.active_at = asyncio.get_running_loop().time()
                 self._send_completed(event)
             case Failed(number, error):
                 self._send_text(number, "failed", error=error_detail(error))
