@@ -109,9 +109,10 @@ class SpeechDetection:
             stream.failed()
 
     async def _examine(self, arrived: Sequence[tuple[Speaker, NewAudio]]) -> None:
-        """Examine the audio of streams; one by one if the process crashes, since one may be why."""
+        """Examine the audio of streams; one by one if the process crashes again, since one may be why."""
         try:
-            answers = await self._detect([audio for _, audio in arrived])
+            audio_of_all = [audio for _, audio in arrived]
+            answers = await self._detect(audio_of_all) or await self._detect(audio_of_all)
             for place, (stream, audio) in enumerate(arrived):
                 self._answer(stream, await self._detect_alone(audio) if answers is None else answers[place])
         except ProcessCrashed as error:
