@@ -88,12 +88,11 @@ class Agreement:
 
 def _held_back(certain: list[str], closing: str) -> list[str]:
     """Certain words without the punctuation at their end, behind `closing`, that of the word before them."""
-    while certain and _closing(certain[-1]).strip() == certain[-1].strip():
+    while certain and _closing(certain[-1]) == certain[-1].strip():
         certain = certain[:-1]
-    if not certain:
-        return []
-    certain[0] = closing + certain[0]
-    certain[-1] = certain[-1][: len(certain[-1]) - len(_closing(certain[-1]))]
+    if certain:
+        certain[0] = closing + certain[0]
+        certain[-1] = certain[-1].removesuffix(_closing(certain[-1]))
     return certain
 
 

@@ -92,9 +92,7 @@ class StreamAudio:
         self._part = audio[whole:]
         self._ahead_s += whole / encoding.bytes_per_second
         self._wake()
-        while self._ahead_s > MAX_AHEAD_S and self.fault is None and not self._is_closed:
-            self._space.clear()
-            await self._space.wait()
+        await self._wait_while(lambda: self._ahead_s > MAX_AHEAD_S)
         if self.fault is not None:
             raise self.fault
 
@@ -112,8 +110,11 @@ class StreamAudio:
         self._wake()
 
     async def until_ready(self) -> None:
-        """Wait while many things are ahead of the next one; or until no more is taken."""
-        while len(self._arrived) > _MAX_ENTRIES and self.fault is None and not self._is_closed:
+        """Wait until the queue has fewer entries than its limit, or takes no more."""
+        await self._wait_while(lambda: len(self._arrived) > _MAX_ENTRIES)
+
+    async def _wait_while(self, is_full: Callable[[], bool]) -> None:
+        while is_full() and self.fault is None and not self._is_closed:
             self._space.clear()
             await self._space.wait()
 
@@ -179,11 +180,10 @@ class StreamAudio:
     def detected(self, examined: DetectedSpeech | OSError) -> None:
         """What was found in the last audio, or why it could not be stored."""
         self._is_under_way = False
-        if self._is_closed:
-            self._remove_late()
-        elif self.fault is not None:
-            pass  # what follows on the audio was done without it
-        elif isinstance(examined, OSError):
+        self._remove_late()
+        if self._is_closed or self.fault is not None:  # the queued actions ran without this audio
+            return
+        if isinstance(examined, OSError):
             log.error("the audio of a stream cannot be stored", stream=self._stem.name, error=str(examined))
             full = examined.errno in NO_SPACE_ERRNOS
             self.fail(disk_full() if full else StreamRefused("The service cannot store the audio."))
@@ -195,10 +195,8 @@ class StreamAudio:
     def failed(self) -> None:
         """A fault of this service keeps the audio from being examined."""
         self._is_under_way = False
-        if self._is_closed:
-            self._remove_late()
-        else:
-            self.fail(StreamRefused("The service has a fault, and has ended the stream. Open another one."))
+        self._remove_late()
+        self.fail(StreamRefused("The service has a fault, and has ended the stream. Open another one."))
 
     def fail(self, fault: WhisperfleetError) -> None:
         """Take no more audio, for this reason. Does nothing if the stream has ended."""
@@ -232,9 +230,9 @@ class StreamAudio:
             self._remove(file)
 
     def _remove_late(self) -> None:
-        """Remove the file that the process may have written after the stream ended."""
+        """Remove the file that the process may have written after `remove`."""
         written = self._next_file or self.file
-        if written not in self._stored:
+        if self._is_closed and written not in self._stored:
             self._removing.spawn(asyncio.to_thread(written.path.unlink, missing_ok=True))
 
     def _remove(self, file: AudioFile) -> None:

@@ -20,7 +20,8 @@ _DEADLINE_S = 60.0
 _IDLE_S = 60.0  # after which the process ends, and freed memory is returned
 _RETRY_S = 1.0  # after the process has crashed, or did not start
 _START_S = 120.0  # in which the process can be started, or its streams are given up
-_ATTEMPTS = 3  # with the audio of one stream that makes the process crash
+# With audio that makes the process crash: that of all streams, since something else may be why, and of one.
+_ATTEMPTS, _ATTEMPTS_ALONE = 2, 3
 # Before the workers: each word waits for it.
 _NICENESS = 5
 
@@ -111,36 +112,35 @@ class SpeechDetection:
     async def _examine(self, arrived: Sequence[tuple[Speaker, NewAudio]]) -> None:
         """Examine the audio of streams; one by one if the process crashes again, since one may be why."""
         try:
-            audio_of_all = [audio for _, audio in arrived]
-            answers = await self._detect(audio_of_all) or await self._detect(audio_of_all)
+            answers = await self._detect([audio for _, audio in arrived], _ATTEMPTS)
             for place, (stream, audio) in enumerate(arrived):
-                self._answer(stream, await self._detect_alone(audio) if answers is None else answers[place])
+                if answers is not None:
+                    self._answer(stream, answers[place])
+                else:
+                    alone = await self._detect([audio], _ATTEMPTS_ALONE)
+                    self._answer(stream, alone[0] if alone else None)
         except ProcessCrashed as error:
             log.error("live streams have ended", error=error.message)
             for stream, _ in arrived:
                 self._answer(stream, None)
 
-    async def _detect_alone(self, audio: NewAudio) -> DetectedSpeech | OSError | None:
-        """Examine the audio of one stream. None if the process crashes each time."""
-        for _ in range(_ATTEMPTS):
-            if (answers := await self._detect([audio])) is not None:
-                return answers[0]
-        return None
+    async def _detect(
+        self, arrived: Sequence[NewAudio], attempts: int
+    ) -> Sequence[DetectedSpeech | OSError] | None:
+        """Examine the audio of streams. None if the process crashes each time: it takes nothing along.
 
-    async def _detect(self, arrived: Sequence[NewAudio]) -> Sequence[DetectedSpeech | OSError] | None:
-        """Examine the audio of streams. None if the process crashes: it takes nothing along.
-
-        Raises ProcessCrashed if none can be started.
+        Raises ProcessCrashed if it cannot be started.
         """
-        await self._start_process()
-        try:
-            return await self._child.call(live_speech.detect, arrived, deadline_s=_DEADLINE_S)
-        except ProcessCrashed as error:
-            log.warning("the process that examines streams failed", error=error.message)
-        except Exception:
-            log.exception("streams not examined")
-        await self._end_process()
-        await asyncio.sleep(_RETRY_S)
+        for _ in range(attempts):
+            await self._start_process()
+            try:
+                return await self._child.call(live_speech.detect, arrived, deadline_s=_DEADLINE_S)
+            except ProcessCrashed as error:
+                log.warning("the process that examines streams failed", error=error.message)
+            except Exception:
+                log.exception("streams not examined")
+            await self._end_process()
+            await asyncio.sleep(_RETRY_S)
         return None
 
     async def _start_process(self) -> None:

@@ -85,7 +85,7 @@ class LiveStream:
         self._next_number = 0
         self._items: deque[Item] = deque()  # whose text is not complete; the last one may be open
         self._undecoded = 0  # samples of closed speech that wait for workers
-        self._decoded = asyncio.Event()  # set for a moment, and for good once the stream is closed
+        self._decoded = asyncio.Event()  # set for a moment, also when the stream is closed
         self._draft: asyncio.Task[None] | None = None
         self._tasks = BackgroundTasks()
         self._is_closed = False
@@ -138,7 +138,7 @@ class LiveStream:
                 self._check_open()
 
     async def until_ready(self) -> None:
-        """Wait while more is to be done for the stream than it may have at once; or until it is closed."""
+        """Wait until the stream is below its limits of queued audio and undecoded speech, or closed."""
         await self._audio.until_ready()
         while self._undecoded > MAX_UNDECODED_SAMPLES and not self._is_closed:
             await self._decoded.wait()
@@ -178,7 +178,7 @@ class LiveStream:
         for task in tasks:
             task.cancel()
         self._model.dispatcher.cancel(self.job)
-        self._decoded.set()
+        self._notify_decoded()
         self._on_close(self)
         await asyncio.gather(*tasks, return_exceptions=True)
         # Workers read it: without it, they would report errors that nobody waits for.
@@ -346,7 +346,7 @@ class LiveStream:
         finally:
             self._audio.release(file)
             self._undecoded -= clip.end - clip.start
-            self._tell_decoded()
+            self._notify_decoded()
         self._send_text(item)
 
     def _send_text(self, item: Item) -> None:
@@ -363,12 +363,11 @@ class LiveStream:
         self._items.remove(item)
         self._metrics.final(self._loop.time() - item.committed_at)
         self.on_event(item.outcome())
-        self._tell_decoded()
+        self._notify_decoded()
 
-    def _tell_decoded(self) -> None:
+    def _notify_decoded(self) -> None:
         self._decoded.set()
-        if not self._is_closed:
-            self._decoded.clear()
+        self._decoded.clear()
 
     def _since_received(self, position: int) -> float:
         """How long ago a sample came (s), if the client sends its audio as it is spoken."""

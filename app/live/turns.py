@@ -65,7 +65,7 @@ class TurnFinder:
     @property
     def open_clip(self) -> PlannedClip | None:
         """What was said since the last clip, up to now; None if nobody has spoken."""
-        clip = self._planner.open_clip(self._detector.ongoing) if self._planner is not None else None
+        clip = self._unpadded_clip
         if clip is None:
             return None
         clip = self._padded(clip)
@@ -74,9 +74,8 @@ class TurnFinder:
     @property
     def needed_from(self) -> int:
         """The first sample that clips to come may have."""
-        clip = self._planner.open_clip(self._detector.ongoing) if self._planner is not None else None
-        begins = self._detector.settled_until if clip is None else clip.speech[0][0]
-        return max(self._floor, begins - self._padding - FRAME_SAMPLES)
+        clip = self._unpadded_clip
+        return self._planned_from(self._detector.settled_until if clip is None else clip.speech[0][0])
 
     def renewed(self, turns: TurnDetection | None) -> "TurnFinder":
         """One that goes on behind all frames so far, whatever is open."""
@@ -96,9 +95,8 @@ class TurnFinder:
     def _feed(self, probabilities: npt.NDArray[np.float32]) -> Iterator[TurnStep]:
         spans = self._detector.feed(probabilities)
         self.position += len(probabilities) * FRAME_SAMPLES
-        unsettled = -(-(self.position - self._detector.settled_until) // FRAME_SAMPLES)
-        kept = max(_KEPT_FRAMES, unsettled + self._padding // FRAME_SAMPLES + 2)
-        self._recent = np.concatenate((self._recent, probabilities))[-kept:]
+        needed = -(-(self.position - self._planned_from(self._detector.settled_until)) // FRAME_SAMPLES)
+        self._recent = np.concatenate((self._recent, probabilities))[-max(_KEPT_FRAMES, needed) :]
         ongoing = self._detector.ongoing
         speech = [*spans, *([ongoing] if ongoing is not None else [])]
         if speech:
@@ -136,7 +134,7 @@ class TurnFinder:
     def _begin_planning(self, speech_start: int) -> tuple[ClipPlanner, npt.NDArray[np.float32]]:
         """A planner for the next clips, and the probabilities that it needs first."""
         kept_from = self.position - len(self._recent) * FRAME_SAMPLES
-        start = max(self._floor, kept_from, speech_start - self._padding - FRAME_SAMPLES)
+        start = max(kept_from, self._planned_from(speech_start))
         self._planner = ClipPlanner(self._max_silence, start)
         return self._planner, self._recent[(start - kept_from) // FRAME_SAMPLES :]
 
@@ -171,7 +169,15 @@ class TurnFinder:
     @property
     def _is_open(self) -> bool:
         """Whether there is speech that no clip has yet."""
-        return self._planner is not None and self._planner.open_clip(self._detector.ongoing) is not None
+        return self._unpadded_clip is not None
+
+    @property
+    def _unpadded_clip(self) -> PlannedClip | None:
+        return self._planner.open_clip(self._detector.ongoing) if self._planner is not None else None
+
+    def _planned_from(self, speech_start: int) -> int:
+        """The first sample that a clip with this speech may have."""
+        return max(self._floor, speech_start - self._padding - FRAME_SAMPLES)
 
     @property
     def _padding(self) -> int:

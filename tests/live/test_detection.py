@@ -46,6 +46,14 @@ class Recording:
         self.has_failed = True
 
 
+def waking(*streams: Recording) -> SpeechDetection:
+    """What examines these streams, which have new audio."""
+    detecting = SpeechDetection()
+    for stream in streams:
+        detecting.wake(stream)
+    return detecting
+
+
 class Broken(Recording):
     """A stream with a fault."""
 
@@ -86,9 +94,7 @@ def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
     broken = Broken(tmp_path / "broken", samples.tobytes())
 
     async def detect() -> None:
-        detecting = SpeechDetection()
-        for stream in (*streams, broken):
-            detecting.wake(stream)
+        detecting = waking(*streams, broken)
         await until(lambda: all(stream.carried.position > 4 * PIECE_BYTES for stream in streams))
         assert detecting._child.pid is not None
         os.kill(detecting._child.pid, signal.SIGKILL)
@@ -124,11 +130,9 @@ def test_audio_that_crashes_the_process_ends_its_own_stream_alone(
     monkeypatch.setattr(detection, "live_speech", SimpleNamespace(detect=detect_or_die))
 
     async def detect() -> None:
-        detecting = SpeechDetection()
         good = Recording(tmp_path / "good", bytes(4 * PIECE_BYTES))
         bad = Recording(tmp_path / "bad", POISON + bytes(PIECE_BYTES))
-        for stream in (good, bad):
-            detecting.wake(stream)
+        detecting = waking(good, bad)
         await until(lambda: bad.has_failed and good.carried.position == 2 * PIECE_BYTES)
         assert not good.has_failed
         await detecting.stop()
@@ -148,10 +152,8 @@ def test_streams_end_if_the_process_cannot_be_started(
             raise OSError("no memory")
 
         monkeypatch.setattr(ChildProcess, "start", fail)
-        detecting = SpeechDetection()
         streams = [Recording(tmp_path / str(number), bytes(PIECE_BYTES)) for number in range(2)]
-        for stream in streams:
-            detecting.wake(stream)
+        detecting = waking(*streams)
         await until(lambda: all(stream.has_failed for stream in streams))
         await detecting.stop()
 

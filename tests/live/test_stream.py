@@ -32,12 +32,12 @@ from app.live.events import (
     StreamOptions,
     TurnDetection,
 )
-from app.live.stream import LEAST_COMMIT_S
+from app.live.stream import LEAST_COMMIT_S, LiveStream
 from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run, until
 from tests.live import streams
 from tests.live.streams import FakeDispatcher, detect_in, loud, opened_stream, silent, words_in
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, WindowInFile, WindowResult, Word
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, NewAudio, WindowInFile, WindowResult, Word
 
 BY_COMMIT = StreamOptions(turns=None)
 
@@ -600,10 +600,7 @@ def test_audio_that_is_examined_after_the_end_leaves_no_file(tmp_path: Path, cra
     async def run() -> None:
         with opened_stream(tmp_path) as (stream, _):
             audio = stream._audio
-            audio._detection = LateDetection()
-            await stream.append(loud(1))
-            new = audio.next_audio()
-            assert new is not None
+            new = await under_way(stream)
             await stream.close()
             detected = detect_in(new)  # which writes the file
             if crashed:
@@ -645,6 +642,15 @@ class LateDetection(SpeechDetection):
     """Finds nothing by itself."""
 
     def wake(self, stream: Speaker) -> None: ...
+
+
+async def under_way(stream: LiveStream) -> NewAudio:
+    """Audio of a stream whose examination has begun, and does not end by itself."""
+    stream._audio._detection = LateDetection()
+    await stream.append(loud(1))
+    new = stream._audio.next_audio()
+    assert new is not None
+    return new
 
 
 @pytest.mark.timeout(20)
@@ -704,10 +710,7 @@ def test_nothing_begins_behind_a_fault_that_comes_while_audio_is_examined(tmp_pa
     async def run() -> list[LiveEvent]:
         with opened_stream(tmp_path) as (stream, events):
             audio = stream._audio
-            audio._detection = LateDetection()
-            await stream.append(loud(1))
-            new = audio.next_audio()
-            assert new is not None
+            new = await under_way(stream)
             audio.fail(DiskFull("There is no space left."))
             await stream.finish()
             audio.detected(detect_in(new))

@@ -64,9 +64,7 @@ class Mixer:
             # By default, FFmpeg would take half of what is at 7.6 kHz. A model trained with noise up to 8 kHz
             # takes noise without its top for other sounds.
             self._graph.add("aresample", f"{output.rate}:cutoff=1"),
-            self._graph.add(
-                "aformat", sample_rates=str(output.rate), sample_fmts="s16", channel_layouts=layout
-            ),
+            self._graph.add("aformat", sample_fmts="s16", channel_layouts=layout),
             self._graph.add("abuffersink"),
         ).configure()
 

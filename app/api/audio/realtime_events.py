@@ -75,8 +75,11 @@ class Format(_Fields):
     @classmethod
     def _of_its_type(cls, rate: int | None, info: ValidationInfo) -> int | None:
         kind = info.data.get("type")
-        if rate is not None and kind is not None and rate != _RATES[kind]:
-            raise ValueError(f"Input should be {_RATES[kind]}, the rate of {kind}")
+        if rate is not None and kind is not None:
+            encoding = _ENCODINGS[kind]
+            expected = encoding.bytes_per_second // encoding.bytes_per_sample
+            if rate != expected:
+                raise ValueError(f"Input should be {expected}, the rate of {kind}")
         return rate
 
     @property
@@ -87,7 +90,6 @@ class Format(_Fields):
         return change
 
 
-_RATES = {"audio/pcm": 24_000, "audio/pcmu": 8_000, "audio/pcma": 8_000}  # Hz
 _ENCODINGS = {"audio/pcm": Encoding.PCM_24K, "audio/pcmu": Encoding.ULAW, "audio/pcma": Encoding.ALAW}
 
 

@@ -178,7 +178,7 @@ class RealtimeSession:
             self._errors = 0
 
     async def until_ready(self) -> None:
-        """Wait while the service has enough to do for the stream."""
+        """Wait until the stream is below its limits of queued work."""
         if self._stream is not None and not self.is_ending:
             await self._stream.until_ready()
 
