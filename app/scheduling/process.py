@@ -1,28 +1,30 @@
-"""One long-lived spawned process that runs one call at a time, and can be watched and killed."""
+"""One long-lived spawned process that runs several calls at a time, and can be watched and killed."""
 
 import asyncio
+import itertools
 import multiprocessing
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from functools import partial
 from multiprocessing.process import BaseProcess
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
+from app.errors import ProcessCrashed, ProcessHung, ProcessLost, ProcessStuck
 from app.scheduling.child_environment import hide_secrets
+from app.scheduling.connection import Connection
 from app.telemetry import logs
 from app.telemetry.work import bound_ids
-from workers import calls, log_lines
+from workers import child_process
+from workers.calls import Answer
 from workers.messages import Part
 
 R = TypeVar("R")
+Outcome = tuple[Exception | None, Answer[Any] | None]  # of a call: an error or an answer
 
 _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be very busy
 _KILL_DEADLINE_S = 10.0  # to end once it is killed; one that is stuck in a driver never does
@@ -49,21 +51,25 @@ class WorkerProcess(Protocol):
 
 
 class ChildProcess:
-    """A `ProcessPoolExecutor` with one spawned process.
+    """A spawned process that runs calls in threads: a short one does not wait for a long one.
 
-    Spawned, because a forked child inherits CUDA state that it cannot use. It inherits no secrets. Call
-    `start`, then `call` as often as needed, then `close`; after that it can be started again.
+    The main thread runs those that come one after the other. Spawned, because a forked child inherits CUDA
+    state that it cannot use. It inherits no secrets. Call `start`, then `call` as often as needed, then
+    `close`; after that it can be started again.
     """
 
     def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
         self._initializer = initializer
         self._initargs = initargs
-        self._executor: ProcessPoolExecutor | None = None
         self._process: BaseProcess | None = None
         self._ending: BaseProcess | None = None  # the one before, if it was killed and may not be gone yet
         self._pidfd: int | None = None
+        self._connection: Connection | None = None  # None: not started, or it has crashed
+        self._receiving: asyncio.Task[None] | None = None
+        self._calls: dict[int, asyncio.Future[Outcome]] = {}  # under way
+        self._numbers = itertools.count()
         self.pid: int | None = None
-        self.parts: tuple[Part, ...] = ()  # that the process has measured of the last call
+        self.parts: tuple[Part, ...] = ()  # that the process has measured of the call that returned last
         self.on_exit: Callable[[], None] = lambda: None
         self.exit_error: ProcessCrashed | None = None
 
@@ -75,67 +81,84 @@ class ChildProcess:
         """
         if self._ending is not None and self._ending.is_alive():
             raise ProcessStuck(f"process {self.pid} cannot be killed")
-        hide_secrets()  # first: the executor may start a process of multiprocessing's own
-        self._executor = ProcessPoolExecutor(
-            max_workers=1,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=partial(log_lines.initialise, logs.child_format, self._initializer, *self._initargs),
-        )
-        with _sigint_blocked():
-            # The process is spawned here and inherits the mask. Without it, Ctrl-C would make the process
-            # print a traceback until it ignores the signal by itself.
-            started = self._executor.submit(os.getpid)
-        # The process alone writes answers, so its end is theirs, too. A thread would wait for ever for the
-        # rest of one in whose middle the process was killed.
-        self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
-        # From the executor's own table: a process that hangs while it starts cannot report its pid.
-        [self._process] = self._executor._processes.values()
-        self.pid = self._process.pid
-        assert self.pid is not None  # it is started
-        self._watch(self.pid)
-        await self._result(started, _SPAWN_DEADLINE_S)
+        hide_secrets()  # first: multiprocessing may start a process of its own
+        ours, its = socket.socketpair()
+        # The process alone has its end, so the connection ends with it, even in the middle of an answer.
+        with its:
+            process = multiprocessing.get_context("spawn").Process(
+                target=child_process.serve, args=(its, logs.child_format, self._initializer, *self._initargs)
+            )
+            try:
+                with _sigint_blocked():
+                    # The process inherits the mask. Without it, Ctrl-C would make the process print a
+                    # traceback until it ignores the signal by itself.
+                    process.start()
+            except BaseException:
+                ours.close()
+                raise
+        assert process.pid is not None  # it is started
+        self._process, self.pid = process, process.pid
+        self._connection = Connection(ours)
+        self._receiving = asyncio.create_task(self._receive(self._connection))
+        self._watch(process.pid)
+        await self.call(os.getpid, deadline_s=_SPAWN_DEADLINE_S)
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
         """Run `function(*args)` in the process, which is killed if that takes longer than `deadline_s`.
 
-        Raises ProcessCrashed if the process ends before it answers, ProcessHung if it takes longer, and the
-        exception of the function. What the process logs meanwhile has the ids of the caller's log lines.
+        Raises ProcessCrashed if the process ends before it answers, ProcessHung if it takes longer,
+        ProcessLost if there is no memory to send the call, what `pickled` raises, and the exception of the
+        function; a note has the traceback of the process. If the caller is cancelled, the call runs on. What
+        the process logs meanwhile has the ids of the caller's log lines.
         """
-        self.parts = ()
-        if self._executor is None:
-            raise ProcessCrashed("the process has not been started")
+        if self._connection is None:
+            raise ProcessCrashed(
+                f"process {self.pid} crashed" if self.pid else "the process has not been started"
+            )
+        number = next(self._numbers)
+        outcome = self._calls[number] = asyncio.get_running_loop().create_future()
         try:
-            future = self._executor.submit(calls.answer, bound_ids(), function, *args)
-        except BrokenProcessPool:
-            raise ProcessCrashed(f"process {self.pid} crashed") from None
-        answer: calls.Answer[R] = await self._result(future, deadline_s)
-        self.parts = answer.parts
-        return answer.result
-
-    async def _result(self, answer: Future[R], deadline_s: float | None) -> R:
-        try:
-            async with asyncio.timeout(deadline_s):
-                return await asyncio.wrap_future(answer)
-        except BrokenProcessPool:
-            raise ProcessCrashed(f"process {self.pid} crashed") from None
-        except TimeoutError:
+            try:
+                self._connection.send(number, (bound_ids(), function, *args))
+            except MemoryError as unsent:  # that of the function would mean the memory of the process
+                raise ProcessLost("a call was not sent: the server has no memory left") from unsent
+            await asyncio.wait([outcome], timeout=deadline_s)
+        finally:
+            self._calls.pop(number, None)
+        if not outcome.done():
             self._kill()
-            raise ProcessHung(f"process {self.pid} did not answer within {deadline_s:.0f} s") from None
+            raise ProcessHung(f"process {self.pid} did not answer within {deadline_s:.0f} s")
+        error, answer = outcome.result()
+        if error is not None:
+            raise error
+        result: R = answer.result
+        self.parts = answer.parts
+        return result
+
+    async def _receive(self, connection: Connection) -> None:
+        """Receive answers until the process ends. One that sends what cannot be read is killed."""
+        try:
+            while True:
+                number = await connection.receive()
+                outcome = await connection.receive()
+                if number in self._calls:  # the caller still waits
+                    self._calls.pop(number).set_result(outcome)
+        except EOFError:
+            pass
+        finally:
+            if connection is self._connection:
+                self._kill()
 
     async def close(self) -> None:
         """Kill the process, whatever it is doing, and wait until it has ended.
 
         Gives up after `_KILL_DEADLINE_S`: a process may be stuck in a driver for ever.
         """
-        executor, self._executor = self._executor, None
-        if executor is not None:
+        if self._process is not None:
             self._kill()
             self._unwatch()
-            self._ending = self._process
-            if self._ending is not None:
-                _ending.add(self._ending)
-            # Not with `wait=True`, in a thread: the event loop waits for its threads when it closes.
-            executor.shutdown(wait=False, cancel_futures=True)
+            self._ending, self._process = self._process, None
+            _ending.add(self._ending)
         ending = self._ending
         if ending is None:
             return
@@ -149,9 +172,17 @@ class ChildProcess:
         self._ending = self.pid = None
 
     def _kill(self) -> None:
-        if self.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+        """Kill the process. Its calls under way have crashed at once: it may be stuck."""
+        assert self._process is not None  # it is started
+        self._process.kill()
+        connection, self._connection = self._connection, None
+        if connection is None or self._receiving is None:
+            return
+        self._receiving.cancel()
+        connection.close()
+        calls, self._calls = self._calls, {}
+        for outcome in calls.values():
+            outcome.set_result((ProcessCrashed(f"process {self.pid} crashed"), None))
 
     def _watch(self, pid: int) -> None:
         """Call `on_exit` when the process ends, even between two calls."""
@@ -188,8 +219,7 @@ def have_all_ended(timeout_s: float) -> bool:
     The interpreter's exit waits for them, however long that takes.
     """
     give_up_at = time.monotonic() + timeout_s
-    # Asked again, not joined: a process that its executor's thread has just waited for looks alive to other
-    # threads for a moment.
+    # Asked again, not joined: a process that another thread has just waited for looks alive for a moment.
     while any(process.is_alive() for process in _ending):
         if time.monotonic() > give_up_at:
             return False

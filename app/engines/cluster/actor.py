@@ -14,12 +14,12 @@ from typing import Any
 
 import structlog
 
-from app.engines.cluster.frames import pickled, readable
 from app.engines.cluster.messages import ActorSpec, StartedProcess
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
 from app.telemetry import logs
 from workers import probe
+from workers.frames import pickled, readable
 from workers.log_lines import LogFormat
 
 _CHECK_DEADLINE_S = 120.0  # for the libraries of CUDA to load

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 from app.concurrency import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
-from app.engines.cluster.frames import Connection, one_line, pickled, readable, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import last_line
+from app.scheduling.connection import Connection
 from workers import runtime
+from workers.frames import one_line, pickled, readable, result_of
 from workers.log_lines import LogFormat
 
 R = TypeVar("R")

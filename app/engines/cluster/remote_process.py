@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.frames import pickled, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.telemetry.work import bound_ids
+from workers.frames import pickled, result_of
 from workers.messages import Part
 
 R = TypeVar("R")

@@ -1,56 +1,12 @@
-"""Pickled messages of any size over a socket between two processes that trust each other."""
+"""Sends and receives pickled messages over a socket."""
 
 import asyncio
 import pickle
 import socket
-import struct
 from collections import deque
 from typing import Any
 
-MAX_BYTES = 256 << 20  # of a message; the largest are batches of audio, 16 MB
-_LENGTH = struct.Struct("!Q")
-_MOST_CHARACTERS = 400  # of an error
-
-
-class FrameTooLarge(ValueError):
-    """A message is larger than `MAX_BYTES`."""
-
-
-def pickled(message: object) -> list[bytes]:
-    """A pickled message in pieces. Large bytes objects in it are pieces by themselves, and not copied."""
-    pieces = _Pieces()
-    pickle.Pickler(pieces, protocol=5).dump(message)
-    if sum(map(len, pieces)) > MAX_BYTES:
-        raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
-    return pieces
-
-
-def readable(error: Exception) -> Exception:
-    """The error, or one that says the same if another process could not read it."""
-    try:
-        pickle.loads(b"".join(pickled(error)))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {one_line(error)}")
-    return error
-
-
-def one_line(error: BaseException) -> str:
-    """The text of an error, on one line of bounded length."""
-    return " ".join(str(error).split())[:_MOST_CHARACTERS]
-
-
-def result_of(answer: bytes) -> Any:
-    """The result in a pickled answer: whether it is one, and the result or an error. Raises the error."""
-    is_result, value = pickle.loads(answer)
-    if not is_result:
-        raise value
-    return value
-
-
-class _Pieces(list[bytes]):
-    """A file that keeps what is written: pickle writes bytes objects of 64 KiB or more without a copy."""
-
-    write = list.append
+from workers.frames import LENGTH, MAX_BYTES, FrameTooLarge, framed
 
 
 class Connection:
@@ -63,11 +19,9 @@ class Connection:
         self._has_more = asyncio.Event()
         self._writer = asyncio.create_task(self._write())
 
-    def send(self, message: object) -> None:
-        """Queue a message. Raises FrameTooLarge, and what pickle raises if it cannot be pickled."""
-        pieces = pickled(message)
-        self._waiting.append(_LENGTH.pack(sum(map(len, pieces))))
-        self._waiting.extend(pieces)
+    def send(self, *messages: object) -> None:
+        """Queue messages, all or none. Raises as `pickled` does."""
+        self._waiting.extend(framed(*messages))
         self._has_more.set()
 
     async def receive(self) -> Any:
@@ -75,7 +29,7 @@ class Connection:
 
         Also raises FrameTooLarge, and what pickle raises for bytes that are no message.
         """
-        [length] = _LENGTH.unpack(await self._read(_LENGTH.size))
+        [length] = LENGTH.unpack(await self._read(LENGTH.size))
         if length > MAX_BYTES:
             raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
         return pickle.loads(await self._read(length))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engines.cluster import frames
-from app.engines.cluster.frames import Connection, FrameTooLarge, pickled
+from app.scheduling.connection import Connection
+from workers.frames import MAX_BYTES, FrameTooLarge, pickled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -53,7 +53,7 @@ async def test_a_message_that_is_too_large_is_neither_sent_nor_read(monkeypatch:
     ours, theirs = socket.socketpair()
     left, right = Connection(ours), Connection(theirs)
     with pytest.raises(FrameTooLarge):
-        left.send(bytes(frames.MAX_BYTES + 1))
+        left.send(bytes(MAX_BYTES + 1))
     left.send("still there")
     assert await right.receive() == "still there"
     ours.send(struct.pack("!Q", 1 << 60))
