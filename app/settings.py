@@ -266,8 +266,9 @@ class Settings(BaseSettings):
         None,
         ge=1,
         le=256,
-        description="Threads of each worker.",
-        json_schema_extra=_computed("cores / workers (GPU: 4)"),
+        description="Threads of each worker. On a GPU they decode parts of a batch: see "
+        "[Threads](tuning.md#threads).",
+        json_schema_extra=_computed("cores / workers (GPU: 4 to 8)"),
     )
     media_workers: int | None = Field(
         None,

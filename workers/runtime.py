@@ -105,8 +105,8 @@ def keep_freed_memory() -> None:
 
     A model on the CPU allocates the same large buffers again for each clip. By default, the kernel provides
     and zeroes them each time, which took a quarter of a worker's time. All threads use the main arena:
-    glibc can trim the top of that one alone, and only one thread at a time allocates large buffers. Without
-    glibc, nothing happens.
+    glibc can trim the top of that one alone, and few threads at a time allocate large buffers. Without glibc,
+    nothing happens.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

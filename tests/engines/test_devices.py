@@ -149,6 +149,13 @@ def test_cpu_workers_share_the_cores() -> None:
     assert (devices.visible, devices.cpu_threads) == (("0",), 1)
 
 
+@pytest.mark.parametrize(("present", "cores", "threads"), [(1, 16, 8), (2, 12, 6), (8, 16, 4), (1, 2, 4)])
+def test_workers_on_gpus_share_the_cores_up_to_what_helps(present: int, cores: int, threads: int) -> None:
+    assert plan_devices(settings(), {}, gpus(present), cores).cpu_threads == threads
+    assert plan_devices(settings(gpus="0"), {}, gpus(present), cores).cpu_threads == min(8, max(4, cores))
+    assert plan_devices(settings(cpu_threads=3), {}, gpus(present), cores).cpu_threads == 3
+
+
 def test_on_a_cpu_each_entry_of_gpus_is_a_worker_pinned_as_on_a_gpu() -> None:
     assert visible(0, device="cpu", gpus="0,0,GPU-x", cpu_workers=9) == ("0", "0", "GPU-x")
 

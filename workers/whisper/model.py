@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -69,17 +70,21 @@ class LoadedModel:
 
         check_files(Path(options.path))
         self.note = missing_word_times(Path(options.path))
+        # On a GPU, CTranslate2 works on the host for most of the time: it lists the tokens that a timestamp
+        # excludes, row by row. So threads decode parts of a batch. On a CPU they all work on each row.
+        self._parts = options.cpu_threads if options.device == "cuda" else 1
         self._whisper = WhisperModel(
             options.path,
             device=options.device,
             compute_type=compute_type,
             cpu_threads=options.cpu_threads,
+            num_workers=2 * self._parts,  # for an urgent batch beside another
             local_files_only=True,
         )
         self.compute_type: str = self._whisper.model.compute_type
         self.languages = _supported_languages(self._whisper)
         self._thresholds = _read_thresholds(Path(options.path))
-        self._threads = ThreadPoolExecutor(options.cpu_threads, "features")
+        self._threads = options.cpu_threads
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
         self._suppressed = get_suppressed_tokens(self._tokenizer("en", "transcribe"), [_SUPPRESS_NON_SPEECH])
 
@@ -88,8 +93,9 @@ class LoadedModel:
 
         All threads compute them.
         """
-        with calls.measured("features"):
-            return list(self._threads.map(self._spectrogram, windows))
+        # A pool of its own: those of another batch do not wait for these.
+        with calls.measured("features"), ThreadPoolExecutor(self._threads, "features") as pool:
+            return list(pool.map(self._spectrogram, windows))
 
     def decode(
         self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]"
@@ -99,10 +105,24 @@ class LoadedModel:
         groups: dict[int, list[int]] = {}  # places of windows; CTranslate2 needs prompts of one length
         for place, window in enumerate(windows):
             groups.setdefault(len(self._prompt(window.decoding, "en")), []).append(place)
+        parts = [
+            group[first :: min(self._parts, len(group))]
+            for group in groups.values()
+            for first in range(min(self._parts, len(group)))
+        ]
+        with ThreadPoolExecutor(self._parts, "decoder") as pool:
+            decoded = [
+                pool.submit(
+                    copy_context().run,
+                    self._decode_together,
+                    [windows[at] for at in part],
+                    [features[at] for at in part],
+                )
+                for part in parts
+            ]
         results: dict[int, WindowResult] = {}
-        for group in groups.values():
-            decoded = self._decode_together([windows[at] for at in group], [features[at] for at in group])
-            results |= zip(group, decoded, strict=True)
+        for part, results_of_part in zip(parts, decoded, strict=True):
+            results |= zip(part, results_of_part.result(), strict=True)
         return [results[at] for at in range(len(windows))]
 
     def _adapt_to_model(self, window: Window) -> Window:
