@@ -6,7 +6,8 @@ Streams, their turns and drafts, the dispatcher and the slots are real. Clients,
 workers and the clock are simulated. The constants are estimates of large-v3-turbo on one H100: a batch of 16
 takes 12 ms + 7 ms x windows, in proportion to their audio context + 0.35 ms x tokens of the longest window;
 and the host 22 ms for the features of a window, in a process that prepares a batch while the device decodes
-another. The figures are the same on any machine.
+another. A batch of streams and one of files are on the device at the same time, and have half of it each. The
+figures are the same on any machine.
 """
 
 import asyncio

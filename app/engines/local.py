@@ -1,7 +1,8 @@
 """The engines `local` and `inline`: models in a spawned process for each slot, or in this very process."""
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import RestartReason
 from app.telemetry.work import bound_ids
 from workers import calls
+from workers.messages import AnyWindow
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
@@ -24,16 +26,14 @@ class ProcessSlot(WhisperSlot):
     def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: WorkerProcess) -> None:
         super().__init__(index, catalogue, limits)
         self.process = process
-        self._turn = asyncio.Lock()
         process.on_exit = self._exited
 
     async def _spawn(self) -> None:
         await self.process.start()
 
-    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        async with self._turn:  # the deadline begins when the process is free
-            result = await self.process.call(function, *args, deadline_s=deadline_s)
-        self.parts.extend(self.process.parts)
+    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
+        result = await self.process.call(function, *args, deadline_s=deadline_s)
+        calls.current().parts.extend(self.process.parts)
         return result
 
     async def _end(self) -> None:
@@ -50,21 +50,24 @@ class ProcessSlot(WhisperSlot):
 
 
 class InlineSlot(WhisperSlot):
-    """Models in this process, in a thread that nobody can kill; for debugging and for notebooks."""
+    """Models in this process, in threads that nobody can kill; for debugging and for notebooks."""
 
     _executor: ThreadPoolExecutor | None = None
 
     async def _spawn(self) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="inline-whisper")
+        self._executor = ThreadPoolExecutor(thread_name_prefix="inline-whisper")
 
-    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
+    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
         # A thread cannot be ended, so the deadline has no effect.
         loop = asyncio.get_running_loop()
         answer: calls.Answer[R] = await loop.run_in_executor(
             self._executor, calls.answer, bound_ids(), function, *args
         )
-        self.parts.extend(answer.parts)
+        calls.current().parts.extend(answer.parts)
         return answer.result
+
+    def _deadline_s(self, windows: Sequence[AnyWindow], expected_s: float | None) -> float:
+        return math.inf  # a thread cannot be ended
 
     async def _end(self) -> None:
         executor, self._executor = self._executor, None

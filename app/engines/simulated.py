@@ -9,7 +9,6 @@ import math
 import os
 import random
 import zlib
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -37,6 +36,7 @@ R = TypeVar("R")
 
 SIMULATED = "simulated"  # the name of the device and of the model
 _LEAST_PART = 0.5  # of the speech of a window that leaves text, which it transcribes
+_NO_TIME_S = 1e-9  # that may be left over by rounding
 _DRAWN_FROM = 2 * SAMPLE_RATE  # bytes: the first second of a window decides whether it leaves text
 
 
@@ -149,7 +149,11 @@ class SimulatedProcess:
         self._crash_count = 0
         self._loads = 0
         self._poisoned_at = math.inf  # of the event loop's clock
-        self._ahead: deque[asyncio.Task[list[whisper.Answer]]] = deque()
+        # Of batches that are urgent, and of others: on the host, and on the device.
+        self._on_host = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._on_device = 0  # batches, which share it
+        self._device_changed = asyncio.Event()  # set when one begins or ends, or the worker is killed
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
 
@@ -170,56 +174,32 @@ class SimulatedProcess:
     async def call(self, function: Callable[..., R], *args: Any, deadline_s: float | None = None) -> R:
         """Take as long as a function of `workers.whisper.worker`, and answer in its way.
 
-        A call takes long only because the simulation says so: the deadline has no effect.
+        It takes as long as the simulation says: the deadline has no effect.
         """
         answer: Any = None
         if function is whisper.load:
             await self._elapse(self._simulation.load_ms / 1000)
             answer = self._loaded(args[0])
         elif function is whisper.decode:
-            windows = await _read(args[0])
-            await self._compute_features(windows)
-            answer = await self._decode_after(None, windows)
-        elif function is whisper.hand_over:
-            await self._hand_over(args[0])
-        elif function is whisper.exchange:
-            answer = await self._exchange(args[0])
+            answer = await self._decode(*args)
         return answer  # type: ignore[no-any-return]
 
     async def close(self) -> None:
         """End the worker."""
-        for task in self._ahead:
-            task.cancel()
-        await asyncio.gather(*self._ahead, return_exceptions=True)
-        self._ahead.clear()
         self.pid = None
 
-    async def _hand_over(self, windows: Sequence[AnyWindow]) -> None:
+    async def _decode(self, windows: Sequence[AnyWindow], urgent: bool = False) -> list[whisper.Answer]:
         batch = await _read(windows)
-        await self._compute_features(batch)
-        before = self._ahead[-1] if self._ahead else None
-        self._ahead.append(asyncio.create_task(self._decode_after(before, batch)))
-
-    async def _exchange(self, windows: Sequence[AnyWindow] | None) -> list[whisper.Answer] | Exception:
-        if windows is not None:
-            await self._hand_over(windows)
-        try:
-            return await self._ahead.popleft()
-        except RuntimeError as error:  # of that batch
-            return error
+        async with self._on_host[urgent]:
+            await self._compute_features(batch)
+        async with self._turns[urgent]:
+            # Those that could be read.
+            if readable := [window for window in batch if isinstance(window, Window)]:
+                await self._decode_on_device(readable)
+        return whisper.in_place([simulated_result(window, self._simulation) for window in readable], batch)
 
     async def _compute_features(self, windows: Sequence[Window | OSError]) -> None:
         await self._elapse(self._simulation.host_ms * len(windows) / 1000)
-
-    async def _decode_after(
-        self, before: asyncio.Task[list[whisper.Answer]] | None, batch: Sequence[Window | OSError]
-    ) -> list[whisper.Answer]:
-        """Decode the windows that could be read as soon as the device is free."""
-        if before is not None:
-            await asyncio.wait([before])
-        if windows := [window for window in batch if isinstance(window, Window)]:
-            await self._decode_on_device(windows)
-        return whisper.in_place([simulated_result(window, self._simulation) for window in windows], batch)
 
     async def _decode_on_device(self, windows: Sequence[Window]) -> None:
         simulation = self._simulation
@@ -234,9 +214,27 @@ class SimulatedProcess:
             await self._elapse(seconds * self._random.random())
             self._kill()
             raise self._crashed()
-        await self._elapse(seconds)
+        await self._share_device(seconds)
         self.device_s += seconds
         self.windows += len(windows)
+
+    async def _share_device(self, seconds: float) -> None:
+        """Let a device work for so long on a batch, in equal parts with the others on it."""
+        loop = asyncio.get_running_loop()
+        self._on_device += 1
+        self._device_has_changed()
+        try:
+            while seconds > _NO_TIME_S:
+                began, sharing = loop.time(), self._on_device
+                await self._elapse(seconds * sharing, self._device_changed)
+                seconds -= (loop.time() - began) * self._simulation.speed / sharing
+        finally:
+            self._on_device -= 1
+            self._device_has_changed()
+
+    def _device_has_changed(self) -> None:
+        self._device_changed.set()
+        self._device_changed = asyncio.Event()
 
     def _next_poisoning(self) -> float:
         """When the device of the worker that starts now fails."""
@@ -247,18 +245,23 @@ class SimulatedProcess:
         )
         return asyncio.get_running_loop().time() + sound_s / self._simulation.speed
 
-    async def _elapse(self, seconds: float) -> None:
-        """Let simulated time pass. Raises ProcessCrashed if the worker is killed meanwhile."""
+    async def _elapse(self, seconds: float, until: asyncio.Event | None = None) -> None:
+        """Let simulated time pass, or less if an event comes.
+
+        Raises ProcessCrashed if the worker is killed meanwhile.
+        """
         try:
             async with asyncio.timeout(seconds / self._simulation.speed):
-                await self._killed.wait()
+                await (until or self._killed).wait()
         except TimeoutError:
             return
-        raise self._crashed()
+        if self._killed.is_set():
+            raise self._crashed()
 
     def _kill(self) -> None:
         self._crash_count += 1
         self._killed.set()
+        self._device_has_changed()
         self.exit_error = self._crashed()
         self.on_exit()
 

@@ -4,9 +4,9 @@ import asyncio
 import contextvars
 import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
@@ -16,7 +16,7 @@ from app.concurrency import BackgroundTasks
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
-from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
+from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
@@ -25,7 +25,6 @@ from workers.messages import (
     AnyWindow,
     DecodingOptions,
     LoadOptions,
-    Part,
     Window,
     WindowResult,
     WorkerInfo,
@@ -58,25 +57,11 @@ class Limits:
     batch_size: int  # windows
     batch_timeout_s: float | None = None  # for a batch, before its worker counts as hung; None: as it proves
     one_model: bool = False  # unload the others before another model is loaded
-    overlap: bool = False  # compute the features of a batch while those before are decoded
-
-
-@dataclass(slots=True)
-class _Batch:
-    """A batch that the slot has taken over."""
-
-    payloads: Sequence[WindowSource]
-    expected_s: float | None
-    windows: Sequence[AnyWindow] = ()  # that the worker has got; empty: none yet
-
-    @property
-    def model(self) -> str | None:
-        """The model that the worker needs for it, if it has got it."""
-        return self.windows[0].decoding.model if self.windows else None
+    overlap: bool = False  # compute the features of a batch while the one before is decoded
 
 
 class WhisperSlot(ABC):
-    """A worker and its models. One call at a time reaches it, in the order of the calls."""
+    """A worker and its models."""
 
     node_name: str | None = None  # of the node with its worker; None: this machine
 
@@ -95,13 +80,13 @@ class WhisperSlot(ABC):
         self.clips = 0
         self.samples = 0
         self._background = BackgroundTasks()
-        self._batches: deque[_Batch] = deque()  # taken over and not answered, in order
-        self.parts: list[Part] = []  # that the worker has measured of the batch that it answered last
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether the slot takes over a batch while its worker decodes those before."""
-        return self._limits.overlap
+        self.batches_at_once = 2 if limits.overlap else 1
+        self._changing = asyncio.Lock()  # held while a model is loaded or unloaded
+        self._using: Counter[str] = Counter()  # models, and how many batches need them
+        self._unused = asyncio.Event()  # no batch needs any
+        self._unused.set()
+        # The last call for a batch that is urgent, and for another one.
+        self._decoding: dict[bool, asyncio.Task[list[whisper.Answer]]] = {}
 
     def batch_limit(self, weight: int = USUAL_BEAMS) -> int:
         """How many windows the slot takes at once if each is decoded with `weight` beams."""
@@ -131,124 +116,24 @@ class WhisperSlot(ABC):
             await self._call(whisper.decode, [window], deadline_s=self._deadline_s([window], None))
 
     async def run(
-        self, payloads: Sequence[WindowSource], expected_s: float | None = None
+        self, payloads: Sequence[WindowSource], expected_s: float | None = None, urgent: bool = False
     ) -> list[whisper.Answer]:
         """Decode a batch of windows of one model, which is loaded first if necessary.
 
         A worker that cannot read a window's audio answers with an error in its place. `expected_s`: what the
-        batch should take; None if that is not known.
+        batch should take; None if that is not known. `urgent`: beside one that is not.
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single window, the worker restarts with a smaller compute
         type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if the
         audio for another machine is gone, and the worker's own errors.
         """
-        self.parts = []
         began = time.monotonic()
         windows = await self._windows(payloads)
         with _device_failures():
-            results = await self._decode_with_model(windows, expected_s)
+            results = await self._decode_with_model(windows, expected_s, urgent)
         self._batch_decoded(windows, results, began)
         return results
-
-    async def hand_over(self, payloads: Sequence[WindowSource], expected_s: float | None = None) -> None:
-        """Take over a batch, and return once the worker has its features. It is decoded after those before.
-
-        A batch that the worker cannot get yet is run when it is answered: its model is not loaded, or it
-        cannot be read. Raises DeviceFailed if the worker hangs, and ProcessCrashed.
-        """
-        self.parts = []
-        self._batches.append(_Batch(payloads, expected_s))
-        await self._hand_over_waiting()
-
-    async def exchange(
-        self, payloads: Sequence[WindowSource] | None, expected_s: float | None = None
-    ) -> list[whisper.Answer]:
-        """Take over a batch as `hand_over` does, and return the results of the first that is not answered.
-
-        `payloads`: None if no batch follows. The worker computes the features of the new batch while it
-        decodes those before. Raises as `run` does, for the batch that is answered.
-        """
-        self.parts = []
-        answered = self._batches.popleft()
-        if payloads is not None:
-            self._batches.append(_Batch(payloads, expected_s))
-        if answered.windows:
-            return await self._swap(answered)
-        results = await self.run(answered.payloads, answered.expected_s)
-        try:
-            await self._hand_over_waiting()
-        except Exception as error:  # it belongs to the waiting batch, which is run instead
-            if isinstance(error, ProcessLost):
-                self.status.ending = RestartReason.LOST
-            self.needs_restart.set()  # the worker may have that batch
-        return results
-
-    async def _hand_over_waiting(self) -> None:
-        """Give the worker the batches that it has not got, in order, up to one that it cannot get."""
-        while (batch := self._first_waiting()) is not None and (windows := await self._prepare(batch)):
-            with _device_failures():
-                await self._call_to_swap(
-                    whisper.hand_over, windows, self._deadline_s(windows, batch.expected_s)
-                )
-            batch.windows = windows
-
-    async def _swap(self, answered: _Batch) -> list[whisper.Answer]:
-        """Give the worker the next batch if it can get it, and return the results of its first one."""
-        began = time.monotonic()
-        deadline_s = self._deadline_s(answered.windows, answered.expected_s)
-        windows: Sequence[AnyWindow] = ()
-        if (following := self._first_waiting()) is not None:
-            windows = following.windows = await self._prepare(following)
-            if windows:
-                deadline_s = max(deadline_s, self._deadline_s(windows, following.expected_s))
-        try:
-            with _device_failures():
-                answer = await self._call_to_swap(whisper.exchange, windows or None, deadline_s)
-                if isinstance(answer, Exception):
-                    raise answer
-        except (RuntimeError, MemoryError) as error:
-            if is_out_of_memory(error):
-                await self._free_memory_and_requeue(answered.windows, error)
-            raise
-        finally:
-            model = answered.windows[0].decoding.model
-            if model not in {batch.model for batch in self._batches}:
-                self._start_unload_timer(model)
-        self._batch_decoded(answered.windows, answer, began)
-        return answer
-
-    async def _call_to_swap(
-        self, function: Callable[..., R], windows: Sequence[AnyWindow] | None, deadline_s: float
-    ) -> R:
-        """Call `hand_over` or `exchange` of the worker.
-
-        Raises ProcessLost if the call itself fails: it is not known then which batches the worker has.
-        """
-        try:
-            return await self._call(function, windows, deadline_s=deadline_s)
-        except ProcessCrashed:
-            raise
-        except Exception as error:  # the windows could not be sent, for example
-            raise ProcessLost(f"a batch was not handed over: {last_line(error)}") from error
-
-    def _first_waiting(self) -> _Batch | None:
-        """The first batch that the worker has not got."""
-        return next((batch for batch in self._batches if not batch.windows), None)
-
-    async def _prepare(self, batch: _Batch) -> Sequence[AnyWindow]:
-        """The windows of a batch for the worker; none if it must be run because its model is not loaded.
-
-        There are none either if they cannot be had: an error now would be that of another batch. And the
-        worker gets no more before a restart.
-        """
-        with suppress(Exception):
-            windows = await self._windows(batch.payloads)
-            model = windows[0].decoding.model
-            if model in self._held and not self.needs_restart.is_set():
-                self._stop_unload_timer(model)
-                return windows
-        return ()
 
     def _batch_decoded(
         self, windows: Sequence[AnyWindow], results: Sequence[whisper.Answer], began: float
@@ -268,7 +153,6 @@ class WhisperSlot(ABC):
     async def close(self) -> None:
         """End the worker."""
         self._info = None
-        self._batches.clear()
         for model in list(self._held):
             self._stop_unload_timer(model)
         self._held.clear()
@@ -324,8 +208,8 @@ class WhisperSlot(ABC):
         """Start a worker without a model."""
 
     @abstractmethod
-    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        """Run a function of `workers.whisper.worker` in the worker, after all earlier calls."""
+    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
+        """Run a function of `workers.whisper.worker` in the worker, beside others."""
 
     @abstractmethod
     async def _end(self) -> None:
@@ -336,25 +220,71 @@ class WhisperSlot(ABC):
         return [payload.for_worker() for payload in payloads]
 
     async def _decode_with_model(
-        self, windows: Sequence[AnyWindow], expected_s: float | None
+        self, windows: Sequence[AnyWindow], expected_s: float | None, urgent: bool
     ) -> list[whisper.Answer]:
         decoding = windows[0].decoding
-        model = decoding.model
-        if model in self._held:
-            self._stop_unload_timer(model)
-        else:
-            await self._load_on_demand(model)
+        model, deadline_s = decoding.model, self._deadline_s(windows, expected_s)
         try:
-            deadline_s = self._deadline_s(windows, expected_s)
-            return await self._retry_without_others(
-                model, lambda: self._call(whisper.decode, windows, deadline_s=deadline_s)
-            )
+            try:
+                return await self._decode(windows, deadline_s, urgent)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error) or self._held.keys() <= {model}:
+                    raise
+                async with self._changing:
+                    await self._unused.wait()
+                    await self._unload_others(model)
+            return await self._decode(windows, deadline_s, urgent)
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                await self._shrink_and_requeue(model, len(windows), decoding.beams, error)
+                beside = self._decoding.get(not urgent)
+                # A single window beside a full batch is not what takes too much.
+                limit = 1 if beside is None or beside.done() else self.batch_limit(decoding.beams)
+                await self._shrink_and_requeue(model, max(limit, len(windows)), decoding.beams, error)
             raise
+
+    async def _decode(
+        self, windows: Sequence[AnyWindow], deadline_s: float, urgent: bool
+    ) -> list[whisper.Answer]:
+        """Decode a batch with its model, which is loaded first if necessary.
+
+        Raises ProcessHung if that takes longer than `deadline_s`, from the end of the last batch that the
+        worker has got of this kind, urgent or not.
+        """
+        async with self._using_model(windows[0].decoding.model):
+            before = self._decoding.get(urgent)
+            call = asyncio.create_task(self._call(whisper.decode, windows, urgent))
+            self._decoding[urgent] = call
+            try:
+                if before is not None:
+                    await asyncio.wait([before, call], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([call], timeout=deadline_s)
+                if not call.done():
+                    raise ProcessHung(f"the worker did not answer within {deadline_s:.0f} s")
+                return call.result()
+            finally:
+                call.cancel()
+
+    @asynccontextmanager
+    async def _using_model(self, model: str) -> AsyncGenerator[None]:
+        """Let a batch use a model, which is loaded first if necessary.
+
+        While models are loaded or unloaded, the worker has no batch.
+        """
+        async with self._changing:
+            if model not in self._held:
+                await self._unused.wait()
+                await self._load_on_demand(model)
+            self._stop_unload_timer(model)
+            self._using[model] += 1
+            self._unused.clear()
+        try:
+            yield
         finally:
-            self._start_unload_timer(model)
+            self._using[model] -= 1
+            if not self._using[model]:
+                self._start_unload_timer(model)
+            if not self._using.total():
+                self._unused.set()
 
     def _deadline_s(self, windows: Sequence[AnyWindow], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
@@ -371,21 +301,17 @@ class WhisperSlot(ABC):
         if self._limits.one_model:
             await self._unload_others(model)
         try:
-            await self._retry_without_others(model, lambda: self._load(model))
+            try:
+                return await self._load(model)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error) or not await self._unload_others(model):
+                    raise
+            await self._load(model)
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 await self._shrink_and_requeue(model, 1, 1, error)
             log.error("model not loaded", slot=self.index, model=model, error=explain(error))
             raise
-
-    async def _retry_without_others(self, model: str, call: Callable[[], Awaitable[R]]) -> R:
-        """Call with a model; if that runs out of memory, once more without the other models."""
-        try:
-            return await call()
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error) or not await self._unload_others(model):
-                raise
-        return await call()
 
     async def _unload_others(self, model: str) -> bool:
         """Unload all models but one. Returns whether there were any."""
@@ -395,14 +321,6 @@ class WhisperSlot(ABC):
         for name in others:
             await self._unload(name)
         return bool(others)
-
-    async def _free_memory_and_requeue(self, windows: Sequence[AnyWindow], error: Exception) -> NoReturn:
-        """Unload the other models or, if there are none, use less memory from now on. Raises RequeueBatch."""
-        self._requeue_before_restart(error)
-        decoding = windows[0].decoding
-        if await self._unload_others(decoding.model):
-            raise RequeueBatch(f"out of memory beside other models: {last_line(error)}") from error
-        await self._shrink_and_requeue(decoding.model, len(windows), decoding.beams, error)
 
     async def _shrink_and_requeue(self, model: str, windows: int, beams: int, error: Exception) -> NoReturn:
         """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""
@@ -477,13 +395,16 @@ class WhisperSlot(ABC):
             )
 
     def _unload_idle(self, model: str) -> None:
-        log.info("unloading idle model", slot=self.index, model=model)
-        self._background.spawn(self._unload(model))
+        self._background.spawn(self._unload_unused(model))
+
+    async def _unload_unused(self, model: str) -> None:
+        async with self._changing:
+            # Its timer may have run out while another was being unloaded, and the worker may have ended.
+            if model in self._held and not self._using[model]:
+                log.info("unloading idle model", slot=self.index, model=model)
+                await self._unload(model)
 
     async def _unload(self, model: str) -> None:
-        if model not in self._held:
-            return  # its timer ran out while another was being unloaded, or the worker has ended
-        # Forget the model before the call: a request that arrives meanwhile then queues a new load behind it.
         self._stop_unload_timer(model)
         del self._held[model]
         with suppress(ProcessCrashed):  # its memory is free then, too

@@ -59,7 +59,9 @@ class RemoteMediaSlot(MediaWorkerSlot):
             return cast(SpeakerModel, call.args[2]).identity not in self._refused
         return call.function in self._methods
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(
+        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
+    ) -> list[Any]:
         """Run one call. Raises RequeueBatch if the worker cannot: then `can_run` is False from now on."""
         [call] = payloads
         return [await self._methods[call.function](*call.args)]

@@ -34,6 +34,8 @@ INITIALIZER: tuple[Callable[..., None], str, int] = (runtime.initialise, "", _NI
 class MediaWorkerSlot:
     """One media worker."""
 
+    batches_at_once = 1
+
     def __init__(self, index: int, process: WorkerProcess | None = None) -> None:
         """`process`: by default, one of this machine. It is not started yet."""
         self.index = index
@@ -54,7 +56,9 @@ class MediaWorkerSlot:
     async def probe(self) -> None:
         """Does nothing: no device is used, so DeviceFailed is never raised."""
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(
+        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
+    ) -> list[Any]:
         """Run one call."""
         [call] = payloads
         return [await self._process.call(call.function, *call.args, deadline_s=DEADLINE_S)]

@@ -1,12 +1,11 @@
 """The waiting tasks, and which of them make a slot's next batch.
 
 Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
-also for slots with different limits. Urgent tasks wait in a queue of their own, and no plan counts them: they
-get up to half of each batch, or every other batch.
+also for slots with different limits. Urgent tasks wait in a queue of their own, and no plan counts them:
+slots run them beside the others.
 """
 
 import asyncio
-import sys
 from bisect import insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -35,10 +34,6 @@ _LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may tak
 _PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which they failed
 _LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any time on the clock
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
-_UNLIMITED = sys.maxsize  # tasks in a batch
-# Of a batch, for others while urgent tasks have batches of their own. A slot that prepares batches ahead
-# answers these tasks only when the next batch is prepared.
-_SMALL_PART = 2
 
 
 @dataclass(slots=True)
@@ -61,66 +56,67 @@ class _Throughput:
 class ThroughputEstimator:
     """How long each slot takes for a batch, as a multiple of the time that `BatchCost` expects.
 
-    Each kind of tasks has its own ratios: one model may take fifty times as long as another.
+    Each kind of tasks has its own ratios: one model may take fifty times as long as another. `lane`: a slot's
+    number, and whether it is that of its urgent tasks, which run beside the others.
     """
 
     def __init__(self) -> None:
-        self._slots: defaultdict[int, _Throughput] = defaultdict(_Throughput)
+        self._lanes: defaultdict[Hashable, _Throughput] = defaultdict(_Throughput)
         self._means: dict[Hashable, float] = {}  # of the ratios that are known, by kind
 
-    def forget(self, slot: int) -> None:
+    def forget(self, lane: Hashable) -> None:
         """The slot is removed. Another one with its number starts anew."""
-        self._slots.pop(slot, None)
+        self._lanes.pop(lane, None)
 
-    def begin(self, slot: int, cost_s: float, now: float, kind: Hashable = None) -> float | None:
+    def begin(self, lane: Hashable, cost_s: float, now: float, kind: Hashable = None) -> float | None:
         """A slot has got a batch of this cost and kind, which it runs after those that it has.
 
         Returns how long that should take (s); None until the slot has run some batches of the kind.
         """
-        estimate = self._slots[slot]
+        estimate = self._lanes[lane]
         if not estimate.in_flight:
             estimate.began = now
         estimate.in_flight.append((kind, cost_s))
         speed = estimate.speeds.get(kind)
         return cost_s * speed.ratio if speed is not None and speed.batches >= _BATCHES_TO_KNOW else None
 
-    def end(self, slot: int, now: float) -> None:
+    def end(self, lane: Hashable, now: float) -> None:
         """The slot has finished its first batch."""
-        kind, latest = self._take_first(slot, now)
-        speed = self._slots[slot].speeds.setdefault(kind, _Speed(latest))
+        kind, latest = self._take_first(lane, now)
+        speed = self._lanes[lane].speeds.setdefault(kind, _Speed(latest))
         speed.ratio += _LATEST_WEIGHT * (latest - speed.ratio)
         speed.batches += 1
-        known = [other.speeds[kind].ratio for other in self._slots.values() if kind in other.speeds]
+        known = [other.speeds[kind].ratio for other in self._lanes.values() if kind in other.speeds]
         self._means[kind] = sum(known) / len(known)
 
-    def discard(self, slot: int, now: float, *, hung: bool = False) -> None:
+    def discard(self, lane: Hashable, now: float, *, hung: bool = False) -> None:
         """The slot's first batch failed, so its time does not count.
 
         `hung`: it took too long for what it should take, which is not known any more.
         """
-        kind, _ = self._take_first(slot, now)
-        speed = self._slots[slot].speeds.get(kind)
+        kind, _ = self._take_first(lane, now)
+        speed = self._lanes[lane].speeds.get(kind)
         if hung and speed is not None:
             speed.batches = 0
 
-    def _take_first(self, slot: int, now: float) -> tuple[Hashable, float]:
+    def _take_first(self, lane: Hashable, now: float) -> tuple[Hashable, float]:
         """The kind of the slot's first batch, and the ratio of its time until now. The next one begins."""
-        estimate = self._slots[slot]
+        estimate = self._lanes[lane]
         kind, cost_s = estimate.in_flight.popleft()
         began, estimate.began = estimate.began, now
         return kind, max(_LEAST_RATIO, (now - began) / cost_s)
 
-    def ratio(self, slot: int, kind: Hashable = None) -> float:
+    def ratio(self, lane: Hashable, kind: Hashable = None) -> float:
         """The slot's ratio with tasks of a kind; before its first batch of them, the mean of the others'."""
-        speed = self._slots[slot].speeds.get(kind)
+        speed = self._lanes[lane].speeds.get(kind)
         return self._means.get(kind, 1.0) if speed is None else speed.ratio
 
-    def free_in(self, slot: int, now: float) -> float:
+    def free_in(self, lane: Hashable, now: float) -> float:
         """Seconds until the slot is free, as estimated."""
-        estimate = self._slots[slot]
+        estimate = self._lanes[lane]
         if not estimate.in_flight:
             return 0.0
-        first_s, *next_s = (cost_s * self.ratio(slot, kind) for kind, cost_s in estimate.in_flight)
+        first_s, *next_s = (cost_s * self.ratio(lane, kind) for kind, cost_s in estimate.in_flight)
         # If the first is overdue by x seconds, assume x more.
         return abs(estimate.began + first_s - now) + sum(next_s)
 
@@ -189,64 +185,28 @@ class Backlog(FairQueue[Task[P, R]]):
             else:
                 self.put_first(task.job, task, task.work.owner)
 
-    def take_with_urgent(self, slot: Slot[P, R], *, others_first: bool) -> list[Task[P, R]]:
-        """As `take_batch`, while there are urgent tasks, or they were the slot's last batch.
-
-        If no others wait that the slot may run, the batch is theirs. Otherwise those that have the key of the
-        others join them, in at most half of the places. The rest get a batch of their own, but not two in a
-        row: `others_first` says that the slot's last one was such a batch. The batches of others between them
-        are small.
-        """
-        fits = partial(self._fits, slot)
-        other = next((task for task in self if not task.future.done() and fits(task)), None)
-        if other is None:
-            return self._take_urgent(slot, fits)
-        limit = self._places(slot, other)
-        may_join = limit > 1 and not other.isolated
-        if others_first:
-            limit = max(1, limit // _SMALL_PART)
-
-        def joins(task: Task[P, R]) -> bool:
-            return may_join and task.key == other.key and not task.isolated and fits(task)
-
-        def stays_apart(task: Task[P, R]) -> bool:
-            return fits(task) and not joins(task)
-
-        if not others_first and (apart := self._take_urgent(slot, stays_apart)):
-            return apart
-        joining = self._take_urgent(slot, joins, max(1, limit // 2))
-        others = self.take_batch(slot, max(1, limit - len(joining)))
-        if joining and others and (others[0].key != other.key or others[0].isolated):
-            self.requeue_batch(joining, isolated=False)
-            return others
-        return [*others, *joining] or self._take_urgent(slot, fits)
-
-    def _take_urgent(
-        self, slot: Slot[P, R], fits: Callable[[Task[P, R]], bool], most: int = _UNLIMITED
-    ) -> list[Task[P, R]]:
-        """Remove and return urgent tasks that fit and may run together."""
+    def take_urgent(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+        """Remove and return the next urgent tasks for a slot, which may run together."""
         batch: list[Task[P, R]] = []
+        most = 1
 
         def joins(task: Task[P, R]) -> bool:
-            return fits(task) and (not batch or (task.key == batch[0].key and not task.isolated))
+            same = not batch or (task.key == batch[0].key and not task.isolated)
+            return same and self._fits(slot, task)
 
         while len(batch) < most and (task := self.urgent.take(joins)):
             batch.append(task)
-            most = min(most, self._places(slot, task))
             if task.isolated:
                 break
+            most = efficient_count([task.size] * slot.batch_limit(task.weight), self._cost)
         return batch
 
-    def _places(self, slot: Slot[P, R], task: Task[P, R]) -> int:
-        """How many tasks like this one make a batch that saves time."""
-        return efficient_count([task.size] * slot.batch_limit(task.weight), self._cost)
-
-    def take_batch(self, slot: Slot[P, R], most: int = _UNLIMITED) -> list[Task[P, R]]:
+    def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
 
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch. A slot that drains takes the tasks that only it can
-        run, one by one. `most`: how many, whatever the slot takes.
+        run, one by one.
         """
         if not len(self):
             return []
@@ -257,12 +217,12 @@ class Backlog(FairQueue[Task[P, R]]):
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
             line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
-                places = self._choose(slot, line, most, few_left=few_left)
+                places = self._choose(slot, line, few_left=few_left)
                 return self.take_at(places) if places else []
         first = next(iter(self))
-        quota = efficient_count([first.size] * min(slot.batch_limit(first.weight), most), self._cost)
+        quota = efficient_count([first.size] * slot.batch_limit(first.weight), self._cost)
         if few_left and quota > 1:
-            quota = len(self._plan_last(slot, self, first, most))  # 0: the others are to run them
+            quota = len(self._plan_last(slot, self, first))  # 0: the others are to run them
         return self._take_in_turns(slot, quota)
 
     def _take_in_turns(self, slot: Slot[P, R], quota: int) -> list[Task[P, R]]:
@@ -333,35 +293,30 @@ class Backlog(FairQueue[Task[P, R]]):
         weight = next((task.weight for task in self), 1)
         return sum(slot.batch_limit(weight) for slot in self._slots)
 
-    def _choose(
-        self, slot: Slot[P, R], line: Sequence[Task[P, R]], most: int, *, few_left: bool
-    ) -> list[int]:
+    def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]], *, few_left: bool) -> list[int]:
         """The places of the slot's next batch in the only job's line; none if the others are to run them."""
         first = line[0]
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
         if few_left and first.passed_over < PLANNED_ROUNDS * len(self._slots):
-            places = self._plan_last(slot, line, first, most)
+            places = self._plan_last(slot, line, first)
         else:
             continuing = [place for place, task in enumerate(line) if task.continues and first.continues]
             sizes = [task.size for task in line]
-            limit = min(slot.batch_limit(first.weight), most)
-            places = choose_similar(sizes, limit, self._cost, continuing)
+            places = choose_similar(sizes, slot.batch_limit(first.weight), self._cost, continuing)
         if places and 0 not in places:
             first.passed_over += 1
         return places
 
-    def _plan_last(
-        self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R], most: int
-    ) -> list[int]:
+    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], first: Task[P, R]) -> list[int]:
         now = asyncio.get_running_loop().time()
         kind = self._kind_of(first.payload)
         candidates = [other for other in self._slots if other is slot or other.status.is_serving]
         estimates = [
             SlotEstimate(
-                self._throughput.free_in(other.index, now),
-                self._throughput.ratio(other.index, kind),
-                min(other.batch_limit(first.weight), most if other is slot else _UNLIMITED),
+                self._throughput.free_in((other.index, False), now),
+                self._throughput.ratio((other.index, False), kind),
+                other.batch_limit(first.weight),
             )
             for other in candidates
         ]

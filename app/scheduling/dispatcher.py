@@ -1,23 +1,22 @@
 """Hands tasks to slots: one loop for each slot takes batches from one fair queue.
 
 The queue lives here, and a slot has one batch in flight, or two if its process prepares one while it runs the
-other; one of urgent tasks may be between them. So a cancelled task is never sent, fast slots take more, and a
-crash puts few tasks under suspicion.
+other. So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion.
+Urgent tasks have as many batches of their own beside them, and so do not wait for the others.
 `backlog` decides which tasks make a batch, and `failure_policy` what a failure means.
 """
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, count
-from typing import Generic, TypeGuard, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from app.concurrency import BackgroundTasks, Wakeup
-from app.errors import DeviceFailed, NotReady, ProcessCrashed
+from app.errors import DeviceFailed, NotReady, ProcessCrashed, ProcessHung
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import PLANNED_ROUNDS, BatchCost
@@ -33,8 +32,9 @@ from app.scheduling.failure_policy import (
     crashes_processes,
     restart_reason,
 )
-from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, RestartReason, Slot, Task, TaskResult
+from app.scheduling.tasks import Batch, Outcome, RestartReason, Slot, Task, TaskResult
 from app.telemetry.work import log_ids
+from workers import calls
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -50,11 +50,11 @@ class _ServedSlot(Generic[P, R]):
         self.slot = slot
         self.index = slot.index
         self.sleep_after_s = sleep_after_s
-        # Found once: checking a protocol takes as long as planning a batch.
-        self.overlapping = slot if _overlaps(slot) else None
         self.wakeup = Wakeup()
-        self.in_flight: deque[Batch[P, R]] = deque()  # in order
-        self.others_first = False  # the last batch had only urgent tasks
+        # In order; and the runs of the slot that answer them.
+        self.in_flight: dict[Batch[P, R], asyncio.Task[Sequence[R | Exception]]] = {}
+        # Whether it is an urgent task or another that must be the next one, and the only one in flight.
+        self.next_alone: bool | None = None
         self.loop: asyncio.Task[None] | None = None
         self.is_removed = False  # the dispatcher has taken its tasks back, and ignores what it still answers
         self.closed = asyncio.Event()  # removed, and its process has ended
@@ -63,9 +63,9 @@ class _ServedSlot(Generic[P, R]):
         """The tasks in flight, in order."""
         return chain.from_iterable(batch.tasks for batch in self.in_flight)
 
-
-def _overlaps(slot: Slot[P, R]) -> TypeGuard[OverlappingSlot[P, R]]:
-    return isinstance(slot, OverlappingSlot) and slot.overlaps
+    def lane(self, *, urgent: bool) -> list[Batch[P, R]]:
+        """The batches in flight of urgent tasks, or of the others, in order."""
+        return [batch for batch in self.in_flight if batch.is_urgent == urgent]
 
 
 class Dispatcher(Generic[P, R]):
@@ -202,7 +202,8 @@ class Dispatcher(Generic[P, R]):
         self._backlog.remove_slot(served.slot)
         self._backlog.requeue_batch(tasks, isolated=False)
         self._perform(self._failures.after_removal(served.index))
-        self._throughput.forget(served.index)
+        for urgent in (False, True):
+            self._throughput.forget((served.index, urgent))
         for task in self._unanswered():  # another slot may get the number
             task.affinity = None if task.affinity == served.index else task.affinity
             task.failed_on = None if task.failed_on == served.index else task.failed_on
@@ -211,9 +212,11 @@ class Dispatcher(Generic[P, R]):
 
     def _report_aborted(self, served: _ServedSlot[P, R]) -> None:
         """End the batches in flight of a slot whose process is gone. The first one has taken time."""
-        ended = [self._end(served) for _ in [*served.in_flight]]
-        if ended and ended[0] is not None:
-            self._report(served.slot, ended[0], Outcome.REQUEUED)
+        ended = list(served.in_flight)
+        for batch in ended:
+            self._end(served, batch)
+        for batch in ended[:1]:
+            self._report(served.slot, batch, Outcome.REQUEUED)
 
     def _unanswered(self) -> Iterator[Task[P, R]]:
         yield from self._backlog
@@ -269,7 +272,7 @@ class Dispatcher(Generic[P, R]):
     def running(self, slot: int) -> Batch[P, R] | None:
         """The batch that a slot's process runs now; None if it has none."""
         served = self._served.get(slot)
-        return served.in_flight[0] if served is not None and served.in_flight else None
+        return next(iter(served.in_flight), None) if served is not None else None
 
     def backlog(self) -> tuple[int, float]:
         """How many tasks without a deadline wait, and for how long the oldest has (s; 0 if none waits)."""
@@ -303,8 +306,8 @@ class Dispatcher(Generic[P, R]):
         task crashes each process that runs it, and the exception that the task itself raises. With
         `waits_for_slots`, a task waits while there is no slot.
 
-        `urgent`: the task comes before those that are not. But these have half of the places while they wait,
-        and owners of urgent ones take turns, whatever continues: one who sends more has no more places.
+        `urgent`: the task runs beside those that are not, in a batch of urgent ones. Their owners take turns,
+        whatever continues: one who sends more has no more places.
 
         `deadline` (time of the event loop): the result is worth nothing if the task is sent later. Such a
         task is urgent; of an owner's, those without a deadline are first, and the others are sent by their
@@ -339,7 +342,7 @@ class Dispatcher(Generic[P, R]):
             isolated=crash_count > 0,
         )
         self._backlog.put_task(task)
-        self._wake_slots()
+        self._wake_slots(urgent=task.urgent)
         # Cancelling the caller cancels the future, and a task with a cancelled future is never sent.
         return await task.future
 
@@ -362,11 +365,12 @@ class Dispatcher(Generic[P, R]):
         while self.has_in_flight(job):
             await self._batch_ended.wait()
 
-    def _wake_slots(self) -> None:
-        """Wake the idle slots, and those asleep that are needed."""
-        for served in self._served.values():
-            if served.slot.status.state == "idle":  # the others look into the queue before they wait
-                served.wakeup.set()
+    def _wake_slots(self, *, urgent: bool = False) -> None:
+        """Wake the idle slots, and those asleep that are needed; all for an `urgent` task if none is idle."""
+        idle = [served for served in self._served.values() if served.slot.status.state == "idle"]
+        # The others look into the queue with each answer: what comes until then fills their next batch.
+        for served in idle or (self._served.values() if urgent else ()):
+            served.wakeup.set()
         self._wake_sleepers()
 
     def _wake_sleepers(self) -> None:
@@ -419,6 +423,8 @@ class Dispatcher(Generic[P, R]):
                 self._mark_failed(slot, explain(error))
             finally:
                 watch.cancel()
+                for batch in list(served.in_flight):  # this loop is cancelled
+                    self._end(served, batch)
             if served.is_removed:
                 return
             if slot.status.state == "draining":
@@ -433,10 +439,19 @@ class Dispatcher(Generic[P, R]):
             if slot.status.state == "failed":
                 await asyncio.sleep(self._failures.next_backoff(slot.index))
 
+    def _give_up(self, served: _ServedSlot[P, R], batch: Batch[P, R], error: Exception) -> None:
+        """A fault of this service has kept a batch from being settled. The same would happen again."""
+        log.exception("batch not settled", pool=self._name, slot=served.index)
+        served.slot.status.ending = RestartReason.ERROR
+        for task in batch.tasks:
+            if not task.future.done():
+                task.future.set_exception(error)
+        self._requeue_in_flight(served)
+
     def _requeue_in_flight(self, served: _ServedSlot[P, R]) -> None:
         """End what a fault of this service has left in flight, and requeue it unless it is answered."""
-        for batch in reversed(served.in_flight.copy()):
-            self._end(served)
+        for batch in reversed(list(served.in_flight)):
+            self._end(served, batch)
             self._requeue([task for task in batch.tasks if not task.future.done()], isolated=False)
 
     async def _start_process(self, served: _ServedSlot[P, R]) -> bool:
@@ -503,8 +518,12 @@ class Dispatcher(Generic[P, R]):
         now = asyncio.get_running_loop().time
         used_at = now()
         while not slot.needs_restart.is_set() or in_flight:
-            batch = self._next_batch(served)
-            if not batch and not in_flight:
+            first = served.next_alone is not False
+            if self._send_batch(served, urgent=first) or self._send_batch(served, urgent=not first):
+                await asyncio.sleep(0)  # other slots get their first batch before this one its second
+                continue
+            sleeps_in_s = None
+            if not in_flight:
                 if slot.status.state == "draining":
                     return
                 slot.status.state = "idle"
@@ -515,155 +534,135 @@ class Dispatcher(Generic[P, R]):
                     return
                 # Once more after that time if what waits is for other slots.
                 sleeps_in_s = sleep_after_s and max(sleep_after_s - idle_s % sleep_after_s, 0.01)
-                await served.wakeup.wait(sleeps_in_s)
+            await served.wakeup.wait(sleeps_in_s)
+            answered = [batch for batch, run in in_flight.items() if run.done()]
+            if not answered:
                 continue
-            if slot.status.state != "draining":
-                slot.status.state = "busy"
-                self._wake_sleepers()
-            works = [task.work for task in [*served.tasks(), *batch]]
-            with structlog.contextvars.bound_contextvars(**log_ids(works)):
-                if not await self._send(served, batch):
+            errors = {batch: in_flight[batch].exception() for batch in answered}
+            # A crash takes what is in flight, but not what is answered. And of its errors, one may say why.
+            answered.sort(
+                key=lambda batch: (
+                    isinstance(errors[batch], ProcessCrashed),
+                    not isinstance(errors[batch], ProcessHung | DeviceFailed),
+                )
+            )
+            for batch in answered:
+                works = [task.work for task in served.tasks()]
+                try:
+                    with structlog.contextvars.bound_contextvars(**log_ids(works)):
+                        can_go_on = self._settle(served, batch)
+                except Exception as error:
+                    self._give_up(served, batch, error)
+                    return
+                if not can_go_on:
                     return
             used_at = now()
             if not in_flight and slot.status.state == "busy":  # else it has failed meanwhile
                 slot.status.state = "idle"  # tasks that come now wake no other slot
             await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
-    def _next_batch(self, served: _ServedSlot[P, R]) -> list[Task[P, R]]:
-        """The next batch for a slot; empty if it must first answer one that it has."""
+    def _send_batch(self, served: _ServedSlot[P, R], *, urgent: bool) -> bool:
+        """Send a batch of urgent tasks, or of others, if there is one and the slot takes one."""
+        slot, tasks = served.slot, self._next_batch(served, urgent=urgent)
+        if not tasks:
+            return False
+        if slot.status.state != "draining":
+            slot.status.state = "busy"
+            self._wake_sleepers()
+        batch = self._begin(served, tasks, urgent=urgent)
+        context, call = calls.separate()
+        context.run(structlog.contextvars.bind_contextvars, **log_ids([task.work for task in tasks]))
+        batch.parts = call.parts
+        work = slot.run([task.payload for task in tasks], batch.expected_s, urgent)
+        run = asyncio.create_task(work, context=context)
+        run.add_done_callback(lambda run: run.cancelled() or run.exception())  # else asyncio would log it
+        run.add_done_callback(lambda run: served.wakeup.set())
+        served.in_flight[batch] = run
+        self._idle.clear()
+        return True
+
+    def _next_batch(self, served: _ServedSlot[P, R], *, urgent: bool) -> list[Task[P, R]]:
+        """The next batch for a slot, of urgent tasks or of others; empty if it must answer one first."""
         slot, in_flight = served.slot, served.in_flight
         if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in served.tasks()):
             return []
         if served.is_removed:  # but its loop, which another slot's removal has woken, has not ended yet
             return []
-        if len(in_flight) > 1 and in_flight[0].is_urgent:  # it has been run by now, or will be soon
+        if urgent and not self._backlog.urgent.size:
             return []
-        if self._backlog.urgent.size or served.others_first:
-            batch = self._backlog.take_with_urgent(slot, others_first=served.others_first)
-        else:
-            batch = self._backlog.take_batch(slot)
-        if in_flight and any(task.isolated for task in batch):
-            self._backlog.requeue_batch(batch, isolated=True)  # until it is the only one in flight
+        lane = served.lane(urgent=urgent)
+        if in_flight and (served.next_alone is not None or len(lane) >= slot.batches_at_once):
             return []
-        return batch
+        # Those that come until it is the next one make a small batch larger.
+        if urgent and lane and 2 * self._backlog.urgent.size < slot.batch_limit():
+            return []
+        batch = self._backlog.take_urgent(slot) if urgent else self._backlog.take_batch(slot)
+        must_wait = bool(in_flight) and any(task.isolated for task in batch)
+        served.next_alone = urgent if must_wait else None
+        if must_wait:
+            self._backlog.requeue_batch(batch, isolated=True)
+        return [] if must_wait else batch
 
-    async def _send(self, served: _ServedSlot[P, R], tasks: list[Task[P, R]]) -> bool:
-        """Send a batch if there is one, and settle the one that is answered.
-
-        An overlapping slot answers its first batch once it has prepared the next one. An urgent one behind
-        another is only handed over: it is mostly small, so the process would have nothing to prepare while it
-        runs the other. Returns whether the slot's process can run more.
-        """
-        slot, in_flight, overlapping = served.slot, served.in_flight, served.overlapping
-        first = in_flight[0] if in_flight else None
-        payloads = [task.payload for task in tasks]
-        expected_s = self._begin(served, tasks) if tasks else None
-        unanswered = list(served.tasks())
-        try:
-            if overlapping is None:
-                return await self._settle(served, in_flight[0], slot.run(payloads, expected_s))
-            is_between = len(in_flight) == 2 and in_flight[1].is_urgent and not in_flight[0].is_urgent
-            if first is None or (tasks and is_between):
-                return await self._settle(served, None, overlapping.hand_over(payloads, expected_s))
-            return await self._settle(served, first, overlapping.exchange(payloads or None, expected_s))
-        except Exception as error:  # the same for a batch
-            log.exception("batch not settled", pool=self._name, slot=slot.index)
-            slot.status.ending = RestartReason.ERROR
-            for task in unanswered:
-                if not task.future.done():
-                    task.future.set_exception(error)
-            self._requeue_in_flight(served)
-            return False
-
-    def _begin(self, served: _ServedSlot[P, R], tasks: Sequence[Task[P, R]]) -> float | None:
-        """A batch is sent to a slot. Returns what it should take (s), if that is known."""
+    def _begin(self, served: _ServedSlot[P, R], tasks: Sequence[Task[P, R]], *, urgent: bool) -> Batch[P, R]:
+        """A batch that is about to be sent to a slot."""
         now, clock = time.time(), asyncio.get_running_loop().time()
-        batch = Batch(served.index, tasks, now, sent=now, began=clock)
-        served.in_flight.append(batch)
-        self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in tasks])
         kind = self._kind_of(tasks[0].payload)
-        served.others_first = batch.is_urgent
-        if batch.is_urgent:  # what they take must not count for the others
-            kind = ("urgent", kind)
-        expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
+        # They are mostly small batches: what these take says nothing of the others.
+        kind = ("urgent", kind) if urgent else kind
+        expected_s = self._throughput.begin((served.index, urgent), cost_s, clock, kind)
         # At least the time that was too short for a task, whatever slot that was.
-        return max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
+        expected_s = max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
+        return Batch(served.index, tasks, now, now, clock, expected_s, is_urgent=urgent)
 
     def _end(
-        self, served: _ServedSlot[P, R], *, succeeded: bool = False, hung: bool = False
-    ) -> Batch[P, R] | None:
-        """The first batch in flight is answered, or its process is gone; `hung`: it took too long.
-
-        Does nothing if there is none: the slot is removed.
-        """
-        in_flight = served.in_flight
-        if not in_flight:
-            return None
+        self, served: _ServedSlot[P, R], ended: Batch[P, R], *, succeeded: bool = False, hung: bool = False
+    ) -> None:
+        """A batch in flight is answered, or its process is gone; `hung`: it took too long."""
         now = asyncio.get_running_loop().time()
+        run = served.in_flight.pop(ended)
+        run.cancel()  # if its process is gone, and it waits for another answer than that
+        lane = (served.index, ended.is_urgent)
         if succeeded:
-            self._throughput.end(served.index, now)
+            self._throughput.end(lane, now)
         else:
-            self._throughput.discard(served.index, now, hung=hung)
-        ended = in_flight.popleft()
+            self._throughput.discard(lane, now, hung=hung)
         ended.end = max(ended.start, time.time())
         ended.took_s = now - ended.began
         if hung:
             for task in ended.tasks:
                 task.hung_s = max(task.hung_s, ended.took_s)
-        if in_flight:
-            in_flight[0].start, in_flight[0].began = ended.end, now
+        for following in served.lane(urgent=ended.is_urgent)[:1]:
+            following.start, following.began = ended.end, now
         if not any(other.in_flight for other in self._served.values()):
             self._idle.set()
         self._batch_ended.set()
         self._batch_ended.clear()
-        return ended
 
-    async def _settle(
-        self,
-        served: _ServedSlot[P, R],
-        batch: Batch[P, R] | None,
-        answer: Awaitable[Sequence[R | Exception] | None],
-    ) -> bool:
-        """Wait for the answer to the first batch in flight, and settle its tasks.
-
-        `batch`: None if the answer is only that the slot has got the newest one. Returns whether the slot's
-        process can run more.
-        """
-        results: Sequence[R | Exception] = []
+    def _settle(self, served: _ServedSlot[P, R], batch: Batch[P, R]) -> bool:
+        """Settle the tasks of a batch whose run has ended. Returns whether the process can run more."""
+        results: Sequence[R | Exception] = ()
         error: Exception | None = None
-        is_gone = True  # unless the process has answered
-        ended = None
         try:
-            results = await answer or []
-            if batch is not None and len(results) != len(batch.tasks):
+            results = served.in_flight[batch].result()
+            if len(results) != len(batch.tasks):
                 error = ValueError(f"{len(results)} results for {len(batch.tasks)} tasks")
-            is_gone = False
         except Exception as raised:
             error = raised
-            is_gone = isinstance(error, ProcessCrashed)
-            if batch is None and served.in_flight:
-                batch = served.in_flight[0]  # the newest one itself, unless the process is gone
-        finally:
-            hung = error is not None and restart_reason(error) is RestartReason.HANG
-            has_run = not is_gone and not any(isinstance(result, Exception) for result in (error, *results))
-            if batch is not None or is_gone:
-                ended = self._end(served, succeeded=has_run, hung=hung)
-            following = list(served.tasks())
-            while is_gone and served.in_flight:
-                self._end(served)  # it was only prepared, and has not taken any time
-        if served.is_removed:
-            return False  # its tasks are requeued, and perhaps answered by another slot
+        is_gone = isinstance(error, ProcessCrashed)
+        hung = error is not None and restart_reason(error) is RestartReason.HANG
+        has_run = not any(isinstance(result, Exception) for result in (error, *results))
+        self._end(served, batch, succeeded=has_run, hung=hung)
+        following = list(served.tasks()) if is_gone else []
+        for other in list(served.in_flight) if is_gone else []:
+            self._end(served, other)
         slot = served.slot
-        if batch is None:
-            return True
         if error is not None:
             outcome = self._fail(slot, batch.tasks, following, error, is_gone=is_gone)
         else:
             slot.status.batches += 1
             outcome = self._answer(slot, batch.tasks, results)
-        if ended is not None:
-            self._report(slot, ended, outcome)
+        self._report(slot, batch, outcome)
         return not is_gone
 
     def _answer(

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from opentelemetry.trace import Span, get_current_span
 
 from app.telemetry.work import Work, current_work
+from workers.messages import Part
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -62,6 +63,7 @@ class Slot(Protocol[Payload, Result]):
     index: int
     status: SlotStatus
     needs_restart: asyncio.Event  # set when the process has ended, or must be replaced
+    batches_at_once: int  # of urgent tasks, and as many of others
 
     def batch_limit(self, weight: int = 1) -> int:
         """How many tasks of this weight the slot takes at once. Changes with the free memory."""
@@ -76,9 +78,13 @@ class Slot(Protocol[Payload, Result]):
         """
 
     async def run(
-        self, payloads: Sequence[Payload], expected_s: float | None
+        self, payloads: Sequence[Payload], expected_s: float | None, urgent: bool
     ) -> Sequence[Result | Exception]:
         """Run a batch; returns one result for each payload, in order, or the error of this payload alone.
+
+        Called while the slot runs others: up to `batches_at_once` of urgent tasks, and as many of others. The
+        process prepares the later ones of a kind while it runs the first, and those of one kind do not wait
+        for those of the other.
 
         `expected_s`: what such a batch should take on this slot; None if that is not known yet. Raises
         ProcessCrashed if the process crashes or hangs, ProcessLost if its node or the connection to it is
@@ -88,29 +94,6 @@ class Slot(Protocol[Payload, Result]):
 
     async def close(self) -> None:
         """End the process."""
-
-
-@runtime_checkable
-class OverlappingSlot(Slot[Payload, Result], Protocol[Payload, Result]):
-    """A slot whose process prepares a batch while it runs those before."""
-
-    overlaps: bool  # whether the methods below are used; otherwise `run`
-
-    async def hand_over(self, payloads: Sequence[Payload], expected_s: float | None) -> None:
-        """Take over a batch, and return once it is prepared. It runs after those before.
-
-        Raises as `run` does; the batch is not taken over then. But while the slot has others, it raises only
-        errors with which the process is gone: ProcessCrashed, ProcessLost and DeviceFailed.
-        """
-
-    async def exchange(
-        self, payloads: Sequence[Payload] | None, expected_s: float | None
-    ) -> Sequence[Result | Exception]:
-        """Take over a batch, and return the results of the first batch that is not answered.
-
-        `payloads`: None if no batch follows. Raises as `run` does, for the batch that is answered. The new
-        one is taken over all the same, unless the process is gone.
-        """
 
 
 class TaskResult(NamedTuple, Generic[R]):
@@ -150,22 +133,20 @@ class Task(Generic[P, R]):
     hung_s: float = 0.0  # the longest time after which a process with this task was given up
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Batch(Generic[P, R]):
     """Tasks that were sent together. Times in Unix seconds, for people: the clock may be set meanwhile."""
 
     slot: int
     tasks: Sequence[Task[P, R]]
     start: float  # when its process was free for them
+    sent: float  # when the process got them; before `start` if it ran another batch then
+    began: float  # as `start`, in the time of the event loop
+    expected_s: float | None  # what they should take; None if that is not known
     end: float = 0.0  # when they were answered, or the process was gone; 0 while they are in flight
-    sent: float = 0.0  # when the process got them; before `start` if it ran another batch then
-    began: float = 0.0  # as `start`, in the time of the event loop
     took_s: float = 0.0  # from its start to its end, whatever the clock says
-
-    @property
-    def is_urgent(self) -> bool:
-        """Whether all its tasks are urgent."""
-        return all(task.urgent for task in self.tasks)
+    is_urgent: bool = False  # its tasks are
+    parts: Sequence[Part] = ()  # that its process has measured
 
 
 class Outcome(StrEnum):

@@ -7,7 +7,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +16,7 @@ from app.engines.window_request import WindowSource
 from app.scheduling.tasks import Batch, Outcome, Slot
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
-from workers.messages import SAMPLE_RATE, Part, WindowResult, seconds
+from workers.messages import SAMPLE_RATE, WindowResult, seconds
 
 KEPT_S = 300.0
 _MOST_KEPT = 10_000  # 64 slots with batches of half a second fill 78 s
@@ -111,7 +111,7 @@ class BatchLedger:
         while self._blocks[0].end < batch.end - KEPT_S:
             self._blocks.popleft()
         if traces.is_on():
-            _trace(batch, outcome, self.last_block, worker.parts)
+            _trace(batch, outcome, self.last_block)
 
     def blocks_after(self, id: int) -> list[Block]:
         """The blocks with higher ids, oldest first."""
@@ -123,7 +123,7 @@ class BatchLedger:
         return newer[::-1]
 
 
-def _trace(batch: FleetBatch, outcome: Outcome, number: int, parts: Sequence[Part]) -> None:
+def _trace(batch: FleetBatch, outcome: Outcome, number: int) -> None:
     """Record a batch for each traced request and job that has windows in it.
 
     Each has all spans of the batch in its own trace: how long each window waited, the batch, and what its
@@ -161,7 +161,7 @@ def _trace(batch: FleetBatch, outcome: Outcome, number: int, parts: Sequence[Par
                 "whisperfleet.outcome": outcome.value,
             },
         )
-        for part in parts:
+        for part in batch.parts:
             start_at, end_at = max(part.start, batch.sent), min(part.end, batch.end)
             if end_at - start_at >= _LEAST_S:
                 traces.add(parent, part.name, start_at, end_at, {"whisperfleet.slot": batch.slot})

@@ -74,9 +74,7 @@ async def decode_talk(process: WorkerProcess) -> Any:
         for words in (False, True)
     ]
     await process.call(whisper.load, LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
-    for window in windows:
-        await process.call(whisper.hand_over, [window])
-    one_by_one = [await process.call(whisper.exchange, None) for _ in windows]
+    one_by_one = await asyncio.gather(*(process.call(whisper.decode, [window]) for window in windows))
     together = await process.call(whisper.decode, windows)
     assert [result for [result] in one_by_one] == together
     return together

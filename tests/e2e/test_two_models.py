@@ -42,7 +42,8 @@ def test_each_model_is_loaded_once_on_each_worker_and_unloaded_when_idle(with_tw
 
     wait_for(lambda: states(server, second) == {"demo": "loaded", second: "unloaded"}, IDLE_S + 60)
     assert all(row["models"] == ["demo"] for row in server.workers())
-    wait_for(lambda: memory(server) < before + 2 * (50 << 20))
+    # The default model has buffers for a second batch by now.
+    wait_for(lambda: memory(server) < before + 2 * (80 << 20))
     assert server.text(shorts[0], model=second) == expected[0]
     assert sum(row["restarts"] for row in server.workers()) == 0
 

@@ -36,7 +36,7 @@ class FakeSlot(WhisperSlot):
         self.calls.append("spawn")
         self.loaded = {}
 
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
+    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
         await asyncio.sleep(0)
         if function is whisper.load:
             options: LoadOptions = args[0]
@@ -52,9 +52,14 @@ class FakeSlot(WhisperSlot):
             return None
         if function is whisper.smaller_compute_type:
             return smaller(args[0].compute_type, "cpu", {"float32", "int8_float32", "int8"})
-        self.deadlines_s.append(deadline_s)
         assert function is whisper.decode
         return self.answer(args[0])
+
+    async def _decode(
+        self, windows: Sequence[AnyWindow], deadline_s: float, urgent: bool
+    ) -> list[whisper.Answer]:
+        self.deadlines_s.append(deadline_s)
+        return await super()._decode(windows, deadline_s, urgent)
 
     def answer(self, windows: Sequence[AnyWindow], *how: Any) -> list[whisper.Answer]:
         """The answers of a worker that reads the windows itself."""

@@ -1,16 +1,14 @@
 """A process that is none: it answers as a Whisper worker does, in virtual time, and gets into trouble."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from contextvars import Context
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from app.scheduling.process import ChildProcess
+from app.errors import ProcessCrashed
+from app.scheduling.process import ChildProcess, Outcome
 from bench.virtual_clock import VirtualClockLoop
 from workers import calls
 from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
@@ -95,55 +93,67 @@ class StubProcess(ChildProcess):
 
     async def start(self) -> None:
         self.pid = self._machine.pids()
-        self.worker = StubWorker(self._machine, self.pid, self._on_pidfd)
-        self._executor = self.worker  # type: ignore[assignment]
+        self.worker = StubWorker(self._machine, self.pid, self._answered, self._on_pidfd)
+        self._connection = self.worker  # type: ignore[assignment]
         await asyncio.sleep(1)
 
-    def _kill(self) -> None:
+    def check_that_it_hangs(self) -> None:
         assert self.worker is not None
         if not self.worker.hangs:
             self._machine.faults.append(
-                f"process {self.pid} was killed although it worked: {self.worker.doing}"
+                f"process {self.pid} is taken for one that hangs, although it works: {self.worker.doing}"
             )
+
+    def _kill(self) -> None:
+        assert self.worker is not None
+        self.check_that_it_hangs()
         self.worker.exit("killed: it did not answer")
 
     async def close(self) -> None:
         if self.worker is not None:
             self.worker.on_exit = lambda: None
             self.worker.exit("closed")
-        self._executor = self.worker = self.pid = None
+        self._connection = self.worker = self.pid = None
         await asyncio.sleep(0.01)
+
+    def _answered(self, number: int, outcome: Outcome) -> None:
+        if number in self._calls:
+            self._calls.pop(number).set_result(outcome)
 
 
 class StubWorker:
-    """A process with the functions of `workers.whisper.worker`. An executor that takes their calls."""
+    """A process with the functions of `workers.whisper.worker`. A connection that takes their calls."""
 
-    def __init__(self, machine: Machine, pid: int, on_exit: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        pid: int,
+        on_answer: Callable[[int, Outcome], None],
+        on_exit: Callable[[], None],
+    ) -> None:
         self.pid = pid
         self.on_exit = on_exit
         self.hangs = False
         self.doing = "nothing"
         self._machine = machine
         self._models: dict[str, str] = {}  # with their compute types
-        self._ahead: deque[asyncio.Task[list[whisper.Answer]]] = deque()
-        self._calls: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
-        self._running: asyncio.Task[None] | None = None
+        # Of batches that are urgent, and of others.
+        self._on_host = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._on_answer = on_answer
         self._has_exited = False
 
-    def submit(self, answer: object, ids: object, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Run a call after all before it. Raises BrokenProcessPool if the process has ended."""
+    def send(self, number: int, call: tuple[Any, ...]) -> None:
+        """Run a call beside others. Raises ProcessCrashed if the process has ended."""
         if self._has_exited:
-            raise BrokenProcessPool
-        future: Future[Any] = Future()
-        if self._machine.unsent and function in (whisper.hand_over, whisper.exchange) and args[0]:
+            raise ProcessCrashed(f"process {self.pid} crashed")
+        _, function, *args = call
+        if self._machine.unsent and function is whisper.decode:
             self._machine.unsent -= 1
             self._machine.trace(f"process {self.pid} does not get {_described(args)}")
-            asyncio.get_running_loop().call_soon(_settle, future, MemoryError())
-            return future
-        self._calls.append((future, function, args))
-        if self._running is None:
-            self._running = asyncio.get_running_loop().create_task(self._run())
-        return future
+            raise MemoryError
+        self._calls[number] = asyncio.get_running_loop().create_task(self._run(number, function, args))
 
     def exit(self, reason: str) -> None:
         """The process ends, whatever it does."""
@@ -151,27 +161,20 @@ class StubWorker:
             return
         self._has_exited = True
         self._machine.trace(f"process {self.pid} ends: {reason} ({self.doing})")
-        for task in (self._running, *self._ahead):
-            if task is not None:
-                task.cancel()
-        for future, *_ in self._calls:
-            if not future.done():
-                future.set_exception(BrokenProcessPool())
+        for number, call in self._calls.items():
+            call.cancel()
+            self._on_answer(number, (ProcessCrashed(f"process {self.pid} crashed"), None))
         self.on_exit()
 
-    async def _run(self) -> None:
-        while self._calls:
-            future, function, args = self._calls[0]
-            self.doing = f"{function.__name__} {_described(args)}"
-            try:
-                result = await self._answer(function, *args)
-            except Exception as error:
-                _settle(future, error)
-            else:
-                _settle(future, calls.Answer(result, ()))
-            self._calls.popleft()
-            self.doing = "nothing"
-        self._running = None
+    async def _run(self, number: int, function: Callable[..., Any], args: Sequence[Any]) -> None:
+        self.doing = f"{function.__name__} {_described(args)}"
+        try:
+            result = await self._answer(function, *args)
+        except Exception as error:
+            self._on_answer(number, (error, None))
+        else:
+            self._on_answer(number, (None, calls.Answer(result, ())))
+        del self._calls[number]
 
     async def _answer(self, function: Callable[..., Any], *args: Any) -> Any:
         if function is whisper.load:
@@ -181,13 +184,8 @@ class StubWorker:
             return None
         if function is whisper.smaller_compute_type:
             return smaller(args[0].compute_type, "cuda", COMPUTE_TYPES)
-        if function is whisper.decode:
-            await asyncio.sleep(_FEATURES_S * len(args[0]))
-            return await self._decode(args[0])
-        if function is whisper.hand_over:
-            return await self._hand_over(*args)
-        assert function is whisper.exchange
-        return await self._exchange(*args)
+        assert function is whisper.decode
+        return await self._decode(*args)
 
     async def _load(self, options: LoadOptions) -> WorkerInfo:
         model, compute_type = options.model, options.compute_type
@@ -202,42 +200,23 @@ class StubWorker:
         self._machine.trace(f"process {self.pid} has loaded {model} in {compute_type}")
         return WorkerInfo(self.pid, "0", model, options.device, compute_type, 1, ("en",))
 
-    async def _hand_over(self, windows: Sequence[AnyWindow]) -> None:
-        await asyncio.sleep(_FEATURES_S * len(windows))
-        before = self._ahead[-1] if self._ahead else None
-        following = asyncio.create_task(self._decode_after(before, windows))
-        following.add_done_callback(lambda task: task.cancelled() or task.exception())
-        self._ahead.append(following)
-
-    async def _exchange(self, windows: Sequence[AnyWindow] | None) -> object:
-        if windows is not None:
-            await self._hand_over(windows)
-        try:
-            return await self._ahead.popleft()
-        except Exception as error:
-            return error
-
-    async def _decode_after(
-        self, before: asyncio.Task[list[whisper.Answer]] | None, windows: Sequence[AnyWindow]
-    ) -> list[whisper.Answer]:
-        if before is not None:
-            await asyncio.wait([before])
-        return await self._decode(windows)
-
-    async def _decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+    async def _decode(self, windows: Sequence[AnyWindow], urgent: bool = False) -> list[whisper.Answer]:
         model, beams = windows[0].decoding.model, windows[0].decoding.beams
         if model not in self._models:
             self._machine.faults.append(f"process {self.pid} should decode with {model}, which is not loaded")
             raise RuntimeError(f"the model {model!r} is not loaded in this worker")
         compute_type = self._models[model]
-        self._use(ROW * beams * len(windows), model, compute_type, len(windows), beams)
-        seconds = sum(window.samples for window in windows) / 16_000 * self._machine.factors[model]
-        await asyncio.sleep(seconds / 2)
-        batch = whisper.read(windows)
-        readable = [window for window in batch if isinstance(window, Window)]
-        for window in readable:
-            await self._suffer(window)
-        await asyncio.sleep(seconds / 2)
+        async with self._on_host[urgent]:
+            await asyncio.sleep(_FEATURES_S * len(windows))
+        async with self._turns[urgent]:
+            self._use(ROW * beams * len(windows), model, compute_type, len(windows), beams)
+            seconds = sum(window.samples for window in windows) / 16_000 * self._machine.factors[model]
+            await asyncio.sleep(seconds / 2)
+            batch = whisper.read(windows)
+            readable = [window for window in batch if isinstance(window, Window)]
+            for window in readable:
+                await self._suffer(window)
+            await asyncio.sleep(seconds / 2)
         self._machine.trace(f"process {self.pid} has decoded {_described([windows])}")
         return whisper.in_place([_result(window) for window in readable], batch)
 
@@ -270,15 +249,6 @@ class StubWorker:
                 f"process {self.pid} has no memory for {windows} windows of {model} in {compute_type}"
             )
             raise RuntimeError(OUT_OF_MEMORY)
-
-
-def _settle(future: Future[Any], outcome: object) -> None:
-    if future.done():
-        return
-    if isinstance(outcome, Exception):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
 
 
 def _result(window: Window) -> WindowResult:

@@ -31,10 +31,8 @@ class ScriptedProcess(SimulatedProcess):
         self.lengths_s: list[list[int]] = []  # of the windows of each batch
         self.ended: list[float] = []  # when each batch was decoded
 
-    async def _decode_after(
-        self, before: asyncio.Task[list[WindowResult]] | None, windows: Sequence[Window]
-    ) -> list[WindowResult]:
-        results = await super()._decode_after(before, windows)
+    async def _decode(self, windows: Sequence[Window], urgent: bool = False) -> list[WindowResult]:
+        results = await super()._decode(windows, urgent)
         self.lengths_s.append([length_s(window) for window in windows])
         self.ended.append(asyncio.get_running_loop().time())
         return [script(window, result) for window, result in zip(windows, results, strict=True)]

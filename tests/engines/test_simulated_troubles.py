@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -20,7 +20,7 @@ from app.engines.local import ProcessSlot
 from app.engines.oom_fallback import OomFallback
 from app.engines.slot import Limits
 from app.engines.window_request import WindowSource, expected_tokens
-from app.errors import NotReady, TaskCrashes
+from app.errors import NotReady, ProcessHung, TaskCrashes
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import RestartReason
@@ -83,6 +83,18 @@ class CheckedFallback(OomFallback):
             self._machine.faults.append(f"{model} in {smaller}, but it had no memory in {types}")
 
 
+class CheckedSlot(ProcessSlot):
+    """Checks that only a process that hangs is taken for one."""
+
+    async def _decode(self, *batch: Any) -> list[Any]:
+        process = cast(StubProcess, self.process)
+        try:
+            return await super()._decode(*batch)
+        except ProcessHung:
+            process.check_that_it_hangs()
+            raise
+
+
 class Simulation:
     """One seed: a fleet, its troubles, and what it answers."""
 
@@ -109,7 +121,7 @@ class Simulation:
         self.logs.append({"event": event, "at": round(asyncio.get_running_loop().time(), 2)})
 
     def new_slot(self, index: int) -> ProcessSlot:
-        slot = ProcessSlot(index, self.catalogue, self.limits, StubProcess(self.machine))
+        slot = CheckedSlot(index, self.catalogue, self.limits, StubProcess(self.machine))
         slot._oom = CheckedFallback(self.limits.batch_size, self.machine)
         self.slots.append(slot)
         return slot
@@ -280,7 +292,7 @@ class Simulation:
         self.check(not list(fleet._unanswered()), "tasks are left")
         for served in fleet._served.values():
             self.check(not served.in_flight, f"batches of slot {served.index} are in flight")
-        for estimate in fleet._throughput._slots.values():
+        for estimate in fleet._throughput._lanes.values():
             self.check(not estimate.in_flight, "estimates are of batches in flight")
         for fault in self.machine.faults:
             self.check(condition=False, message=fault)

@@ -197,7 +197,9 @@ async def test_a_model_too_large_to_load_is_loaded_with_a_smaller_compute_type(
 
 async def test_each_model_has_its_own_compute_type(start: Start[LowMemorySlot]) -> None:
     class OneTooLarge(LowMemorySlot):
-        async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
+        async def _call(
+            self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None
+        ) -> Any:
             if function is whisper.load and args[0].model == "a" and args[0].compute_type == "float32":
                 raise RuntimeError("CUDA failed with error out of memory")
             return await super()._call(function, *args, deadline_s=deadline_s)
@@ -331,7 +333,7 @@ async def test_a_wide_search_does_not_halve_the_batches_of_others(start: Start[F
 class WordlessSlot(FakeSlot):
     """Its default model gives no word times, and its model `a` fails to give them for some windows."""
 
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
+    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
         answer = await super()._call(function, *args, deadline_s=deadline_s)
         if function is whisper.load and args[0].model == "main":
             return replace(answer, note="no word times: config.json names no alignment_heads")

@@ -13,6 +13,8 @@ NewDispatcher = Callable[..., Dispatcher[str, str]]  # what the fixture `new_dis
 class StubSlot:
     """The part of a `Slot` that has no process: everything but `run`. A batch has one task."""
 
+    batches_at_once = 1
+
     def __init__(self, index: int = 0) -> None:
         self.index = index
         self.status = SlotStatus()
@@ -58,7 +60,9 @@ class FakeSlot(StubSlot):
     async def probe(self) -> None:
         self.probes += 1
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+    async def run(
+        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+    ) -> list[str | Exception]:
         self.batches.append(list(payloads))
         await self.unblocked.wait()
         await asyncio.sleep(0)
@@ -99,7 +103,9 @@ class SickSlot(FakeSlot):
         if self.is_sick and not self.passes_probes:
             raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+    async def run(
+        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+    ) -> list[str | Exception]:
         if self.is_sick or "poison" in payloads:
             self.batches.append(list(payloads))
             await asyncio.sleep(0)
@@ -108,37 +114,42 @@ class SickSlot(FakeSlot):
 
 
 class OverlappingFakeSlot(FakeSlot):
-    """Takes over a batch while it runs those before. `in_flight` has what it holds with each new one.
+    """Runs a batch of urgent tasks and one of others at a time, and takes another of each meanwhile.
 
-    "no memory" cannot run beside other tasks. An `OverlappingSlot[str, str]`.
+    `in_flight` has what it holds with each new one. "no memory" cannot run beside other tasks.
     """
 
-    overlaps = True
+    batches_at_once = 2
 
     def __init__(self, index: int, *, batch_limit: int = 1) -> None:
         super().__init__(index, batch_limit=batch_limit)
         self.in_flight: list[list[list[str]]] = []
         self._taken: list[list[str]] = []
+        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._is_gone = False
 
-    async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
-        self._taken.append(list(payloads))
-        self.in_flight.append([*self._taken])
+    async def start(self) -> None:
+        await super().start()
+        self._is_gone = False
 
-    async def exchange(
-        self, payloads: Sequence[str] | None, expected_s: float | None
+    async def run(
+        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
     ) -> list[str | Exception]:
-        if payloads is not None:
-            await OverlappingFakeSlot.hand_over(self, payloads, expected_s)
-        return await self.run(self._taken.pop(0), expected_s)
-
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
-        if "no memory" in payloads and len(payloads) > 1:
-            self.limit = len(payloads) // 2
-            raise RequeueBatch("out of memory")
-        if "sick" in payloads:
-            raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
-        return await super().run(payloads, expected_s)
-
-    async def close(self) -> None:
-        await super().close()
-        self._taken.clear()
+        batch = list(payloads)
+        self._taken.append(batch)
+        self.in_flight.append([*self._taken])
+        try:
+            async with self._turns[urgent]:
+                if self._is_gone:
+                    raise ProcessCrashed("killed")
+                if "no memory" in payloads and len(payloads) > 1:
+                    self.limit = len(payloads) // 2
+                    raise RequeueBatch("out of memory")
+                if "sick" in payloads:
+                    raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
+                return await super().run(payloads, expected_s)
+        except ProcessCrashed:
+            self._is_gone = True
+            raise
+        finally:
+            self._taken = [other for other in self._taken if other is not batch]

@@ -84,7 +84,7 @@ async def test_batches_of_an_overlapping_slot_follow_each_other(start: Start, re
     await submit_all(start(slot), *"abcdef")
     assert [outcome for _, outcome in reports.ended] == ["ok"] * 3
     for before, after in zip(reports.batches, reports.batches[1:], strict=False):
-        assert after.start == before.end, "the worker was not free for it before"
+        assert after.start >= before.end, "the worker was not free for it before"
 
 
 async def test_a_crash_with_two_batches_in_flight_reports_the_one_that_ran(

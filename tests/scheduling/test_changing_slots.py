@@ -56,7 +56,7 @@ class LostSlot(FakeSlot):
             raise ProcessLost("node 7 is gone")
         await super().start()
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
         results = await super().run(payloads, expected_s)
         if self.is_lost:
             raise ProcessLost("node 7 is gone")
@@ -128,7 +128,9 @@ async def test_an_answer_that_comes_after_the_removal_is_ignored(serve: NewDispa
     class Stubborn(FakeSlot):
         """Answers although it is cancelled."""
 
-        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        async def run(
+            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+        ) -> list[str]:
             try:
                 await self.unblocked.wait()
             except asyncio.CancelledError:

@@ -35,25 +35,25 @@ START_FAILURES = (None, None, LOST, ProcessCrashed("killed"), OSError("no such m
 
 
 class DirectedSlot(StubSlot):
-    """Answers when the test says so. An `OverlappingSlot[str, str]`."""
+    """Answers when the test says so, the first batch first. A `Slot[str, str]`."""
 
     def __init__(self, index: int, limit: int, *, overlaps: bool, is_stubborn: bool) -> None:
         """`is_stubborn`: it answers although it is cancelled."""
         super().__init__(index)
         self.limit = limit
-        self.overlaps = overlaps
+        self.batches_at_once = 2 if overlaps else 1
         self.is_stubborn = is_stubborn
         self.start_failure: Exception | None = None
         self.answers_at_once = False
-        self.prepares = False  # a batch, and answers none
         self.is_removed = False
         self.sent: list[str] = []
         self.in_flight: list[list[str]] = []
-        self._answer: asyncio.Future[None] | None = None
+        self._answers: list[asyncio.Future[None]] = []  # of these, in order
+        self._urgent: list[bool] = []
 
     @property
     def must_answer(self) -> bool:
-        return self._answer is not None and not self._answer.done()
+        return bool(self.in_flight)
 
     def batch_limit(self, weight: int = 1) -> int:
         return self.limit
@@ -66,64 +66,39 @@ class DirectedSlot(StubSlot):
     async def probe(self) -> None:
         await self.start()
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
-        self._take(payloads)
-        return await self._results()
-
-    async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
-        self._take(payloads)
-        if len(self.in_flight) > 1:
-            self.prepares = True
-            try:
-                await self._wait()
-            finally:
-                self.prepares = False
-
-    async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> list[str]:
-        if payloads is not None:
-            self._take(payloads)
-        return await self._results()
-
-    def _take(self, payloads: Sequence[str]) -> None:
+    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
         assert not self.is_removed
+        assert self._urgent.count(urgent) < self.batches_at_once
         self.sent += payloads
-        self.in_flight.append(list(payloads))
-        assert len(self.in_flight) <= (3 if self.overlaps else 1)
-
-    async def _results(self) -> list[str]:
-        if await self._wait():
-            return [payload.upper() for payload in self.in_flight.pop(0)]
-        return [LATE for _ in self.in_flight[0]]
-
-    async def _wait(self) -> bool:
-        """Wait for the test. Returns False if the slot is cancelled."""
-        self._answer = asyncio.get_running_loop().create_future()
-        if self.answers_at_once:
-            self._answer.set_result(None)
-        try:
-            await self._answer
-        except asyncio.CancelledError:
-            if not self.is_stubborn:
-                raise
-            return False
-        return True
+        answer = asyncio.get_running_loop().create_future()
+        if not self.answers_at_once:
+            self.in_flight.append(list(payloads))
+            self._answers.append(answer)
+            self._urgent.append(urgent)
+            try:
+                await answer
+            except asyncio.CancelledError:
+                if not self.is_stubborn:
+                    raise
+                return [LATE for _ in payloads]
+        return [payload.upper() for payload in payloads]
 
     def succeed(self) -> None:
-        assert self._answer is not None
-        self._answer.set_result(None)
+        self._take_first().set_result(None)
 
     def fail(self, error: Exception) -> None:
-        assert self._answer is not None
-        if isinstance(error, ProcessCrashed):
-            self._answer.set_exception(error)
-        elif self.prepares:  # it has answered none that could have failed
-            self.succeed()
-        else:
-            self.in_flight.pop(0)
-            self._answer.set_exception(error)
+        self._take_first().set_exception(error)
+        while self._answers and isinstance(error, ProcessCrashed):
+            self._take_first().set_exception(ProcessCrashed("its process is gone"))
+
+    def _take_first(self) -> asyncio.Future[None]:
+        self.in_flight.pop(0)
+        self._urgent.pop(0)
+        return self._answers.pop(0)
 
     async def close(self) -> None:
-        self.in_flight.clear()
+        while self._answers:
+            self._take_first().cancel()
         await asyncio.sleep(0)
         if self.is_stubborn:
             raise OSError("it cannot be ended")
@@ -283,7 +258,8 @@ class ChangingSlots(RuleBasedStateMachine):
         assert set(self.dispatcher._served) == numbers
         assert set(self.dispatcher._backlog._by_index) == numbers
         assert set(self.dispatcher._failures._health) <= numbers
-        assert set(self.dispatcher._throughput._slots) <= numbers
+        lanes = self.dispatcher._throughput._lanes
+        assert {index for index, _ in lanes} <= numbers
         for task in self.dispatcher._unanswered():
             assert {task.affinity, task.failed_on} <= {None, *numbers}
 
@@ -327,7 +303,7 @@ class ChangingSlots(RuleBasedStateMachine):
     def _answer_the_rest(self) -> None:
         for slot in self.slots.values():
             slot.start_failure, slot.answers_at_once = None, True
-            if slot.must_answer:
+            while slot.must_answer:
                 slot.succeed()
         index = self.dispatcher.free_index
         last = self.slots[index] = DirectedSlot(index, 2, overlaps=False, is_stubborn=False)

@@ -250,7 +250,9 @@ async def test_drain_times_out(serve: NewDispatcher, slot: FakeSlot) -> None:
 
 async def test_a_result_comes_with_the_number_of_crashes_before_it(serve: NewDispatcher) -> None:
     class CrashesTwice(FakeSlot):
-        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        async def run(
+            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+        ) -> list[str]:
             if len(self.batches) < 2:
                 self.batches.append(list(payloads))
                 raise ProcessCrashed("killed")
@@ -329,7 +331,7 @@ class SmallSlot(FakeSlot):
         if self.starts > 1:
             self.capacity = max(self.capacity, 1)
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
         results = await super().run(payloads, expected_s)
         if len(payloads) > self.capacity:
             self.limit = max(1, len(payloads) // 2)
@@ -419,7 +421,9 @@ async def test_starts_are_retried_without_limit(
 
 async def test_a_batch_with_a_missing_result_fails_and_the_slot_goes_on(serve: NewDispatcher) -> None:
     class DropsAResult(FakeSlot):
-        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        async def run(
+            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+        ) -> list[str]:
             return (await super().run(payloads, expected_s))[1:]
 
     dispatcher = serve(DropsAResult(0))

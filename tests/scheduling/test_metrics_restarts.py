@@ -31,7 +31,7 @@ class EndingSlot(FakeSlot):
         super().__init__(0)
         self.error: Exception | None = error
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
         error, self.error = self.error, None
         if error is not None:
             raise error

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import DeviceFailed, ProcessCrashed, TaskCrashes
+from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
-from app.scheduling.tasks import TaskResult
+from app.scheduling.tasks import RestartReason, TaskResult
 from tests.event_loop import let_tasks_run, until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
 
@@ -28,100 +28,139 @@ async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispat
     assert slot.in_flight == [[["a", "b"]], [["a", "b"], ["c", "d"]]]
     slot.unblocked.set()
     assert await answers == list("ABCDEF")
-    assert slot.in_flight[2:] == [[["c", "d"], ["e", "f"]]]
+    assert slot.in_flight[-1][-1] == ["e", "f"]
     assert (slot.status.batches, slot.status.state) == (3, "idle")
 
 
 async def test_without_overlap_a_batch_waits_for_the_one_before(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
-    slot.overlaps = False
+    slot.batches_at_once = 1
     dispatcher = serve(slot)
     assert await submit_all(dispatcher, *"abcd") == list("ABCD")
-    assert (slot.batches, slot.in_flight) == ([["a", "b"], ["c", "d"]], [])
+    assert slot.in_flight == [[["a", "b"]], [["c", "d"]]]
 
 
 class CrashingSlot(OverlappingFakeSlot):
-    """Fails once with `error`: when it runs a batch or, if `prepares`, when it takes over an urgent one."""
+    """Raises `error` once, when it has run a batch with `culprit`."""
 
     error: Exception | None = None
-    prepares = False
+    culprit = ""
 
-    async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
-        await super().hand_over(payloads, expected_s)
-        if self.prepares and "urgent" in payloads:
-            self._fail()
-
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
-        results = await super().run(payloads, expected_s)
-        if not self.prepares:
-            self._fail()
+    async def run(
+        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+    ) -> list[str | Exception]:
+        results = await super().run(payloads, expected_s, urgent)
+        if self.culprit in payloads and self.error is not None:
+            error, self.error = self.error, None
+            raise error
         return results
 
-    def _fail(self) -> None:
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
 
-
-async def with_an_urgent_batch_between(
-    slot: OverlappingFakeSlot, dispatcher: Dispatcher[str, str], urgent: str = "urgent"
+async def with_an_urgent_batch_beside(
+    slot: OverlappingFakeSlot, dispatcher: Dispatcher[str, str], *payloads: str
 ) -> list["asyncio.Task[TaskResult[str]]"]:
-    """Tasks of three batches that the slot has got: one, then that with a deadline, then another one."""
+    """Tasks of an urgent batch with a deadline, and of the others, all of which the slot has got."""
     slot.unblocked.clear()
-    tasks = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in ("a", "b")]
+    tasks = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in payloads]
     await let_tasks_run()
-    assert slot.in_flight[-1] == [["a"], ["b"]]
     deadline = asyncio.get_running_loop().time() + 100
-    tasks.append(asyncio.create_task(dispatcher.submit("live", urgent, deadline=deadline)))
-    tasks.append(asyncio.create_task(dispatcher.submit("job", "c")))
+    tasks.insert(0, asyncio.create_task(dispatcher.submit("live", "urgent", deadline=deadline)))
     await let_tasks_run()
-    slot.unblocked.set()
-    await tasks[0]
-    slot.unblocked.clear()
-    await let_tasks_run()
-    return tasks[1:]
+    return tasks
 
 
-async def test_an_urgent_batch_does_not_keep_the_process_from_preparing_the_next(
-    serve: NewDispatcher,
-) -> None:
+async def test_an_urgent_batch_runs_beside_another(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0)
     dispatcher = serve(slot)
-    tasks = await with_an_urgent_batch_between(slot, dispatcher)
-    assert slot.in_flight[-1] == [["b"], ["urgent"], ["c"]]
-    tasks.append(asyncio.create_task(dispatcher.submit("job", "d")))
+    tasks = await with_an_urgent_batch_beside(slot, dispatcher, *"abc")
+    assert slot.batches == [["a"], ["urgent"]], "they run"
+    assert slot.in_flight[-1] == [["a"], ["b"], ["urgent"]]
     slot.unblocked.set()
-    assert [answer.result for answer in await asyncio.gather(*tasks)] == ["B", "URGENT", "C", "D"]
-    assert slot.in_flight[-1] == [["c"], ["d"]], "the urgent one was answered before another was taken over"
-    assert slot.status.batches == 5
+    assert [answer.result for answer in await asyncio.gather(*tasks)] == ["URGENT", "A", "B", "C"]
+    assert (slot.status.batches, slot.status.state) == (4, "idle")
 
 
-@pytest.mark.parametrize("prepares", [False, True])
+async def test_an_urgent_batch_goes_to_an_idle_slot_if_there_is_one(serve: NewDispatcher) -> None:
+    busy, idle = OverlappingFakeSlot(0), OverlappingFakeSlot(1)
+    dispatcher = serve(busy, idle)
+    await let_tasks_run()
+    idle.unblocked.clear()
+    tasks = await with_an_urgent_batch_beside(busy, dispatcher, "a")
+    assert (busy.batches, idle.batches) == ([["a"]], [["urgent"]])
+    for slot in (busy, idle):
+        slot.unblocked.set()
+    await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("culprit", ["urgent", "a"])
 @pytest.mark.parametrize("error", [ProcessCrashed("killed"), DeviceFailed("no answer")])
-async def test_a_process_that_ends_with_an_urgent_batch_costs_the_others_time(
-    serve: NewDispatcher, prepares: bool, error: Exception
+async def test_a_process_that_ends_costs_all_in_flight_time_and_drafts_their_answers(
+    serve: NewDispatcher, culprit: str, error: Exception
 ) -> None:
     slot = CrashingSlot(0)
-    slot.prepares = prepares
+    slot.culprit, slot.error = culprit, error
     dispatcher = serve(slot)
-    if prepares:
-        slot.error = error
-    first, urgent, last = await with_an_urgent_batch_between(slot, dispatcher)
-    slot.error = None if prepares else error
+    urgent, *others = await with_an_urgent_batch_beside(slot, dispatcher, *"ab")
     slot.unblocked.set()
-    with pytest.raises(type(error)):
-        await urgent
-    assert [(await task).result for task in (first, last)] == ["B", "C"]
+    if culprit == "urgent":
+        with pytest.raises(type(error)):
+            await urgent
+    else:  # its answer came with the crash
+        await asyncio.wait([urgent])
+    assert [(await task).result for task in others] == ["A", "B"]
     assert slot.starts == 2
-    assert (slot.batches.count(["urgent"]), dispatcher.running(0)) == (0, None)
-    assert slot.in_flight[-2:] == [[["b"]], [["c"]]], "each alone in flight"
+    assert dispatcher.running(0) is None
+    assert slot.batches.count(["urgent"]) == 1
+    assert all(len(flight) == 1 for flight in slot.in_flight[3:]), "each alone in flight"
 
 
-async def test_a_service_that_drains_answers_three_batches(serve: NewDispatcher) -> None:
+async def test_an_answer_that_comes_with_a_crash_is_not_lost(serve: NewDispatcher) -> None:
+    slot = CrashingSlot(0)
+    slot.culprit, slot.error = "a", ProcessCrashed("killed")
+    urgent, film = await with_an_urgent_batch_beside(slot, serve(slot), "a")
+    slot.unblocked.set()
+    assert [(await task).result for task in (urgent, film)] == ["URGENT", "A"]
+    assert slot.batches.count(["urgent"]) == 1
+
+
+async def test_a_hang_is_named_as_the_cause_of_the_end_that_follows(serve: NewDispatcher) -> None:
+    class Hanging(OverlappingFakeSlot):
+        async def run(
+            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+        ) -> list[str | Exception]:
+            if self.starts > 1:
+                return await super().run(payloads, expected_s, urgent)
+            await self.unblocked.wait()
+            raise ProcessHung("no answer") if "b" in payloads else ProcessCrashed("it is gone")
+
+    slot = Hanging(0)
+    slot.unblocked.clear()
+    answers = asyncio.create_task(submit_all(serve(slot), *"ab"))
+    await let_tasks_run()
+    slot.unblocked.set()
+    assert await answers == ["A", "B"]
+    assert slot.status.restarts_by == {RestartReason.HANG: 1}
+
+
+async def test_a_suspect_runs_alone_although_urgent_tasks_keep_coming(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0)
     dispatcher = serve(slot)
-    tasks = await with_an_urgent_batch_between(slot, dispatcher)
-    waiting = asyncio.create_task(dispatcher.submit("job", "d"))
+    suspect = asyncio.create_task(dispatcher.submit("job", "suspect", crash_count=1))
+
+    async def stream() -> None:
+        while not suspect.done():
+            await dispatcher.submit("live", "caption", urgent=True)
+
+    await asyncio.wait_for(asyncio.gather(*(stream() for _ in range(4))), 5)
+    assert [flight for flight in slot.in_flight if ["suspect"] in flight] == [[["suspect"]]]
+    assert (await suspect).result == "SUSPECT"
+
+
+async def test_a_service_that_drains_answers_all_batches(serve: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0)
+    dispatcher = serve(slot)
+    tasks = await with_an_urgent_batch_beside(slot, dispatcher, *"ab")
+    waiting = asyncio.create_task(dispatcher.submit("job", "c"))
     draining = asyncio.create_task(dispatcher.drain(10))
     await let_tasks_run()
     assert not draining.done()
@@ -173,7 +212,7 @@ async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(
     slot = OverlappingFakeSlot(0, batch_limit=2)
     dispatcher = serve(slot)
     assert await submit_all(dispatcher, "no memory", "b", "c", "d") == ["NO MEMORY", "B", "C", "D"]
-    assert slot.batches[0] == ["c", "d"]
+    assert slot.batches[0][0] == "c"
     assert slot.status.restarts == 0
 
 
@@ -252,24 +291,6 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
     async with asyncio.timeout(5):
         await slots[0].started.wait()
         await until(lambda: slots[0].starts >= 2)
-
-
-async def test_an_error_without_a_batch_before_is_that_of_the_new_one(serve: NewDispatcher) -> None:
-    class Unprepared(OverlappingFakeSlot):
-        async def hand_over(self, payloads: Sequence[str], expected_s: float | None) -> None:
-            if errors:
-                raise errors.pop()
-            await super().hand_over(payloads, expected_s)
-
-    errors: list[Exception] = [MemoryError(), MemoryError(), MemoryError()]
-    slot = Unprepared(0, batch_limit=2)
-    dispatcher = serve(slot, retries_errors=True)
-    answers = await submit_all(dispatcher, *"abcd")
-    assert [answer for answer in answers if isinstance(answer, str)] == list("BCD")
-    assert isinstance(answers[0], MemoryError), "it failed in a batch, and twice alone"
-    assert (slot.status.state, slot.status.restarts, dispatcher.running(0)) == ("idle", 0, None)
-    async with asyncio.timeout(1):
-        await dispatcher.drain(60)
 
 
 async def test_tasks_that_continue_come_first_and_in_order(serve: NewDispatcher) -> None:

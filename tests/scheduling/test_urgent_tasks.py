@@ -1,4 +1,4 @@
-"""Urgent tasks: their places in batches, their turns, and what becomes of late ones."""
+"""Urgent tasks: their batches beside the others, their turns, and what becomes of late ones."""
 
 import asyncio
 from collections import Counter
@@ -79,27 +79,19 @@ def urgent_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     return [(len(batch), sum("film" not in payload for payload in batch)) for batch in batches]
 
 
-async def test_drafts_have_half_of_each_batch_while_others_wait() -> None:
-    batches = await batches_of(FakeSlot(0, batch_limit=4), *films(40), *drafts(7))
-    assert urgent_counts(batches)[:5] == [(4, 2), (4, 2), (4, 2), (4, 1), (4, 0)]
+async def test_urgent_tasks_have_batches_of_their_own() -> None:
+    captions = [(f"caption {number}", "k") for number in range(2)]
+    batches = await batches_of(FakeSlot(0, batch_limit=4), *films(8), *drafts(3), *captions)
+    assert sorted(urgent_counts(batches)) == [(1, 1), (4, 0), (4, 0), (4, 4)]
+    assert batches[1] == [f"film {number}" for number in range(4)], "beside the first urgent ones"
 
 
-async def test_drafts_have_a_full_batch_when_nobody_else_waits() -> None:
-    assert urgent_counts(await batches_of(FakeSlot(0, batch_limit=4), *drafts(6))) == [(4, 4), (2, 2)]
+async def test_urgent_tasks_of_two_kinds_take_turns() -> None:
+    batches = await batches_of(FakeSlot(0, batch_limit=4), *drafts(6), ("caption", "other"))
+    assert sorted(urgent_counts(batches)) == [(1, 1), (2, 2), (4, 4)]
 
 
-@pytest.mark.parametrize(("limit", "few"), [(1, 1), (8, 4)])
-async def test_drafts_of_another_kind_have_every_other_batch(limit: int, few: int) -> None:
-    batches = await batches_of(FakeSlot(0, batch_limit=limit), *films(40), *drafts(3 * limit, "other"))
-    assert urgent_counts(batches)[:6] == [(limit, limit), (few, 0)] * 3
-    assert urgent_counts(batches)[7:9] == [(limit, 0)] * 2, "full ones again"
-
-
-async def test_with_batches_of_one_task_drafts_have_every_other_one() -> None:
-    assert urgent_counts(await batches_of(FakeSlot(0), *films(9), *drafts(3)))[:6] == [(1, 1), (1, 0)] * 3
-
-
-async def test_drafts_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
+async def test_urgent_tasks_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
     slot = FakeSlot(0, batch_limit=4)
     cost = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
     batches = await batches_of(slot, *drafts(3), ("film", "k"), cost=cost)
@@ -107,29 +99,28 @@ async def test_drafts_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
 
 
 async def test_films_of_many_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
-    """An urgent task that comes then waits for one of them."""
     cost = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
     waiting = [(f"owner{number} film", "k") for number in range(4)]
     assert list(map(len, await batches_of(FakeSlot(0, batch_limit=4), *waiting, cost=cost))) == [1] * 4
 
 
-async def test_captions_join_films_and_drafts_of_another_kind_do_not_wait_for_them() -> None:
-    captions = [(f"caption {number}", "k") for number in range(3)]
-    batches = await batches_of(FakeSlot(0, batch_limit=8), *films(40), *drafts(16, "other"), *captions)
-    assert urgent_counts(batches)[:4] == [(8, 8), (4, 2), (8, 8), (4, 1)]
-    assert [batch[-1] for batch in batches[1:4:2]] == ["caption 1", "caption 2"]
-
-
-@pytest.mark.parametrize("limit", [2, 3])
-async def test_captions_do_not_starve_in_small_batches_while_drafts_come(limit: int) -> None:
-    waiting = [*films(40), *drafts(20 * limit, "other"), ("caption", "k")]
-    batches = await batches_of(FakeSlot(0, batch_limit=limit), *waiting)
-    assert batches[1] == ["film 0", "caption"]
-
-
-async def test_where_batches_save_no_time_a_caption_waits_for_one_film() -> None:
-    submitted = [*films(9), *drafts(2, "other"), ("caption", "k")]
-    assert (await batches_of(FakeSlot(0), *submitted))[:3] == [["draft 0"], ["film 0"], ["caption"]]
+@pytest.mark.parametrize(("waiting", "ahead"), [(1, 0), (2, 2), (9, 4)])
+async def test_an_urgent_batch_is_prepared_ahead_if_it_is_half_full(
+    serve: NewDispatcher, waiting: int, ahead: int
+) -> None:
+    """Those that come meanwhile make a smaller one larger."""
+    slot = OverlappingFakeSlot(0, batch_limit=4)
+    submit = Submitting(serve(slot))
+    await let_tasks_run()
+    slot.unblocked.clear()
+    submit("caption first", key="k")
+    await let_tasks_run()
+    for number in range(waiting):
+        submit(f"caption {number}", key="k")
+    await let_tasks_run()
+    assert [len(batch) for batch in slot.in_flight[-1][1:]] == ([ahead] if ahead else [])
+    slot.unblocked.set()
+    await submit.outcomes()
 
 
 async def test_of_an_owner_a_caption_is_first() -> None:
@@ -207,7 +198,9 @@ class FailsOnce(FakeSlot):
         super().__init__(0, batch_limit=batch_limit)
         self.error: Exception | None = error
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+    async def run(
+        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+    ) -> list[str | Exception]:
         if self.error is not None:
             self.batches.append(list(payloads))
             error, self.error = self.error, None
@@ -303,6 +296,7 @@ async def test_cancelling_a_job_cancels_its_drafts_and_draining_sends_none(serve
     slot.unblocked.clear()
     submit = Submitting(dispatcher)
     submit("film")
+    submit("caption")
     await let_tasks_run()
     submit("draft 1", 10.0, job="cancelled")
     submit("draft 2", 0.001)
@@ -315,13 +309,13 @@ async def test_cancelling_a_job_cancels_its_drafts_and_draining_sends_none(serve
     outcomes = await submit.outcomes()
     assert (outcomes["film"], outcomes["draft 1"]) == ("FILM", "cancelled")
     assert isinstance(outcomes["draft 2"], Expired)
-    assert slot.batches == [["film"]]
+    assert sorted(slot.batches) == [["caption"], ["film"]]
 
 
 class TimedSlot(FakeSlot):
     """Takes exactly the expected time for a batch of films, and a third of it for drafts alone."""
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
         self.batches.append(list(payloads))
         sizes = [float(payload.rpartition(":")[2]) for payload in payloads]
         part = 1 / 3 if all(payload.startswith("draft") for payload in payloads) else 1
@@ -382,20 +376,23 @@ def test_owners_take_fair_turns_and_the_deadlines_of_each_are_in_order(lines: li
 
 
 class WatchedSlot(FakeSlot):
-    """Notes what has waited when a batch was taken. A batch takes a second."""
-
-    dispatcher: Dispatcher[str, str]
+    """A batch takes a second. Checks that it gets urgent tasks and others apart, and one batch of each."""
 
     def __init__(self, index: int, batch_limit: int) -> None:
         super().__init__(index, batch_limit=batch_limit)
-        self.others_waited: list[bool] = []
+        self.runs = {False: False, True: False}
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
-        self.others_waited.append(len(self.dispatcher._backlog) > 0)
+    async def run(
+        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
+    ) -> list[str | Exception]:
+        assert not self.runs[urgent]
+        self.runs[urgent] = True
         now = asyncio.get_running_loop().time()
         for payload in payloads:
+            assert ("film" not in payload) == urgent
             assert "draft" not in payload or float(payload.rpartition(":")[2]) >= now, "sent too late"
         await asyncio.sleep(1)
+        self.runs[urgent] = False
         return await super().run(payloads, expected_s)
 
 
@@ -411,7 +408,7 @@ class WatchedSlot(FakeSlot):
     ),
     st.lists(st.integers(1, 5), min_size=1, max_size=3),  # limits of the slots
 )
-def test_whatever_waits_no_task_is_lost_and_shares_are_held(
+def test_whatever_waits_no_task_is_lost(
     submissions: list[tuple[str, str, int | str | None, float]], limits: list[int]
 ) -> None:
     async def work() -> None:
@@ -423,8 +420,6 @@ def test_whatever_waits_no_task_is_lost_and_shares_are_held(
             within_s = urgency if isinstance(urgency, int) else None
             deadline = asyncio.get_running_loop().time() + (within_s or 0)
             kind = "film" if urgency is None else "caption" if within_s is None else "draft"
-            for slot in slots:
-                slot.dispatcher = dispatcher
             submit(f"{owner} {kind} {key}{number:02}:{deadline}", within_s, key=key)
             await asyncio.sleep(pause_s)
         outcomes = await submit.outcomes() if submissions else {}
@@ -438,13 +433,5 @@ def test_whatever_waits_no_task_is_lost_and_shares_are_held(
             assert not is_expired or "draft" in payload
         assert dispatcher.expired == len(outcomes) - sent.total()
         assert dispatcher._backlog.urgent.size == len(dispatcher._backlog) == 0
-        for slot in slots:
-            counts = urgent_counts(slot.batches)
-            for (_, urgent_before), (count, urgent), waited, before in zip(
-                [(0, 0), *counts], counts, slot.others_waited, [[], *slot.batches], strict=False
-            ):
-                assert count == urgent or urgent <= max(1, slot.limit // 2)
-                if urgent == count and waited:
-                    assert not before or urgent_before < len(before), "two urgent batches in a row"
 
     virtual_clock.run(work())

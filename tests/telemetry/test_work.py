@@ -171,19 +171,15 @@ async def test_a_crash_is_logged_with_the_ids_of_all_that_it_may_have_been() -> 
 
 
 @pytest.mark.anyio
-async def test_a_slot_that_prepares_a_batch_ahead_works_for_both() -> None:
+async def test_each_batch_of_a_slot_runs_with_its_own_ids() -> None:
     slot = OverlappingFakeSlot(0)
     seen: list[dict[str, Any]] = []
-    hand_over, exchange = slot.hand_over, slot.exchange
+    run = slot.run
 
-    async def note_first(payloads: Any, expected_s: float | None) -> None:
+    async def note(*batch: Any) -> Any:
         seen.append(bound_ids())
-        await hand_over(payloads, expected_s)
+        return await run(*batch)
 
-    async def note(payloads: Any, expected_s: float | None) -> Any:
-        seen.append(bound_ids())
-        return await exchange(payloads, expected_s)
-
-    slot.hand_over, slot.exchange = note_first, note  # type: ignore[method-assign]
+    slot.run = note  # type: ignore[method-assign]
     await run_batches(slot, (Work("a"), "first"), (Work("b"), "second"))
-    assert [ids["request_id"] for ids in seen] == ["a", ["a", "b"], "b"]
+    assert [ids["request_id"] for ids in seen] == ["a", "b"]

@@ -123,7 +123,9 @@ class ReadingSlot(StubSlot):
         self.may_read = asyncio.Event()
         self.read: list[Path] = []
 
-    async def run(self, payloads: Sequence[WindowRequest], expected_s: float | None) -> list[ClipResult]:
+    async def run(
+        self, payloads: Sequence[WindowRequest], expected_s: float | None, urgent: bool = False
+    ) -> list[ClipResult]:
         self.taken.set()
         await self.may_read.wait()
         for request in payloads:

@@ -3,11 +3,8 @@
 import gc
 import logging
 import os
-from collections import deque
+import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from workers import calls
 from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
@@ -17,26 +14,16 @@ from workers.whisper.model import LoadedModel
 
 _CTRANSLATE2_DECIDES = ("auto", "default")
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 log = logging.getLogger(__name__)
 
 _loads = 0
 _models: dict[str, LoadedModel] = {}  # by the model's name
-_decoder: ThreadPoolExecutor | None = None
+_queuing = threading.Lock()
+# Of the last batch that is urgent, and of the last one that is not: set once it is decoded.
+_last = {False: threading.Event(), True: threading.Event()}
+for _none in _last.values():
+    _none.set()
 Answer = WindowResult | OSError  # to a window; the error if its audio cannot be read
-
-_ahead: "deque[_Ahead]" = deque()  # the batches that are handed over and not answered, in order
-
-
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """A batch that a thread decodes, and the call that brought it."""
-
-    results: Future[list[Answer]]
-    call: calls.Call
 
 
 def supported_compute_types(device: str) -> set[str]:
@@ -89,68 +76,27 @@ def read(windows: Sequence[AnyWindow]) -> list[Window | OSError]:
     return batch
 
 
-def decode(windows: Sequence[AnyWindow]) -> list[Answer]:
+def decode(windows: Sequence[AnyWindow], urgent: bool = False) -> list[Answer]:
     """Decode a batch of windows, of any jobs and languages. The answers are in the windows' order.
 
-    All windows must have the same `batch_key`. Raises RuntimeError if their model is not loaded.
+    All windows must have the same `batch_key`. One batch that is `urgent` is decoded at a time, and beside it
+    one that is not; the next ones have their features computed meanwhile. Raises RuntimeError if the model is
+    not loaded.
     """
-    model = _model_of(windows)
-    batch = read(windows)
-    return _decode(model, batch, _features(model, batch))
-
-
-def hand_over(windows: Sequence[AnyWindow]) -> None:
-    """Take over a batch, compute its features, and have a thread decode it after those before.
-
-    The device does not wait for the features. Each `exchange` returns the results of one batch, in order.
-    """
-    _ahead.append(_start_decoding(windows))
-
-
-def exchange(windows: Sequence[AnyWindow] | None) -> list[Answer] | Exception:
-    """Take over a batch if one follows, and return the results of the first batch that is not answered.
-
-    What `decode` would raise for that batch is returned: the new one has been taken over then, which an error
-    that is raised would not say.
-    """
-    if windows is not None:
-        hand_over(windows)
-    before = _ahead.popleft()
-    try:
-        results = before.results.result()
-    except Exception as error:
-        return error
-    calls.current().parts.extend(before.call.parts)
-    return results
-
-
-def _start_decoding(windows: Sequence[AnyWindow]) -> _Ahead:
-    """Read a batch and compute its features, and decode it after those before. Does not raise."""
-    global _decoder
-    _decoder = _decoder or ThreadPoolExecutor(1, "decoder")
-    context, call = calls.separate()
-    results: Future[list[Answer]]
+    decoded = threading.Event()
+    with _queuing:
+        before, _last[urgent] = _last[urgent], decoded
     try:
         model = _model_of(windows)
         batch = read(windows)
-        features = context.run(_features, model, batch)
-        results = _decoder.submit(context.run, _decode, model, batch, features)
-    except Exception as error:  # of this batch, while others are still to be answered
-        results = Future()
-        results.set_exception(error)
-    return _Ahead(results, call)
-
-
-def _features(model: LoadedModel, batch: Sequence[Window | OSError]) -> "list[npt.NDArray[np.float32]]":
-    return model.features([window for window in batch if isinstance(window, Window)])
-
-
-def _decode(
-    model: LoadedModel, batch: Sequence[Window | OSError], features: "list[npt.NDArray[np.float32]]"
-) -> list[Answer]:
-    windows = [window for window in batch if isinstance(window, Window)]
-    results = model.decode(windows, features)
-    log.debug("decoded %d windows: %d tokens", len(windows), sum(result.token_count for result in results))
+        readable = [window for window in batch if isinstance(window, Window)]
+        features = model.features(readable)
+        before.wait()
+        results = model.decode(readable, features)
+    finally:
+        before.wait()
+        decoded.set()
+    log.debug("decoded %d windows: %d tokens", len(readable), sum(result.token_count for result in results))
     return in_place(results, batch)
 
 

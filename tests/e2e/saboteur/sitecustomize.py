@@ -21,7 +21,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from array import array
 from pathlib import Path
@@ -77,7 +76,8 @@ def sabotage_kill() -> None:
 
 def sabotage_model(module) -> None:
     model_class = module.LoadedModel
-    load, decode = model_class.__init__, model_class.decode
+    load, features, decode = model_class.__init__, model_class.features, model_class.decode
+    decoding = []  # batches
 
     def load_or_fail(self, options, compute_type):
         self.requested = options.compute_type
@@ -85,7 +85,12 @@ def sabotage_model(module) -> None:
             raise out_of_memory()
         load(self, options, compute_type)
 
-    def decode_or_fail(self, windows, features):
+    def note_features(self, windows):
+        if decoding:
+            (folder() / "overlapped").touch()
+        return features(self, windows)
+
+    def decode_or_fail(self, windows, given):
         if any(POISON in window.pcm for window in windows):
             os.kill(os.getpid(), signal.SIGKILL)
         if any(HANGING in window.pcm for window in windows) and first_time():
@@ -97,16 +102,20 @@ def sabotage_model(module) -> None:
             raise out_of_memory()
         if len(windows) > plan().get("batch_limits", {}).get(self.requested, len(windows)):
             raise out_of_memory()
-        if threading.current_thread().name.startswith("decoder"):
-            (folder() / "overlapped").touch()
-        results = decode(self, windows, features)
+        decoding.append(windows)
+        results = decode(self, windows, given)
+        decoding.remove(windows)
         with (folder() / "decoded").open("a") as log:
             for window, result in zip(windows, results, strict=True):
                 name = window_name(window.pcm, result.language, window.decoding.no_repeat_ngram_size)
                 log.write(f"{name}\n")
         return results
 
-    model_class.__init__, model_class.decode = load_or_fail, decode_or_fail
+    model_class.__init__, model_class.features, model_class.decode = (
+        load_or_fail,
+        note_features,
+        decode_or_fail,
+    )
 
 
 def window_name(pcm: bytes, language: str, no_repeat_ngram_size: int = 0) -> str:

@@ -48,13 +48,3 @@ def test_a_batch_has_the_parts_of_its_decoding() -> None:
 def test_windows_that_cannot_be_decoded_together_have_parts_of_their_own() -> None:
     answer = calls.answer({}, whisper.decode, [window("short00"), window("short01", "a prompt")])
     assert names(answer) == ["features", *DECODING, *DECODING]
-
-
-def test_an_exchange_has_the_parts_of_the_batch_whose_results_it_returns() -> None:
-    first = calls.answer({}, whisper.hand_over, [window("short00")])
-    assert names(first) == []
-    second = calls.answer({}, whisper.exchange, [window("short01"), window("short02", "a prompt")])
-    last = calls.answer({}, whisper.exchange, None)
-    assert names(second) == ["features", *DECODING]
-    assert names(last) == ["features", *DECODING, *DECODING]
-    assert last.parts[0].start >= second.parts[0].end  # not those of the batch before
