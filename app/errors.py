@@ -204,7 +204,7 @@ class ProcessCrashed(WhisperfleetError):
 
 
 class ProcessHung(ProcessCrashed):
-    """A child process did not answer in time, and was killed."""
+    """A child process did not answer in time. It is killed."""
 
 
 class ProcessLost(ProcessCrashed):

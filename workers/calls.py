@@ -18,7 +18,7 @@ _MOST_PARTS = 64  # of a call; a batch whose windows cannot be decoded together 
 
 @dataclass(slots=True)
 class Call:
-    """A call that runs, or one whose results a later call returns."""
+    """A call that runs, or work that has several."""
 
     ids: Ids = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
@@ -52,7 +52,7 @@ def current() -> Call:
 
 
 def separate() -> tuple[Context, Call]:
-    """A context for work whose results a later call returns, and what is measured in it."""
+    """A context for work of its own, and what is measured in it."""
     call = Call(current().ids)
     context = copy_context()
     context.run(_current.set, call)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import structlog
 
@@ -60,6 +60,14 @@ class Limits:
     overlap: bool = False  # compute the features of a batch while the one before is decoded
 
 
+class _Decoding(NamedTuple):
+    """A batch that the worker has, or had last."""
+
+    call: asyncio.Task[list[whisper.Answer]]
+    windows: int
+    beams: int
+
+
 class WhisperSlot(ABC):
     """A worker and its models."""
 
@@ -85,8 +93,7 @@ class WhisperSlot(ABC):
         self._using: Counter[str] = Counter()  # models, and how many batches need them
         self._unused = asyncio.Event()  # no batch needs any
         self._unused.set()
-        # The last call for a batch that is urgent, and for another one.
-        self._decoding: dict[bool, asyncio.Task[list[whisper.Answer]]] = {}
+        self._decoding: dict[bool, _Decoding] = {}  # the last batch that is urgent, and the last other one
 
     def batch_limit(self, weight: int = USUAL_BEAMS) -> int:
         """How many windows the slot takes at once if each is decoded with `weight` beams."""
@@ -224,6 +231,8 @@ class WhisperSlot(ABC):
     ) -> list[whisper.Answer]:
         decoding = windows[0].decoding
         model, deadline_s = decoding.model, self._deadline_s(windows, expected_s)
+        beside = self._decoding.get(not urgent)
+        is_alone = beside is None or beside.call.done()
         try:
             try:
                 return await self._decode(windows, deadline_s, urgent)
@@ -236,10 +245,10 @@ class WhisperSlot(ABC):
             return await self._decode(windows, deadline_s, urgent)
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                beside = self._decoding.get(not urgent)
-                # A single window beside a full batch is not what takes too much.
-                limit = 1 if beside is None or beside.done() else self.batch_limit(decoding.beams)
-                await self._shrink_and_requeue(model, max(limit, len(windows)), decoding.beams, error)
+                last = self._decoding.get(not urgent)
+                if last is not None and not (is_alone and last is beside) and last.windows > len(windows):
+                    await self._shrink_beside(last, error)
+                await self._shrink_and_requeue(model, len(windows), decoding.beams, error)
             raise
 
     async def _decode(
@@ -253,11 +262,12 @@ class WhisperSlot(ABC):
         async with self._using_model(windows[0].decoding.model):
             before = self._decoding.get(urgent)
             call = asyncio.create_task(self._call(whisper.decode, windows, urgent))
-            self._decoding[urgent] = call
+            self._decoding[urgent] = _Decoding(call, len(windows), windows[0].decoding.beams)
             try:
-                if before is not None:
-                    await asyncio.wait([before, call], return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.wait([call], timeout=deadline_s)
+                if before is not None and not before.call.done():
+                    await asyncio.wait([before.call, call], return_when=asyncio.FIRST_COMPLETED)
+                if not call.done():
+                    await asyncio.wait([call], timeout=deadline_s)
                 if not call.done():
                     raise ProcessHung(f"the worker did not answer within {deadline_s:.0f} s")
                 return call.result()
@@ -268,7 +278,7 @@ class WhisperSlot(ABC):
     async def _using_model(self, model: str) -> AsyncGenerator[None]:
         """Let a batch use a model, which is loaded first if necessary.
 
-        While models are loaded or unloaded, the worker has no batch.
+        The worker has no batch while a model is loaded, or others are unloaded to free memory.
         """
         async with self._changing:
             if model not in self._held:
@@ -321,6 +331,14 @@ class WhisperSlot(ABC):
         for name in others:
             await self._unload(name)
         return bool(others)
+
+    async def _shrink_beside(self, beside: _Decoding, error: Exception) -> NoReturn:
+        """Memory was short beside a larger batch, which is to be smaller next time. Raises RequeueBatch."""
+        self._requeue_before_restart(error)
+        self._oom.halve(beside.windows, beside.beams, error)
+        log.warning("memory is short beside a batch: smaller ones", slot=self.index, windows=beside.windows)
+        await asyncio.wait([beside.call])  # else memory would be as short again
+        raise RequeueBatch(f"out of memory beside {beside.windows} windows: {last_line(error)}") from error
 
     async def _shrink_and_requeue(self, model: str, windows: int, beams: int, error: Exception) -> NoReturn:
         """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""

@@ -211,11 +211,11 @@ class Dispatcher(Generic[P, R]):
         self._closing.spawn(self._end_process(served))
 
     def _report_aborted(self, served: _ServedSlot[P, R]) -> None:
-        """End the batches in flight of a slot whose process is gone. The first one has taken time."""
-        ended = list(served.in_flight)
-        for batch in ended:
+        """End the batches in flight of a slot whose process is gone. The first of each kind has run."""
+        have_run = [batch for urgent in (False, True) for batch in served.lane(urgent=urgent)[:1]]
+        for batch in list(served.in_flight):
             self._end(served, batch)
-        for batch in ended[:1]:
+        for batch in have_run:
             self._report(served.slot, batch, Outcome.REQUEUED)
 
     def _unanswered(self) -> Iterator[Task[P, R]]:
@@ -270,7 +270,7 @@ class Dispatcher(Generic[P, R]):
         return 2 * PLANNED_ROUNDS * max(1, self._backlog.full_round())
 
     def running(self, slot: int) -> Batch[P, R] | None:
-        """The batch that a slot's process runs now; None if it has none."""
+        """The first batch that a slot's process runs now; None if it has none."""
         served = self._served.get(slot)
         return next(iter(served.in_flight), None) if served is not None else None
 
@@ -342,7 +342,7 @@ class Dispatcher(Generic[P, R]):
             isolated=crash_count > 0,
         )
         self._backlog.put_task(task)
-        self._wake_slots(urgent=task.urgent)
+        self._wake_slots()
         # Cancelling the caller cancels the future, and a task with a cancelled future is never sent.
         return await task.future
 
@@ -365,12 +365,14 @@ class Dispatcher(Generic[P, R]):
         while self.has_in_flight(job):
             await self._batch_ended.wait()
 
-    def _wake_slots(self, *, urgent: bool = False) -> None:
-        """Wake the idle slots, and those asleep that are needed; all for an `urgent` task if none is idle."""
-        idle = [served for served in self._served.values() if served.slot.status.state == "idle"]
-        # The others look into the queue with each answer: what comes until then fills their next batch.
-        for served in idle or (self._served.values() if urgent else ()):
-            served.wakeup.set()
+    def _wake_slots(self) -> None:
+        """Wake the slots that can take what waits, and those asleep that are needed."""
+        urgent = self._backlog.urgent.size > 0
+        # First those without any work: they take what is urgent.
+        for served in sorted(self._served.values(), key=lambda served: len(served.in_flight)):
+            # The others look into the queue with each answer: what comes until then fills their next batch.
+            if urgent or not served.lane(urgent=False):
+                served.wakeup.set()
         self._wake_sleepers()
 
     def _wake_sleepers(self) -> None:
@@ -439,11 +441,11 @@ class Dispatcher(Generic[P, R]):
             if slot.status.state == "failed":
                 await asyncio.sleep(self._failures.next_backoff(slot.index))
 
-    def _give_up(self, served: _ServedSlot[P, R], batch: Batch[P, R], error: Exception) -> None:
-        """A fault of this service has kept a batch from being settled. The same would happen again."""
+    def _give_up(self, served: _ServedSlot[P, R], tasks: Sequence[Task[P, R]], error: Exception) -> None:
+        """A fault of this service has kept a batch from being settled. `tasks`: all that were in flight."""
         log.exception("batch not settled", pool=self._name, slot=served.index)
         served.slot.status.ending = RestartReason.ERROR
-        for task in batch.tasks:
+        for task in tasks:
             if not task.future.done():
                 task.future.set_exception(error)
         self._requeue_in_flight(served)
@@ -547,12 +549,12 @@ class Dispatcher(Generic[P, R]):
                 )
             )
             for batch in answered:
-                works = [task.work for task in served.tasks()]
+                tasks = list(served.tasks())
                 try:
-                    with structlog.contextvars.bound_contextvars(**log_ids(works)):
+                    with structlog.contextvars.bound_contextvars(**log_ids([task.work for task in tasks])):
                         can_go_on = self._settle(served, batch)
                 except Exception as error:
-                    self._give_up(served, batch, error)
+                    self._give_up(served, tasks, error)
                     return
                 if not can_go_on:
                     return

@@ -146,7 +146,7 @@ class FailurePolicy(Generic[P, R]):
     def after_failure(
         self, slot: int, batch: Sequence[Task[P, R]], following: Sequence[Task[P, R]], error: Exception
     ) -> list[Action[P, R]]:
-        """A batch failed. `following`: tasks that the slot has got since; a crash takes them as well.
+        """A batch failed. `following`: the slot's other tasks in flight; a crash takes them as well.
 
         Tasks with deadlines are not retried, unless no task of the batch is at fault for certain.
         """

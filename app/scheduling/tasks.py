@@ -140,7 +140,7 @@ class Batch(Generic[P, R]):
     slot: int
     tasks: Sequence[Task[P, R]]
     start: float  # when its process was free for them
-    sent: float  # when the process got them; before `start` if it ran another batch then
+    sent: float  # when the process got them; before `start` if it ran another of the kind
     began: float  # as `start`, in the time of the event loop
     expected_s: float | None  # what they should take; None if that is not known
     end: float = 0.0  # when they were answered, or the process was gone; 0 while they are in flight

@@ -117,14 +117,27 @@ async def test_a_window_without_memory_beside_a_batch_makes_batches_smaller() ->
     await let_tasks_run()
     blocked, slot.unblocked = slot.unblocked, asyncio.Event()
     slot.unblocked.set()
-    with pytest.raises(RequeueBatch):
-        await slot.run(batch("draft"), None, True)
-    assert (slot.batch_limit(), slot.needs_restart.is_set()) == (4, False)
+    draft = asyncio.create_task(slot.run(batch("draft"), None, True))
+    await let_tasks_run()
+    assert not draft.done(), "it would lack memory again"
     blocked.set()
     assert names(await film) == ["film"] * 8
+    with pytest.raises(RequeueBatch, match="beside 8 windows"):
+        await draft
+    assert (slot.batch_limit(), slot.needs_restart.is_set()) == (4, False)
     with pytest.raises(RequeueBatch):
         await slot.run(batch("draft"), None, True)
     assert slot.needs_restart.is_set(), "alone, it is what takes too much"
+
+
+async def test_a_shortage_of_two_batches_at_once_is_one_step() -> None:
+    slot = BusySlot(compute_type="float32")
+    await slot.start()
+    slot.errors |= {"film": OUT_OF_MEMORY, "draft": OUT_OF_MEMORY}
+    film, draft = slot.run(batch("film", windows=8)), slot.run(batch("draft"), None, True)
+    found = await asyncio.gather(film, draft, return_exceptions=True)
+    assert [type(error) for error in found] == [RequeueBatch, RequeueBatch]
+    assert (slot.batch_limit(), slot.needs_restart.is_set()) == (4, False)
 
 
 async def test_one_shortage_is_one_step_to_a_smaller_compute_type() -> None:

@@ -96,13 +96,13 @@ def test_the_parts_of_a_call_are_bounded() -> None:
     assert len(calls.answer({}, measure).parts) == 64
 
 
-def test_work_for_a_later_call_keeps_its_own_ids_and_parts() -> None:
-    def hand_over() -> calls.Call:
+def test_separate_work_keeps_its_own_ids_and_parts() -> None:
+    def begin() -> calls.Call:
         context, call = calls.separate()
         context.run(ids_and_part)
         return call
 
-    answer = calls.answer({"job": "first"}, hand_over)
+    answer = calls.answer({"job": "first"}, begin)
     assert answer.parts == ()
     assert answer.result.ids == {"job": "first"}
     assert [part.name for part in answer.result.parts] == ["a part"]

@@ -44,7 +44,7 @@ def batch(
         Task(job, window, None, None, 0, lambda count: None, 0.0, 1, window.continues, future)
         for job, window in zip(jobs, windows, strict=True)
     ]
-    return FleetBatch(slot, tasks, start, end, took_s=took_s)
+    return FleetBatch(slot, tasks, start, start, 0.0, None, end, took_s)
 
 
 @pytest.fixture
