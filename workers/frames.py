@@ -14,7 +14,7 @@ class FrameTooLarge(ValueError):
 
 
 def framed(*messages: object) -> list[bytes]:
-    """Messages with their lengths, in pieces. Raises as `pickled` does: then none of them is to be sent."""
+    """Messages with their lengths, in pieces. Raises as `pickled` does if it cannot pickle one of them."""
     pieces = []
     for message in messages:
         first, *others = pickled(message)

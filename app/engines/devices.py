@@ -141,8 +141,8 @@ def plan_cluster_devices(settings: Settings, device: str) -> Devices:
 
 def _threads_beside_gpu(settings: Settings, cores: int = 0) -> int:
     """How many threads a worker has if there are so many cores for it; 0: that is not known."""
-    fewest, most = _FEWEST_THREADS_BESIDE_GPU, _MOST_THREADS_BESIDE_GPU
-    return settings.cpu_threads or min(most, max(fewest, cores))
+    threads = min(_MOST_THREADS_BESIDE_GPU, max(_FEWEST_THREADS_BESIDE_GPU, cores))
+    return settings.cpu_threads or threads
 
 
 def visible_entries(

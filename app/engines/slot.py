@@ -231,8 +231,9 @@ class WhisperSlot(ABC):
     ) -> list[whisper.Answer]:
         decoding = windows[0].decoding
         model, deadline_s = decoding.model, self._deadline_s(windows, expected_s)
-        beside = self._decoding.get(not urgent)
-        is_alone = beside is None or beside.call.done()
+        ended = self._decoding.get(not urgent)
+        if ended is not None and not ended.call.done():
+            ended = None
         try:
             try:
                 return await self._decode(windows, deadline_s, urgent)
@@ -245,9 +246,9 @@ class WhisperSlot(ABC):
             return await self._decode(windows, deadline_s, urgent)
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                last = self._decoding.get(not urgent)
-                if last is not None and not (is_alone and last is beside) and last.windows > len(windows):
-                    await self._shrink_beside(last, error)
+                beside = self._decoding.get(not urgent)
+                if beside is not None and beside is not ended and beside.windows > len(windows):
+                    await self._shrink_beside(beside, error)
                 await self._shrink_and_requeue(model, len(windows), decoding.beams, error)
             raise
 
@@ -333,7 +334,7 @@ class WhisperSlot(ABC):
         return bool(others)
 
     async def _shrink_beside(self, beside: _Decoding, error: Exception) -> NoReturn:
-        """Memory was short beside a larger batch, which is to be smaller next time. Raises RequeueBatch."""
+        """Make batches smaller, since memory was short beside a larger one. Raises RequeueBatch."""
         self._requeue_before_restart(error)
         self._oom.halve(beside.windows, beside.beams, error)
         log.warning("memory is short beside a batch: smaller ones", slot=self.index, windows=beside.windows)

@@ -106,7 +106,7 @@ class LoadedModel:
         for place, window in enumerate(windows):
             groups.setdefault(len(self._prompt(window.decoding, "en")), []).append(place)
         parts = [
-            group[first :: min(self._parts, len(group))]
+            group[first :: self._parts]
             for group in groups.values()
             for first in range(min(self._parts, len(group)))
         ]
