@@ -37,6 +37,7 @@ R = TypeVar("R")
 SIMULATED = "simulated"  # the name of the device and of the model
 _LEAST_PART = 0.5  # of the speech of a window that leaves text, which it transcribes
 _NO_TIME_S = 1e-9  # that may be left over by rounding
+_ENCODED_AT_ONCE = 2  # windows of a batch that lets urgent ones pass: 16 on a GPU, in 8 threads
 _DRAWN_FROM = 2 * SAMPLE_RATE  # bytes: the first second of a window decides whether it leaves text
 
 
@@ -154,6 +155,8 @@ class SimulatedProcess:
         self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
         self._on_device = 0  # batches, which share it
         self._device_changed = asyncio.Event()  # set when one begins or ends, or the worker is killed
+        self._no_urgent = asyncio.Event()  # set unless an urgent batch is on the device
+        self._no_urgent.set()
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
 
@@ -195,26 +198,37 @@ class SimulatedProcess:
         async with self._turns[urgent]:
             # Those that could be read.
             if readable := [window for window in batch if isinstance(window, Window)]:
-                await self._decode_on_device(readable)
+                await self._decode_on_device(readable, urgent)
         return whisper.in_place([simulated_result(window, self._simulation) for window in readable], batch)
 
     async def _compute_features(self, windows: Sequence[Window | OSError]) -> None:
         await self._elapse(self._simulation.host_ms * len(windows) / 1000)
 
-    async def _decode_on_device(self, windows: Sequence[Window]) -> None:
+    async def _decode_on_device(self, windows: Sequence[Window], urgent: bool) -> None:
         simulation = self._simulation
         if asyncio.get_running_loop().time() >= self._poisoned_at:
             raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
         cost = simulation.cost
         context = windows[0].decoding.context_s / FULL_CONTEXT_S  # the same in all of a batch
         cost = replace(cost, task_ms=cost.task_ms * context)
-        seconds = cost.seconds([expected_tokens(window.speech) for window in windows])
-        seconds *= simulation.slow.get(self.index, 1.0)
+        slowness = simulation.slow.get(self.index, 1.0)
+        seconds = slowness * cost.seconds([expected_tokens(window.speech) for window in windows])
         if self._random.random() < simulation.crash:
             await self._elapse(seconds * self._random.random())
             self._kill()
             raise self._crashed()
-        await self._share_device(seconds)
+        if urgent:
+            self._no_urgent.clear()
+            try:
+                await self._share_device(seconds)
+            finally:
+                self._no_urgent.set()
+        else:
+            encoding_s = slowness * cost.task_ms * len(windows) / 1000
+            parts = math.ceil(len(windows) / _ENCODED_AT_ONCE)
+            for step_s in [*[encoding_s / parts] * parts, seconds - encoding_s]:
+                await self._no_urgent.wait()
+                await self._share_device(step_s)
         self.device_s += seconds
         self.windows += len(windows)
 

@@ -1,8 +1,10 @@
 """A Whisper model: decodes the windows of a batch together."""
 
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, fields, replace
 from itertools import chain
@@ -43,6 +45,11 @@ _SUPPRESS_NON_SPEECH = -1
 _MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
 _SAMPLES_PER_MEL_FRAME = SAMPLE_RATE // 100
 _MAX_LANGUAGES = 10  # of a window's result
+_MOST_PAUSE_S = 1.0  # of a batch that lets an urgent one pass, before each of its steps
+
+# Of all models, which share the device.
+_no_urgent = threading.Event()  # set unless an urgent batch is being decoded
+_no_urgent.set()
 
 
 @dataclass(slots=True)
@@ -85,6 +92,7 @@ class LoadedModel:
         self.languages = _supported_languages(self._whisper)
         self._thresholds = _read_thresholds(Path(options.path))
         self._threads = options.cpu_threads
+        self._encoding = threading.Lock()
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
         self._suppressed = get_suppressed_tokens(self._tokenizer("en", "transcribe"), [_SUPPRESS_NON_SPEECH])
 
@@ -98,9 +106,13 @@ class LoadedModel:
             return list(pool.map(self._spectrogram, windows))
 
     def decode(
-        self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]"
+        self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]", urgent: bool = False
     ) -> list[WindowResult]:
-        """The transcripts of a batch of windows, given the features of each. Raises CTranslate2's errors."""
+        """The transcripts of a batch of windows, given the features of each. Raises CTranslate2's errors.
+
+        While a batch that is `urgent` is decoded, those that are not begin no step of their computation. Only
+        one urgent batch may be decoded at a time.
+        """
         windows = [self._adapt_to_model(window) for window in windows]
         groups: dict[int, list[int]] = {}  # places of windows; CTranslate2 needs prompts of one length
         for place, window in enumerate(windows):
@@ -110,13 +122,14 @@ class LoadedModel:
             for group in groups.values()
             for first in range(min(self._parts, len(group)))
         ]
-        with ThreadPoolExecutor(self._parts, "decoder") as pool:
+        with _passing(urgent), ThreadPoolExecutor(self._parts, "decoder") as pool:
             decoded = [
                 pool.submit(
                     copy_context().run,
                     self._decode_together,
                     [windows[at] for at in part],
                     [features[at] for at in part],
+                    urgent,
                 )
                 for part in parts
             ]
@@ -135,14 +148,17 @@ class LoadedModel:
         return replace(window, decoding=decoding)
 
     def _decode_together(
-        self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]"
+        self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]", urgent: bool
     ) -> list[WindowResult]:
         """Decode windows whose prompts have one length."""
         import ctranslate2
         import numpy as np
 
-        with calls.measured("encode"):
-            encoded = self._whisper.model.encode(ctranslate2.StorageView.from_array(np.stack(features)))
+        # That takes all of a GPU. So the parts take turns, and an urgent batch finds one of them at most.
+        with nullcontext() if urgent else self._encoding:
+            _let_pass(urgent)
+            with calls.measured("encode"):
+                encoded = self._whisper.model.encode(ctranslate2.StorageView.from_array(np.stack(features)))
         with calls.measured("detect language"):
             detected = self._detect_languages(windows, encoded)
         languages = [
@@ -152,6 +168,7 @@ class LoadedModel:
             self._prompt(window.decoding, language)
             for window, language in zip(windows, languages, strict=True)
         ]
+        _let_pass(urgent)
         with calls.measured("generate text"):
             generated = self._whisper.model.generate(
                 encoded,
@@ -164,6 +181,7 @@ class LoadedModel:
                 **_search_options(windows[0].decoding),
             )
         rows = [self._row(*parts) for parts in zip(windows, languages, detected, generated, strict=True)]
+        _let_pass(urgent)
         with calls.measured("align words"):
             self._align_words(rows, encoded)
         return [_window_result(row, self._thresholds) for row in rows]
@@ -262,6 +280,24 @@ class LoadedModel:
                 language=language,
             )
         return self._tokenizers[key]
+
+
+@contextmanager
+def _passing(urgent: bool) -> Iterator[None]:
+    """If a batch is urgent, let the others wait before their next steps."""
+    if urgent:
+        _no_urgent.clear()
+    try:
+        yield
+    finally:
+        if urgent:
+            _no_urgent.set()
+
+
+def _let_pass(urgent: bool) -> None:
+    """Before a step of a batch that is not urgent: wait for the urgent one that is being decoded, if any."""
+    if not urgent:
+        _no_urgent.wait(_MOST_PAUSE_S)
 
 
 def _supported_languages(whisper: Any) -> tuple[str, ...]:

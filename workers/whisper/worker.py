@@ -80,8 +80,8 @@ def decode(windows: Sequence[AnyWindow], urgent: bool = False) -> list[Answer]:
     """Decode a batch of windows, of any jobs and languages. The answers are in the windows' order.
 
     All windows must have the same `batch_key`. One batch that is `urgent` is decoded at a time, and beside it
-    one that is not; the next ones have their features computed meanwhile. Raises RuntimeError if the model is
-    not loaded.
+    one that is not, which lets it pass; the next ones have their features computed meanwhile. Raises
+    RuntimeError if the model is not loaded.
     """
     decoded = threading.Event()
     with _queuing:
@@ -92,7 +92,7 @@ def decode(windows: Sequence[AnyWindow], urgent: bool = False) -> list[Answer]:
         readable = [window for window in batch if isinstance(window, Window)]
         features = model.features(readable)
         before.wait()
-        results = model.decode(readable, features)
+        results = model.decode(readable, features, urgent)
     finally:
         before.wait()
         decoded.set()

@@ -90,7 +90,7 @@ def sabotage_model(module) -> None:
             (folder() / "overlapped").touch()
         return features(self, windows)
 
-    def decode_or_fail(self, windows, given):
+    def decode_or_fail(self, windows, given, urgent):
         if any(POISON in window.pcm for window in windows):
             os.kill(os.getpid(), signal.SIGKILL)
         if any(HANGING in window.pcm for window in windows) and first_time():
@@ -103,7 +103,7 @@ def sabotage_model(module) -> None:
         if len(windows) > plan().get("batch_limits", {}).get(self.requested, len(windows)):
             raise out_of_memory()
         decoding.append(windows)
-        results = decode(self, windows, given)
+        results = decode(self, windows, given, urgent)
         decoding.remove(windows)
         with (folder() / "decoded").open("a") as log:
             for window, result in zip(windows, results, strict=True):

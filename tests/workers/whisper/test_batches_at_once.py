@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 
 from tests.media_files import read_pcm
 from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, Window, WindowInFile
+from workers.whisper import model as model_module
 from workers.whisper import worker as whisper
 from workers.whisper.model import LoadedModel
 
@@ -54,10 +55,10 @@ class Decoding:
             finally:
                 self.prepared.release()
 
-        def decode_later(model: LoadedModel, windows: Sequence[Window], given: Any) -> Any:
+        def decode_later(model: LoadedModel, windows: Sequence[Window], given: Any, urgent: bool) -> Any:
             self.on_device.release()
             assert self.go_on.acquire(timeout=20)
-            return decode(model, windows, given)
+            return decode(model, windows, given, urgent)
 
         monkeypatch.setattr(LoadedModel, "features", prepare)
         monkeypatch.setattr(LoadedModel, "decode", decode_later)
@@ -96,6 +97,37 @@ def test_an_urgent_batch_is_decoded_beside_another(decoding: Decoding) -> None:
     assert whisper.decode([window("short01")]) == [expected]
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("most_pause_s", [20.0, 0.01])
+def test_a_batch_lets_an_urgent_one_pass_though_not_for_ever(
+    parts: int, most_pause_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whisper._models["demo"], "_parts", parts)
+    monkeypatch.setattr(model_module, "_MOST_PAUSE_S", most_pause_s)
+    batch = [window("short00"), window("short01")]
+    expected = whisper.decode(batch)
+    on_device, go_on = threading.Event(), threading.Event()
+    decode = LoadedModel._decode_together
+
+    def decode_later(model: LoadedModel, windows: Sequence[Window], features: Any, urgent: bool) -> Any:
+        if urgent:
+            on_device.set()
+            assert go_on.wait(20)
+        return decode(model, windows, features, urgent)
+
+    monkeypatch.setattr(LoadedModel, "_decode_together", decode_later)
+    with ThreadPoolExecutor() as threads:
+        urgent = threads.submit(whisper.decode, batch, True)
+        assert on_device.wait(20)
+        other = threads.submit(whisper.decode, batch)
+        if most_pause_s == 20:
+            assert not wait([other], timeout=0.5).done
+            go_on.set()
+        assert other.result(timeout=15) == expected
+        go_on.set()
+        assert urgent.result() == expected
+
+
 def test_a_batch_whose_model_is_not_loaded_is_refused() -> None:
     audio = window("short00")
     other = replace(audio, decoding=replace(audio.decoding, model="other"))
@@ -124,10 +156,10 @@ def test_after_an_error_of_a_part_the_others_have_ended(
     decode = LoadedModel._decode_together
     ended = []
 
-    def fail_first(model: LoadedModel, windows: Sequence[Window], features: Any) -> Any:
+    def fail_first(model: LoadedModel, windows: Sequence[Window], features: Any, urgent: bool) -> Any:
         if windows[0].decoding.prompt:
             raise RuntimeError("CUDA failed with error out of memory")
-        results = decode(model, windows, features)
+        results = decode(model, windows, features, urgent)
         ended.append(len(windows))
         return results
 
