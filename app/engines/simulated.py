@@ -37,7 +37,7 @@ R = TypeVar("R")
 SIMULATED = "simulated"  # the name of the device and of the model
 _LEAST_PART = 0.5  # of the speech of a window that leaves text, which it transcribes
 _NO_TIME_S = 1e-9  # that may be left over by rounding
-_ENCODED_AT_ONCE = 2  # windows of a batch that lets urgent ones pass: 16 on a GPU, in 8 threads
+_ENCODED_AT_ONCE = 2  # windows of a batch that is not urgent: a GPU's worker has 8 parts of 16 windows
 _DRAWN_FROM = 2 * SAMPLE_RATE  # bytes: the first second of a window decides whether it leaves text
 
 
