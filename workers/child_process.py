@@ -34,7 +34,8 @@ class _Server:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._calls: SimpleQueue[tuple[int, bytearray]] = SimpleQueue()  # pickled
+        self._received = sock.makefile("rb")
+        self._calls: SimpleQueue[tuple[int, bytes]] = SimpleQueue()  # pickled
         self._threads = 1
         self._idle = threading.Semaphore(1)  # of these
         self._sending = threading.Lock()
@@ -72,19 +73,9 @@ class _Server:
             for piece in answer:
                 self._socket.sendall(piece)
 
-    def _read(self) -> bytearray:
-        [length] = LENGTH.unpack(self._read_bytes(LENGTH.size))
-        return self._read_bytes(length)
-
-    def _read_bytes(self, length: int) -> bytearray:
-        data = bytearray(length)
-        view = memoryview(data)
-        while view:
-            count = self._socket.recv_into(view)
-            if not count:
-                raise EOFError
-            view = view[count:]
-        return data
+    def _read(self) -> bytes:
+        [length] = LENGTH.unpack(self._received.read(LENGTH.size))
+        return self._received.read(length)
 
 
 def _with_traceback(error: BaseException) -> Exception:
