@@ -122,7 +122,8 @@ class LoadedModel:
             for group in groups.values()
             for first in range(min(self._parts, len(group)))
         ]
-        with _passing(urgent), ThreadPoolExecutor(self._parts, "decoder") as pool:
+        passing = _passing() if urgent else nullcontext()
+        with passing, ThreadPoolExecutor(self._parts, "decoder") as pool:
             decoded = [
                 pool.submit(
                     copy_context().run,
@@ -283,15 +284,13 @@ class LoadedModel:
 
 
 @contextmanager
-def _passing(urgent: bool) -> Iterator[None]:
-    """If a batch is urgent, let the others wait before their next steps."""
-    if urgent:
-        _no_urgent.clear()
+def _passing() -> Iterator[None]:
+    """For an urgent batch: let the others wait before their next steps."""
+    _no_urgent.clear()
     try:
         yield
     finally:
-        if urgent:
-            _no_urgent.set()
+        _no_urgent.set()
 
 
 def _let_pass(urgent: bool) -> None:
