@@ -9,11 +9,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from app.engines.model_files import DEMO_PATH
 from app.transcription.clip_decoding import ClipRequest
@@ -111,7 +112,7 @@ def _engine(path: Path, threads: int, batch_size: int) -> Run:
                 result
                 for start in range(0, len(clips), batch_size)
                 for result in transcribe_clips(
-                    lambda windows: model.decode(windows, model.features(windows)),
+                    lambda windows: model.decode(windows, model.prepare(windows)),
                     clips[start : start + batch_size],
                 )
             ]
@@ -139,18 +140,9 @@ def clocked(loaded: LoadedModel, note: Callable[[str, float, float], None]) -> I
 
         return run
 
-    class Model:
-        """The CTranslate2 model with clocks on its stages."""
-
-        def __getattr__(self, name: str) -> Any:
-            found = getattr(model, name)
-            return clock(name, found) if name in ENGINE_STAGES else found
-
-    patched: Any = loaded
-    model, features = patched._whisper.model, patched.features
-    patched._whisper.model, patched.features = Model(), clock("features", features)
-    try:
+    network: Any = loaded._network
+    with ExitStack() as stack:
+        for stage in ENGINE_STAGES:
+            method = "prepare" if stage == "features" else stage
+            stack.enter_context(patch.object(network, method, clock(stage, getattr(network, method))))
         yield
-    finally:
-        patched._whisper.model = model
-        del patched.features
