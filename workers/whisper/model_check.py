@@ -148,7 +148,7 @@ def read_vocabulary(folder: Path) -> list[str]:
     except (OSError, ValueError):
         pass
     try:
-        return (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
+        return (folder / "vocabulary.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, ValueError):
         return []
 

@@ -187,7 +187,7 @@ class TorchBackend:
             encoded.hashes,
             windows,
         )
-        at_start = decoding.begin(prompts[0].index(self._tokens.sot))
+        at_start = decoding.begin([prompt.index(self._tokens.sot) for prompt in prompts])
         texts = decoding.texts
         for step in range(1, MAX_NEW_TOKENS):
             if step % _STEPS_BETWEEN_LOOKS[self._device] == 0 and bool(texts.done.all()):

@@ -67,7 +67,7 @@ def prefill(network: Network, audio: Audio, tokens: Tensor, memory: KeysAndValue
             keys[:, :, : key.shape[2]], values[:, :, : key.shape[2]] = key, value
         x = layer.text.attend(x, query, key, value, causal=True)
         [query] = layer.audio.queries(x)
-        x = layer.feed_forward(layer.audio.attend(x, query, *seen, audio.bias))
+        x = layer.feed_forward(layer.audio.attend(x, query, *seen, bias=audio.bias))
     return x
 
 
@@ -108,11 +108,16 @@ class Decoding:
         in_prompt = torch.arange(self._places, device=device) < self.lengths[:, None]
         self._in_prompt = in_prompt[:, None, None].expand(-1, 1, search.beams, -1)
 
-    def begin(self, first: int) -> Tensor:
-        """Read the prompts and choose the first tokens. Returns the logits (B, V) after token `first`."""
+    def begin(self, places: Sequence[int]) -> Tensor:
+        """Read the prompts and choose the first tokens.
+
+        Returns the logits (B, V) after the token of each prompt at these places.
+        """
+        fill = len(self.lengths) - len(places)
+        asked = torch.tensor([*places, *[0] * fill], device=self.lengths.device)
         x = prefill(self._network, self._audio, self.prompts, self._memory)
-        places = torch.stack([torch.full_like(self.lengths, first), self.lengths - 1], 1)
-        x = x.gather(1, places[..., None].expand(-1, -1, x.shape[-1]))
+        both = torch.stack([asked, self.lengths - 1], 1)
+        x = x.gather(1, both[..., None].expand(-1, -1, x.shape[-1]))
         logits = self._network.logits(x)
         after_prompt = logits[:, 1:].expand(-1, self._search.beams, -1)
         advance(self.texts, after_prompt, self._rules, self._search)
@@ -134,9 +139,9 @@ class Decoding:
             query, key, value = layer.text.queries(x)
             keys.index_copy_(2, places, key)
             values.index_copy_(2, places, value)
-            x = layer.text.attend(x, query, keys, values, bias)
+            x = layer.text.attend(x, query, keys, values, bias=bias)
             [query] = layer.audio.queries(x)
-            x = layer.feed_forward(layer.audio.attend(x, query, *seen, self._audio.bias))
+            x = layer.feed_forward(layer.audio.attend(x, query, *seen, bias=self._audio.bias))
         advance(texts, network.logits(x), self._rules, self._search)
 
 

@@ -79,6 +79,7 @@ class Attention:
         query: Tensor,
         key: Tensor,
         value: Tensor,
+        *,
         bias: Tensor | None = None,
         causal: bool = False,
     ) -> Tensor:

@@ -32,7 +32,7 @@ def attention_to_audio(
         for head in {head for of_layer, head in heads if of_layer == number}:
             logits = query[:, head] @ keys[:, head, :AUDIO_FRAMES].transpose(1, 2)
             looks[number, head] = logits.float() * query.shape[-1] ** -0.5
-        x = layer.feed_forward(layer.audio.attend(x, query, keys, values, audio.bias))
+        x = layer.feed_forward(layer.audio.attend(x, query, keys, values, bias=audio.bias))
     # CTranslate2 takes the heads layer by layer.
     return torch.stack([looks[head] for head in sorted(heads, key=lambda head: head[0])], 1), x
 

