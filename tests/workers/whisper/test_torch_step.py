@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from app.engines.model_files import DEMO_PATH
 from workers.whisper.backend import Search, SpecialTokens
-from workers.whisper.torch.decoder import Audio, Decoding, audio_memory
+from workers.whisper.torch.decoder import Audio, Decoder, reserve
 from workers.whisper.torch.network import PADDED_FRAMES, Network
 from workers.whisper.torch.rules import Rules
 from workers.whisper.torch.search import Texts
@@ -78,17 +78,17 @@ def fake_gpu() -> Iterator[None]:
         yield
 
 
-def decoding(dtype: torch.dtype, search: Search) -> Decoding:
-    """Two windows on a GPU, with prompts of different lengths."""
-    on_gpu = {name: torch.empty(shape, dtype=dtype, device="cuda") for name, shape in SHAPES.items()}
-    network = Network(on_gpu, (4, 4))
+PROMPTS = [[TOKENS.sot, 50259, 50360], [50361, 7, TOKENS.sot, 50259, 50360]]
+
+
+def on_gpu(dtype: torch.dtype, beams: int) -> Decoder:
+    """For two windows."""
+    weights = {name: torch.empty(shape, dtype=dtype, device="cuda") for name, shape in SHAPES.items()}
+    network = Network(weights, (4, 4))
     rules = Rules.of(TOKENS, [TOKENS.eot], network.vocabulary, "cuda")
-    audio = Audio(
-        audio_memory(network, 2, "cuda", dtype),
-        torch.zeros((1, 1, 1, PADDED_FRAMES), dtype=dtype, device="cuda"),
-    )
-    prompts = [[TOKENS.sot, 50259, 50360], [50361, 7, TOKENS.sot, 50259, 50360]]
-    return Decoding(network, audio, rules, search, prompts, [1, 2], 2)
+    bias = torch.zeros((1, 1, 1, PADDED_FRAMES), dtype=dtype, device="cuda")
+    audio = Audio(reserve(network, 2, PADDED_FRAMES), bias)
+    return Decoder(network, audio, rules, beams, 8, reserve(network, 2, 1200))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
@@ -98,11 +98,11 @@ def test_a_step_reads_nothing_and_its_shapes_do_not_depend_on_the_data(
 ) -> None:
     shapes = []
     with fake_gpu():
-        batch = decoding(dtype, search)
-        batch.begin([0, 2])
+        decoder = on_gpu(dtype, search.beams)
+        decoder.begin(PROMPTS, [0, 2], [1, 2], search)
         for _ in range(2):
-            batch.step()
-            tensors = [getattr(batch.texts, name) for name in Texts.__slots__]
+            decoder.step(search)
+            tensors = [getattr(decoder.texts, name) for name in Texts.__slots__]
             assert {tensor.device.type for tensor in tensors} == {"cuda"}
             shapes.append([(tensor.shape, tensor.dtype) for tensor in tensors])
     assert all(before == after for before, after in pairwise(shapes))
@@ -119,6 +119,6 @@ def test_a_step_reads_nothing_and_its_shapes_do_not_depend_on_the_data(
 )
 def test_such_tensors_show_what_a_step_must_not_do(read: Callable[[torch.Tensor], object]) -> None:
     with fake_gpu():
-        done = decoding(torch.float32, Search(1)).texts.done
+        done = on_gpu(torch.float32, 1).texts.done
         with pytest.raises((DataDependentOutputException, RuntimeError)):
             read(done)

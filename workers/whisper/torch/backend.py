@@ -29,11 +29,11 @@ from workers.whisper.model_check import read_vocabulary
 from workers.whisper.torch.decoder import (
     PROMPT_PLACES,
     Audio,
-    Decoding,
-    audio_memory,
+    Decoder,
     prefill,
     prompt_places,
     remember,
+    reserve,
 )
 from workers.whisper.torch.features import Spectrograms, padded
 from workers.whisper.torch.network import AUDIO_FRAMES, PADDED_FRAMES, Network
@@ -50,6 +50,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _USUAL_BEAMS = 5
+_TEXT_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
 _ENCODED_AT_ONCE = 4  # windows; so many keep a GPU busy, and short drafts do not wait for more
 _STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}  # the device waits while the host looks whether all are done
 _ALIGNED_TOKENS = 232  # most: start, no timestamps, text, end; a multiple of 8
@@ -67,14 +68,6 @@ class _Prepared:
     samples: "npt.NDArray[np.int16]"
     hash: int
     context_s: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
-    """Windows in the decoder's memory."""
-
-    audio: Audio
-    hashes: list[int]  # of each window
 
 
 def _computes(function: Callable[P, R]) -> Callable[P, R]:
@@ -126,7 +119,10 @@ class TorchBackend:
         self._rules = Rules.of(tokens, not_first, self._network.vocabulary, self._device)
         self._spectrograms = Spectrograms(self._network.mel_bins, self._device)
         self.batch_size = self._fitting(options.batch_size) if self._device == "cuda" else options.batch_size
-        self._audio = audio_memory(self._network, self.batch_size, self._device, self._dtype)
+        bias = self._network.embeddings.new_zeros((1, 1, 1, PADDED_FRAMES))
+        self._audio = Audio(reserve(self._network, self.batch_size, PADDED_FRAMES), bias)
+        self._memory = reserve(self._network, self.batch_size, _TEXT_PLACES)
+        self._decoders: dict[tuple[int, int], Decoder] = {}  # by beams and places
         if self._device == "cuda":
             self._take_memory()
 
@@ -149,8 +145,8 @@ class TorchBackend:
         return [_Prepared(padded(pcm), zlib.crc32(pcm), context_s) for pcm in audio]
 
     @_computes
-    def encode(self, prepared: Sequence[_Prepared]) -> _Encoded:
-        """The windows in the decoder's memory, until the next ones are encoded."""
+    def encode(self, prepared: Sequence[_Prepared]) -> list[int]:
+        """Put windows into the decoder's memory, until the next ones are encoded. Returns their hashes."""
         context_s = prepared[0].context_s
         at_once = min(_ENCODED_AT_ONCE, self.batch_size)
         for first in range(0, len(prepared), at_once):
@@ -159,40 +155,29 @@ class TorchBackend:
             features = self._spectrograms(windows, context_s).to(self._dtype)
             encoded = self._network.encode(features)[: self.batch_size - first]
             remember(self._network, encoded, self._audio, first)
-        frames = context_s * FRAMES_PER_SECOND
-        bias = torch.zeros((1, 1, 1, PADDED_FRAMES), dtype=self._dtype, device=self._device)
-        bias[..., frames:] = -torch.inf
-        return _Encoded(Audio(self._audio, bias), [window.hash for window in prepared])
+        return [window.hash for window in prepared]
 
     @_computes
-    def detect_language(self, encoded: _Encoded) -> list[list[tuple[str, float]]]:
+    def detect_language(self, encoded: Sequence[int]) -> list[list[tuple[str, float]]]:
         """The languages of each window."""
         start = torch.full((self.batch_size, 1), self._tokens.sot, device=self._device)
-        logits = self._network.logits(prefill(self._network, encoded.audio, start)[:, 0])
-        probabilities = logits[: len(encoded.hashes), list(self._languages)].softmax(-1)
+        logits = self._network.logits(prefill(self._network, self._audio, start)[:, 0])
+        probabilities = logits[: len(encoded), list(self._languages)].softmax(-1)
         return [list(zip(self._languages.values(), row, strict=True)) for row in probabilities.tolist()]
 
     @_computes
     def generate(
-        self, encoded: _Encoded, prompts: Sequence[Sequence[int]], search: Search
+        self, encoded: Sequence[int], prompts: Sequence[Sequence[int]], search: Search
     ) -> list[Generated]:
         """The best text of each window."""
-        windows = self._windows(search.beams)
-        decoding = Decoding(
-            self._network,
-            encoded.audio.rows(0, windows),
-            self._rules,
-            search,
-            prompts,
-            encoded.hashes,
-            windows,
-        )
-        at_start = decoding.begin([prompt.index(self._tokens.sot) for prompt in prompts])
-        texts = decoding.texts
+        decoder = self._decoder(search.beams, prompt_places(max(map(len, prompts))))
+        asked = [prompt.index(self._tokens.sot) for prompt in prompts]
+        at_start = decoder.begin(prompts, asked, encoded, search)
+        texts = decoder.texts
         for step in range(1, MAX_NEW_TOKENS):
             if step % _STEPS_BETWEEN_LOOKS[self._device] == 0 and bool(texts.done.all()):
                 break
-            decoding.step()
+            decoder.step(search)
         no_speech = at_start.softmax(-1)[:, self._tokens.no_speech]
         found = zip(
             texts.best.tolist(),
@@ -206,16 +191,24 @@ class TorchBackend:
             for tokens, length, score, probability in list(found)[: len(prompts)]
         ]
 
+    def _decoder(self, beams: int, places: int) -> Decoder:
+        if (beams, places) not in self._decoders:
+            audio = self._audio.rows(0, self._windows(beams))
+            self._decoders[beams, places] = Decoder(
+                self._network, audio, self._rules, beams, places, self._memory
+            )
+        return self._decoders[beams, places]
+
     @_computes
     def align(
-        self, encoded: _Encoded, texts: Sequence[TextToAlign | None]
+        self, encoded: Sequence[int], texts: Sequence[TextToAlign | None]
     ) -> list[Alignment | Exception | None]:
         """The times of each window's text."""
         at_once = min(_ENCODED_AT_ONCE, self.batch_size)
         aligned: list[Alignment | Exception | None] = []
         for first in range(0, len(texts), at_once):
             rows = texts[first : first + at_once]
-            audio = encoded.audio.rows(first, first + at_once)
+            audio = self._audio.rows(first, first + at_once)
             aligned += self._align(audio, rows) if any(rows) else [None] * len(rows)
         return aligned
 
@@ -249,9 +242,9 @@ class TorchBackend:
 
     def close(self) -> None:
         """Free the model's memory."""
-        self._audio.clear()
-        self._network.clear()
-        if self._device == "cuda":
+        on_gpu = self._device == "cuda"
+        self.__dict__.clear()
+        if on_gpu:
             torch.cuda.empty_cache()
 
     def _fitting(self, windows: int) -> int:
@@ -278,8 +271,7 @@ class TorchBackend:
 def batch_bytes(network: Network, windows: int, alignment_heads: int) -> int:
     """How much memory a batch of so many windows takes beside the weights, with the usual number of beams."""
     size = network.embeddings.element_size()
-    places = PADDED_FRAMES + PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS
-    memory = windows * len(network.layers) * 2 * places * network.width * size
+    memory = windows * len(network.layers) * 2 * (PADDED_FRAMES + _TEXT_PLACES) * network.width * size
     at_once = min(_ENCODED_AT_ONCE, windows)
     # The largest counts: values of an encoder layer, logits of the search, logits or looks of an alignment.
     encoding = at_once * AUDIO_FRAMES * network.width * 12 * size

@@ -5,21 +5,23 @@ the text of a beam. The prompt's stand there once, and the audio's once for all 
 the query. Shapes: B windows, K beams, H heads, P places for the prompt, N most tokens of a text.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from workers.whisper.backend import MAX_TOKENS, Search
-from workers.whisper.torch.network import PADDED_FRAMES, Network
+from workers.whisper.torch.network import Network
 from workers.whisper.torch.rules import Rules
 from workers.whisper.torch.search import MAX_NEW_TOKENS, Texts, advance
 
 Tensor = torch.Tensor
 KeysAndValues = list[tuple[Tensor, Tensor]]  # of each layer
 
-# Places for a prompt: those of a task alone, and of more and more text before it.
-PROMPT_PLACES = (8, 64, 128, 232)
+# Places for a prompt: those of a task alone, and of all the text that may come before it.
+PROMPT_PLACES = (8, 232)
 
 
 def prompt_places(tokens: int) -> int:
@@ -31,7 +33,7 @@ def prompt_places(tokens: int) -> int:
 class Audio:
     """The encoder's output of B windows, as the decoder's layers see it."""
 
-    memory: KeysAndValues  # of each layer, each (B, H, PADDED_FRAMES, D / H)
+    memory: KeysAndValues  # each (B, H, PADDED_FRAMES, D / H)
     bias: Tensor  # (1, 1, 1, PADDED_FRAMES): 0, or minus infinity for padding
 
     def rows(self, first: int, last: int) -> "Audio":
@@ -39,18 +41,24 @@ class Audio:
         return Audio([(keys[first:last], values[first:last]) for keys, values in self.memory], self.bias)
 
 
-def audio_memory(network: Network, windows: int, device: str, dtype: torch.dtype) -> KeysAndValues:
-    """Memory for the audio of so many windows."""
-    return _memory(network, windows, PADDED_FRAMES, device, dtype)
+def reserve(network: Network, windows: int, places: int) -> KeysAndValues:
+    """Memory for keys and values of so many windows."""
+    shape = (windows, network.heads, places, network.width // network.heads)
+    return [
+        (network.embeddings.new_zeros(shape), network.embeddings.new_zeros(shape)) for _ in network.layers
+    ]
 
 
-def remember(network: Network, encoded: Tensor, memory: KeysAndValues, first: int) -> None:
-    """Write what the decoder's layers see of the encoder's output to memory, from window `first` on."""
+def remember(network: Network, encoded: Tensor, audio: Audio, first: int) -> None:
+    """Write what the decoder's layers see of the encoder's output (B, S, D), from window `first` on."""
     rows, frames = encoded.shape[:2]
-    for layer, (keys, values) in zip(network.layers, memory, strict=True):
+    for layer, of_layer in zip(network.layers, audio.memory, strict=True):
         assert layer.audio.memory is not None
-        key, value = layer.audio.split(layer.audio.memory(encoded), 2)
-        keys[first : first + rows, :, :frames], values[first : first + rows, :, :frames] = key, value
+        for stored, new in zip(of_layer, layer.audio.split(layer.audio.memory(encoded), 2), strict=True):
+            stored[first : first + rows, :, :frames] = new
+            # What cannot be seen must be finite all the same.
+            stored[first : first + rows, :, frames:] = 0
+    audio.bias[..., :frames], audio.bias[..., frames:] = 0, -torch.inf
 
 
 def prefill(network: Network, audio: Audio, tokens: Tensor, memory: KeysAndValues | None = None) -> Tensor:
@@ -71,69 +79,76 @@ def prefill(network: Network, audio: Audio, tokens: Tensor, memory: KeysAndValue
     return x
 
 
-class Decoding:
-    """A batch that is being decoded: after each `step`, its texts have a token more."""
+class Decoder:
+    """Decodes batches of one shape: after each `step`, every text has a token more.
+
+    All of its tensors stay where they are, so a GPU can record a step, and replay it for later batches.
+    """
 
     def __init__(
-        self,
-        network: Network,
-        audio: Audio,
-        rules: Rules,
-        search: Search,
-        prompts: Sequence[Sequence[int]],
-        hashes: Sequence[int],
-        windows: int,
+        self, network: Network, audio: Audio, rules: Rules, beams: int, places: int, memory: KeysAndValues
     ) -> None:
-        """`hashes`: of the windows' audio. The batch is filled up to `windows`."""
-        device, dtype = network.embeddings.device, network.embeddings.dtype
-        self._network, self._audio, self._rules, self._search = network, audio, rules, search
-        self._places = prompt_places(max(map(len, prompts)))
-        prompts = [*prompts, *[prompts[0]] * (windows - len(prompts))]
-        lengths = [len(prompt) for prompt in prompts]
-        self.prompts = torch.tensor(
-            [[*prompt, *[0] * (self._places - len(prompt))] for prompt in prompts], device=device
-        )
-        self.lengths = torch.tensor(lengths, device=device)
-        limits = [min(MAX_NEW_TOKENS, MAX_TOKENS - length + 1) for length in lengths]
-        fill = windows - len(hashes)
+        """For batches of as many windows as `audio` has, with `places` for prompts.
+
+        `memory` is used for keys and values if it is large enough, whatever its shape.
+        """
+        windows = len(audio.memory[0][0])
+        self._network, self._audio, self._rules, self._beams = network, audio, rules, beams
+        self._memory = _shaped(memory, network, windows, places + MAX_NEW_TOKENS * beams)
+        self._prompts = torch.zeros((windows, places), dtype=torch.int64, device=network.embeddings.device)
+        self._lengths = self._prompts.new_ones(windows)
+        self._in_prompt = self._prompts.bool()
         self.texts = Texts.begin(
-            torch.tensor(limits, device=device),
-            torch.tensor([*hashes, *[0] * fill], device=device),
-            torch.tensor([*[False] * len(hashes), *[True] * fill], device=device),
-            search,
+            torch.ones_like(self._lengths),
+            torch.zeros_like(self._lengths),
+            self._lengths > 0,
+            Search(beams),
             rules,
         )
-        places = self._places + MAX_NEW_TOKENS * search.beams
-        self._memory = _memory(network, windows, places, str(device), dtype)
-        in_prompt = torch.arange(self._places, device=device) < self.lengths[:, None]
-        self._in_prompt = in_prompt[:, None, None].expand(-1, 1, search.beams, -1)
 
-    def begin(self, places: Sequence[int]) -> Tensor:
-        """Read the prompts and choose the first tokens.
+    def begin(
+        self, prompts: Sequence[Sequence[int]], asked: Sequence[int], hashes: Sequence[int], search: Search
+    ) -> Tensor:
+        """Read the prompts of a batch, and choose the first token of each text.
 
-        Returns the logits (B, V) after the token of each prompt at these places.
+        `hashes`: of the windows' audio. The batch may be smaller than the shape. Returns the logits (B, V)
+        after the token of each prompt at the place that is `asked` for.
         """
-        fill = len(self.lengths) - len(places)
-        asked = torch.tensor([*places, *[0] * fill], device=self.lengths.device)
-        x = prefill(self._network, self._audio, self.prompts, self._memory)
-        both = torch.stack([asked, self.lengths - 1], 1)
-        x = x.gather(1, both[..., None].expand(-1, -1, x.shape[-1]))
-        logits = self._network.logits(x)
-        after_prompt = logits[:, 1:].expand(-1, self._search.beams, -1)
-        advance(self.texts, after_prompt, self._rules, self._search)
+        windows, places = self._prompts.shape
+        fill = windows - len(prompts)
+        rows = [[*prompt, *[0] * (places - len(prompt))] for prompt in prompts]
+        lengths = [*map(len, prompts), *[1] * fill]
+
+        def tensor(values: list[Any]) -> Tensor:
+            return torch.tensor(values, device=self._prompts.device)
+
+        self._prompts.copy_(tensor([*rows, *[[0] * places] * fill]))
+        self._lengths.copy_(tensor(lengths))
+        self._in_prompt.copy_(torch.arange(places, device=self._lengths.device) < self._lengths[:, None])
+        limits = [min(MAX_NEW_TOKENS, MAX_TOKENS - length + 1) for length in lengths]
+        is_filler = [*[False] * len(prompts), *[True] * fill]
+        self.texts.become(
+            Texts.begin(
+                tensor(limits), tensor([*hashes, *[0] * fill]), tensor(is_filler), search, self._rules
+            )
+        )
+        for keys, values in self._memory:
+            keys.zero_(), values.zero_()
+        x = prefill(self._network, self._audio, self._prompts, self._memory)
+        both = torch.stack([tensor([*asked, *[0] * fill]), self._lengths - 1], 1)
+        logits = self._network.logits(x.gather(1, both[..., None].expand(-1, -1, x.shape[-1])))
+        advance(self.texts, logits[:, 1:].expand(-1, self._beams, -1), self._rules, search)
         return logits[:, 0]
 
-    def step(self) -> None:
+    def step(self, search: Search) -> None:
         """Read the last token of each text and choose the next one. The host reads nothing."""
         texts, network = self.texts, self._network
-        dtype = network.embeddings.dtype
-        position = (self.lengths + texts.step - 1).clamp(max=MAX_TOKENS - 1)
-        beams = torch.arange(self._search.beams, device=position.device)
-        places = self._places + (texts.step - 1) * self._search.beams + beams
-        visible = torch.cat([self._in_prompt, texts.lineage[:, None]], -1)
-        bias = torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(
-            ~visible, -torch.inf
-        )
+        position = (self._lengths + texts.step - 1).clamp(max=MAX_TOKENS - 1)
+        beams = torch.arange(self._beams, device=position.device)
+        places = self._prompts.shape[1] + (texts.step - 1) * self._beams + beams
+        in_prompt = self._in_prompt[:, None].expand(-1, self._beams, -1)
+        visible = torch.cat([in_prompt, texts.lineage], -1)[:, None]
+        bias = torch.zeros_like(visible, dtype=network.embeddings.dtype).masked_fill(~visible, -torch.inf)
         x = network.embed(texts.last, position[:, None].expand_as(texts.last))
         for layer, (keys, values), seen in zip(network.layers, self._memory, self._audio.memory, strict=True):
             query, key, value = layer.text.queries(x)
@@ -142,12 +157,15 @@ class Decoding:
             x = layer.text.attend(x, query, keys, values, bias=bias)
             [query] = layer.audio.queries(x)
             x = layer.feed_forward(layer.audio.attend(x, query, *seen, bias=self._audio.bias))
-        advance(texts, network.logits(x), self._rules, self._search)
+        advance(texts, network.logits(x), self._rules, search)
 
 
-def _memory(network: Network, windows: int, places: int, device: str, dtype: torch.dtype) -> KeysAndValues:
+def _shaped(memory: KeysAndValues, network: Network, windows: int, places: int) -> KeysAndValues:
+    """The memory in the shape of a batch; other memory if it is too small."""
     shape = (windows, network.heads, places, network.width // network.heads)
+    size = math.prod(shape)
+    if size > memory[0][0].numel():
+        return reserve(network, windows, places)
     return [
-        (torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device))
-        for _ in network.layers
+        (keys.flatten()[:size].view(shape), values.flatten()[:size].view(shape)) for keys, values in memory
     ]

@@ -148,10 +148,6 @@ class Network:
         """The logits of the next tokens, in float32: (…, vocabulary)."""
         return self._projection(self._decoder_norm(x)).float()
 
-    def clear(self) -> None:
-        """Drop all weights."""
-        self.__dict__.clear()
-
     def _layers(self, part: str) -> list[str]:
         names = {name.split("/")[1] for name in self._weights if name.startswith(f"{part}/layer_")}
         return [f"{part}/layer_{number}" for number in range(len(names - {"layer_norm"}))]

@@ -65,6 +65,11 @@ class Texts:
             done=done,
         )
 
+    def become(self, others: "Texts") -> None:
+        """Copy other texts of the same shape into these tensors."""
+        for name in self.__slots__:
+            getattr(self, name).copy_(getattr(others, name))
+
 
 def advance(texts: Texts, logits: Tensor, rules: Rules, search: Search) -> None:
     """Choose the next token of each text from the logits (B, K, V)."""
