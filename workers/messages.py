@@ -271,6 +271,10 @@ class LoadOptions:
     cpu_threads: int
     safe: bool = False  # `auto` then means the compute type that takes the least memory
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, with short windows
+    backend: str = "ctranslate2"  # or "torch"
+    batch_size: int = (
+        1  # most windows of a batch, at the usual five beams: torch takes the memory when it loads
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +299,8 @@ class WorkerInfo:
     loads: int  # how often this process has loaded a model
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
     note: str | None = None  # what every result of the model lacks, and why
+    backend: str = "ctranslate2"
+    batch_size: int | None = None  # windows for which it has memory; None: for as many as it is given
 
 
 @dataclass(frozen=True, slots=True)
