@@ -15,7 +15,7 @@ Backend = Literal["torch", "ctranslate2"]
 
 TORCH: Backend = "torch"
 CTRANSLATE2: Backend = "ctranslate2"
-_TORCH_TYPES = ("auto", "float16", "float32")
+_TORCH_TYPES = {"cuda": ("auto", "float16", "float32"), "cpu": ("auto", "float32")}
 _CUDA = re.compile(r"^cuda\b.*= *['\"](.+)['\"]", re.MULTILINE)  # in torch's version.py
 
 
@@ -32,10 +32,10 @@ def resolve_backend(settings: "Settings", device: str, *, here: bool) -> Backend
             "WHISPER_SAFE_MODE=true: safe mode computes in 8 bits, and WHISPER_BACKEND=torch cannot; leave "
             "one of the two out"
         )
-    if settings.compute_type not in _TORCH_TYPES:
+    if settings.compute_type not in _TORCH_TYPES[device]:
         raise InvalidSetting(
-            f"WHISPER_COMPUTE_TYPE={settings.compute_type}: WHISPER_BACKEND=torch has float16 and float32 "
-            "alone; choose one of them, or leave WHISPER_BACKEND out"
+            f"WHISPER_COMPUTE_TYPE={settings.compute_type}: with WHISPER_BACKEND=torch, device {device} has "
+            f"{', '.join(_TORCH_TYPES[device])}; choose one of them, or leave WHISPER_BACKEND out"
         )
     if importlib.util.find_spec(TORCH) is None:
         raise InvalidSetting(
