@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from workers.whisper.backend import Model
-
 from app.engines.model_files import DEMO_PATH
 from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from bench.speech_samples import decode, planned_clips, speech_in
 from workers import calls, runtime
 from workers.messages import DecodingOptions, LoadOptions
+from workers.whisper.backend import Model
 from workers.whisper.worker import open_model
 
 BEAM_SIZE = 5

@@ -271,10 +271,8 @@ class LoadOptions:
     cpu_threads: int
     safe: bool = False  # `auto` then means the compute type that takes the least memory
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, with short windows
-    backend: str = "ctranslate2"  # or "torch"
-    batch_size: int = (
-        1  # most windows of a batch, at the usual five beams: torch takes the memory when it loads
-    )
+    backend: str = "ctranslate2"  # or "torch": the library that computes
+    batch_size: int = 1  # most windows of a batch with the usual number of beams: torch takes memory for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +297,10 @@ class WorkerInfo:
     loads: int  # how often this process has loaded a model
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
     note: str | None = None  # what every result of the model lacks, and why
-    backend: str = "ctranslate2"
-    batch_size: int | None = None  # windows for which it has memory; None: for as many as it is given
+    backend: str = "ctranslate2"  # the library that computes
+    batch_size: int | None = (
+        None  # windows at once that there is memory for; None: as many as it is asked for
+    )
 
 
 @dataclass(frozen=True, slots=True)

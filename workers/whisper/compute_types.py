@@ -11,6 +11,8 @@ from pathlib import Path
 # The meaning of `auto`, normally and in safe mode: the first type that the device supports. CTranslate2's own
 # `auto` chooses the fastest type, which may cost accuracy on a GPU.
 _PREFERRED = {"cuda": ("float16",), "cpu": ("int8",)}
+# With which torch computes; the first is the meaning of `auto`.
+TORCH_TYPES = {"cuda": ("float16", "float32"), "cpu": ("float32",)}
 _SAFE = {"cuda": ("int8_float16", "int8"), "cpu": ("int8",)}
 
 _SMALLER: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

@@ -1,10 +1,8 @@
 """A Whisper model: decodes the windows of a batch together."""
 
 import json
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, fields, replace
 from itertools import chain
@@ -16,7 +14,6 @@ from workers.causes import Cause, cause_of
 from workers.messages import (
     LOWEST_LOGPROB,
     SAMPLE_RATE,
-    SAMPLED_TEXTS,
     DecodingOptions,
     LoadOptions,
     Segment,
@@ -25,7 +22,17 @@ from workers.messages import (
     WindowResult,
     Word,
 )
-from workers.whisper.alignment import ALIGNMENT_ERRORS, assign_words
+from workers.whisper.alignment import ALIGNMENT_ERRORS, assign_words, words_with_times
+from workers.whisper.backend import (
+    FRAMES_PER_SECOND,
+    MAX_TOKENS,
+    Alignment,
+    Generated,
+    Search,
+    SpecialTokens,
+    TextToAlign,
+    WhisperBackend,
+)
 from workers.whisper.model_check import check_files, missing_word_times
 from workers.whisper.results import (
     LanguageProbs,
@@ -36,20 +43,12 @@ from workers.whisper.results import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    import tokenizers
     from faster_whisper.tokenizer import Tokenizer
 
-# Constants of openai-whisper (`decoding.py`, `transcribe.py`).
-_SUPPRESS_NON_SPEECH = -1
-_MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
-_SAMPLES_PER_MEL_FRAME = SAMPLE_RATE // 100
+_SUPPRESS_NON_SPEECH = -1  # a constant of openai-whisper (`decoding.py`)
+_SAMPLES_PER_FRAME = SAMPLE_RATE // FRAMES_PER_SECOND
 _MAX_LANGUAGES = 10  # of a window's result
-_MOST_PAUSE_S = 1.0  # of a batch that lets an urgent one pass, before each of its steps
-
-# Of all models, which share the device.
-_no_urgent = threading.Event()  # set unless an urgent batch is being decoded
-_no_urgent.set()
 
 
 @dataclass(slots=True)
@@ -60,77 +59,65 @@ class _Row:
     language: str
     language_probs: LanguageProbs
     tokenizer: "Tokenizer"
-    result: Any  # ctranslate2.models.WhisperGenerationResult
+    result: Generated
     texts: list[TimestampedText]
     closed: bool  # whether the last text has a closing timestamp
     words: list[tuple[Word, ...]]  # of each text
     note: str | None = None  # why there are none
 
+    def to_align(self) -> TextToAlign | None:
+        """The text whose words need times; None if none do."""
+        if not self.texts or not self.window.decoding.word_timestamps:
+            return None
+        return TextToAlign(
+            tuple(self.tokenizer.sot_sequence),
+            tuple(chain(*self.spoken())),
+            self.window.samples // _SAMPLES_PER_FRAME,
+        )
+
+    def spoken(self) -> list[list[int]]:
+        """The tokens of each text, without timestamps."""
+        return [[token for token in text.tokens if token < self.tokenizer.eot] for text in self.texts]
+
 
 class LoadedModel:
-    """One loaded model. Keeps no state between batches."""
+    """One loaded model of any backend. Keeps no state between batches."""
 
     def __init__(self, options: LoadOptions, compute_type: str) -> None:
-        """Load the model with a compute type that CTranslate2 knows. Raises as `worker.load` does."""
-        from faster_whisper import WhisperModel
-        from faster_whisper.transcribe import get_suppressed_tokens
+        """Load the model with a compute type that its backend knows. Raises as `worker.load` does."""
+        import tokenizers
 
-        check_files(Path(options.path))
-        self.note = missing_word_times(Path(options.path))
-        # On a GPU, CTranslate2 works on the host for most of the time: it lists the tokens that a timestamp
-        # excludes, row by row. So threads decode parts of a batch. On a CPU they all work on each row.
-        self._parts = options.cpu_threads if options.device == "cuda" else 1
-        self._whisper = WhisperModel(
-            options.path,
-            device=options.device,
-            compute_type=compute_type,
-            cpu_threads=options.cpu_threads,
-            num_workers=2 * self._parts,  # for an urgent batch beside another
-            local_files_only=True,
-        )
-        self.compute_type: str = self._whisper.model.compute_type
-        self.languages = _supported_languages(self._whisper)
-        self._thresholds = _read_thresholds(Path(options.path))
-        self._threads = options.cpu_threads
-        self._encoding = threading.Lock()
+        folder = Path(options.path)
+        check_files(folder)
+        self.note = missing_word_times(folder)
+        self.backend = options.backend
+        self._hf_tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._network = _open_backend(options, compute_type, _special_tokens(self._hf_tokenizer))
+        self.compute_type = self._network.compute_type
+        self.batch_size = self._network.batch_size
+        self.languages = self._supported_languages()
+        self._thresholds = _read_thresholds(folder)
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
-        self._suppressed = get_suppressed_tokens(self._tokenizer("en", "transcribe"), [_SUPPRESS_NON_SPEECH])
 
-    def features(self, windows: Sequence[Window]) -> "list[npt.NDArray[np.float32]]":
-        """The log-mel spectrogram of each window, padded to its audio context: shape (mel bins, frames).
+    def prepare(self, windows: Sequence[Window]) -> list[Any]:
+        """What the host computes of each window."""
+        with calls.measured("features"):
+            audio = [window.pcm for window in windows]
+            return self._network.prepare(audio, windows[0].decoding.context_s) if audio else []
 
-        All threads compute them.
-        """
-        # A pool of its own: those of another batch do not wait for these.
-        with calls.measured("features"), ThreadPoolExecutor(self._threads, "features") as pool:
-            return list(pool.map(self._spectrogram, windows))
-
-    def decode(
-        self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]", urgent: bool = False
-    ) -> list[WindowResult]:
-        """The transcripts of a batch of windows, given the features of each. Raises CTranslate2's errors.
-
-        While a batch that is `urgent` is decoded, those that are not begin no step of their computation. Only
-        one urgent batch may be decoded at a time.
-        """
+    def decode(self, windows: Sequence[Window], prepared: Sequence[Any]) -> list[WindowResult]:
+        """The transcripts of a batch of windows. Raises the backend's errors."""
         windows = [self._adapt_to_model(window) for window in windows]
-        groups: dict[int, list[int]] = {}  # places of windows; CTranslate2 needs prompts of one length
-        for place, window in enumerate(windows):
-            groups.setdefault(len(self._prompt(window.decoding, "en")), []).append(place)
-        parts = [
-            group[first :: self._parts]
-            for group in groups.values()
-            for first in range(min(self._parts, len(group)))
-        ]
-        passing = _passing() if urgent else nullcontext()
-        with passing, ThreadPoolExecutor(self._parts, "decoder") as pool:
+        # Prompts are equally long in all languages.
+        lengths = [len(self._prompt(window.decoding, self.languages[0])) for window in windows]
+        parts = self._network.divide(lengths, windows[0].decoding.beams) if windows else []
+        with ThreadPoolExecutor(self._network.threads, "decoder") as pool:
             decoded = [
                 pool.submit(
                     copy_context().run,
                     self._decode_together,
                     [windows[at] for at in part],
-                    [features[at] for at in part],
-                    urgent,
+                    [prepared[at] for at in part],
                 )
                 for part in parts
             ]
@@ -138,6 +125,10 @@ class LoadedModel:
         for part, results_of_part in zip(parts, decoded, strict=True):
             results |= zip(part, results_of_part.result(), strict=True)
         return [results[at] for at in range(len(windows))]
+
+    def close(self) -> None:
+        """Free the model's memory."""
+        self._network.close()
 
     def _adapt_to_model(self, window: Window) -> Window:
         """Replace options that the model does not support: a language that it lacks is detected instead."""
@@ -148,18 +139,10 @@ class LoadedModel:
             decoding = replace(decoding, language=None)
         return replace(window, decoding=decoding)
 
-    def _decode_together(
-        self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]", urgent: bool
-    ) -> list[WindowResult]:
-        """Decode windows whose prompts have one length."""
-        import ctranslate2
-        import numpy as np
-
-        # That takes all of a GPU. So the parts take turns, and an urgent batch finds one of them at most.
-        with nullcontext() if urgent else self._encoding:
-            _let_pass(urgent)
-            with calls.measured("encode"):
-                encoded = self._whisper.model.encode(ctranslate2.StorageView.from_array(np.stack(features)))
+    def _decode_together(self, windows: Sequence[Window], prepared: Sequence[Any]) -> list[WindowResult]:
+        """Decode windows that the backend has put together."""
+        with calls.measured("encode"):
+            encoded = self._network.encode(prepared)
         with calls.measured("detect language"):
             detected = self._detect_languages(windows, encoded)
         languages = [
@@ -169,97 +152,52 @@ class LoadedModel:
             self._prompt(window.decoding, language)
             for window, language in zip(windows, languages, strict=True)
         ]
-        _let_pass(urgent)
+        decoding = windows[0].decoding
+        search = Search(decoding.beams, decoding.temperature, decoding.no_repeat_ngram_size)
         with calls.measured("generate text"):
-            generated = self._whisper.model.generate(
-                encoded,
-                prompts,
-                max_length=self._whisper.max_length,
-                return_scores=True,
-                return_no_speech_prob=True,
-                suppress_tokens=self._suppressed,
-                max_initial_timestamp_index=_MAX_INITIAL_TIMESTAMP_INDEX,
-                **_search_options(windows[0].decoding),
-            )
+            generated = self._network.generate(encoded, prompts, search)
         rows = [self._row(*parts) for parts in zip(windows, languages, detected, generated, strict=True)]
-        _let_pass(urgent)
         with calls.measured("align words"):
             self._align_words(rows, encoded)
         return [_window_result(row, self._thresholds) for row in rows]
 
-    def _row(self, window: Window, language: str, language_probs: LanguageProbs, result: Any) -> _Row:
+    def _row(self, window: Window, language: str, language_probs: LanguageProbs, result: Generated) -> _Row:
         tokenizer = self._tokenizer(language, window.decoding.task)
-        closed, rest = split_at_timestamps(result.sequences_ids[0], tokenizer.timestamp_begin, window.samples)
+        closed, rest = split_at_timestamps(result.tokens, tokenizer.timestamp_begin, window.samples)
         texts = [*closed, rest] if rest else closed
         no_words: list[tuple[Word, ...]] = [()] * len(texts)
         return _Row(window, language, language_probs, tokenizer, result, texts, rest is None, no_words)
 
     def _align_words(self, rows: Sequence[_Row], encoded: Any) -> None:
-        """Set the words of the rows that need them, with times in samples from the window's start.
-
-        CTranslate2 aligns all rows with one start sequence, so each language and task needs its own pass.
-        In it, the rows of the others have no text. Rows do not influence one another.
-        """
-        if self.note is not None:
+        """Set the words of the rows that need them, with times in samples from the window's start."""
+        texts = [row.to_align() for row in rows]
+        if self.note is not None or not any(texts):
             return
-        with_words = [row for row in rows if row.texts and row.window.decoding.word_timestamps]
-        for tokenizer in {id(row.tokenizer): row.tokenizer for row in with_words}.values():
-            self._align_or_note([row for row in with_words if row.tokenizer is tokenizer], rows, encoded)
-
-    def _align_or_note(self, group: Sequence[_Row], rows: Sequence[_Row], encoded: Any) -> None:
-        """Align the rows of a group; after an error one by one, so that it costs no other row its words."""
-        try:
-            self._align(group, rows, encoded)
-        except ALIGNMENT_ERRORS as error:
-            if cause_of(error) is not Cause.TASK:
-                raise
-            if len(group) > 1:
-                for row in group:
-                    self._align_or_note([row], rows, encoded)
-            else:
-                group[0].note = f"no word times: {error}"
-
-    def _align(self, group: Sequence[_Row], rows: Sequence[_Row], encoded: Any) -> None:
-        """Set the words of the rows of a group, which have one tokenizer. `encoded` is that of all rows."""
-        tokenizer = group[0].tokenizer
-        in_pass = [any(row is member for member in group) for row in rows]
-        tokens = [
-            [[token for token in text.tokens if token < tokenizer.eot] for text in row.texts] if own else []
-            for row, own in zip(rows, in_pass, strict=True)
-        ]
-        frames = [max(1, row.window.samples // _SAMPLES_PER_MEL_FRAME) for row in rows]
-        aligned = self._whisper.find_alignment(
-            tokenizer, [list(chain(*texts)) for texts in tokens], encoded, frames
-        )
-        for row, own, texts, timings in zip(rows, in_pass, tokens, aligned, strict=True):
-            if own:
-                row.words = assign_words(timings, [len(text) for text in texts])
-
-    def _spectrogram(self, window: Window) -> "npt.NDArray[np.float32]":
-        import numpy as np
-
-        extractor = self._whisper.feature_extractor
-        pcm = np.frombuffer(window.pcm, "<i2")
-        frames = window.decoding.context_s * SAMPLE_RATE // _SAMPLES_PER_MEL_FRAME
-        features = extractor(pcm.astype(np.float32) / 32768)[:, :frames]
-        return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
+        for row, aligned in zip(rows, self._network.align(encoded, texts), strict=True):
+            try:
+                if isinstance(aligned, Exception):
+                    raise aligned
+                if aligned is not None:
+                    row.words = _words(row, aligned)
+            except ALIGNMENT_ERRORS as error:
+                if cause_of(error) is not Cause.TASK:
+                    raise
+                row.note = f"no word times: {error}"
 
     def _detect_languages(self, windows: Sequence[Window], encoded: Any) -> list[LanguageProbs]:
         """The likeliest languages of each window, likeliest first; empty if its language is known."""
         if all(window.decoding.language for window in windows):
             return [()] * len(windows)
-        detected = self._whisper.model.detect_language(encoded)
+        detected = self._network.detect_language(encoded)
         return [
-            ()
-            if window.decoding.language
-            else rank_languages((token[2:-2], prob) for token, prob in probs)[:_MAX_LANGUAGES]
+            () if window.decoding.language else rank_languages(probs)[:_MAX_LANGUAGES]
             for window, probs in zip(windows, detected, strict=True)
         ]
 
     def _prompt(self, decoding: DecodingOptions, language: str) -> list[int]:
         """The decoder's start tokens: hot words and prompt, cut to the model's limit, then the task."""
         tokenizer = self._tokenizer(language, decoding.task)
-        limit = self._whisper.max_length // 2 - 1
+        limit = MAX_TOKENS // 2 - 1
         # Without the control tokens that a text may spell.
         hotwords, text = (
             [token for token in tokenizer.encode(f" {said.strip()}") if token < tokenizer.eot] if said else []
@@ -275,48 +213,49 @@ class LoadedModel:
         key = (language, task)
         if key not in self._tokenizers:
             self._tokenizers[key] = Tokenizer(
-                self._whisper.hf_tokenizer,
-                self._whisper.model.is_multilingual,
-                task=task,
-                language=language,
+                self._hf_tokenizer, self._network.multilingual, task=task, language=language
             )
         return self._tokenizers[key]
 
+    def _supported_languages(self) -> tuple[str, ...]:
+        """The languages for which the model has a token: some models lack some of Whisper's."""
+        from faster_whisper.tokenizer import _LANGUAGE_CODES
 
-@contextmanager
-def _passing() -> Iterator[None]:
-    """For an urgent batch: let the others wait before their next steps."""
-    _no_urgent.clear()
-    try:
-        yield
-    finally:
-        _no_urgent.set()
-
-
-def _let_pass(urgent: bool) -> None:
-    """Before a step of a batch that is not urgent: wait for the urgent one that is being decoded, if any."""
-    if not urgent:
-        _no_urgent.wait(_MOST_PAUSE_S)
+        if not self._network.multilingual:
+            return ("en",)
+        token_id = self._hf_tokenizer.token_to_id
+        return tuple(code for code in _LANGUAGE_CODES if token_id(f"<|{code}|>") is not None)
 
 
-def _supported_languages(whisper: Any) -> tuple[str, ...]:
-    """The languages for which the model has a token: some models lack some of Whisper's."""
-    if not whisper.model.is_multilingual:
-        return ("en",)
-    token_id = whisper.hf_tokenizer.token_to_id
-    return tuple(code for code in whisper.supported_languages if token_id(f"<|{code}|>") is not None)
+def _open_backend(options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> WhisperBackend[Any]:
+    if options.backend == "torch":
+        from workers.whisper.torch.backend import TorchBackend
+
+        return TorchBackend(options, compute_type, tokens)
+    from workers.whisper.ctranslate2 import CTranslate2Backend
+
+    return CTranslate2Backend(options, compute_type, tokens)
 
 
-def _search_options(decoding: DecodingOptions) -> dict[str, Any]:
-    options: dict[str, Any] = {"no_repeat_ngram_size": decoding.no_repeat_ngram_size}
-    if decoding.temperature > 0:
-        return options | {
-            "beam_size": 1,
-            "num_hypotheses": SAMPLED_TEXTS,
-            "sampling_topk": 0,
-            "sampling_temperature": decoding.temperature,
-        }
-    return options | {"beam_size": decoding.beam_size}
+def _special_tokens(hf_tokenizer: "tokenizers.Tokenizer") -> SpecialTokens:
+    from faster_whisper.tokenizer import Tokenizer
+    from faster_whisper.transcribe import get_suppressed_tokens
+
+    tokenizer = Tokenizer(hf_tokenizer, multilingual=False)  # these tokens depend on no language
+    return SpecialTokens(
+        sot=tokenizer.sot,
+        eot=tokenizer.eot,
+        no_timestamps=tokenizer.no_timestamps,
+        no_speech=tokenizer.no_speech,
+        suppressed=get_suppressed_tokens(tokenizer, [_SUPPRESS_NON_SPEECH]),
+    )
+
+
+def _words(row: _Row, aligned: Alignment) -> list[tuple[Word, ...]]:
+    """The words of each text of a row. Raises one of `ALIGNMENT_ERRORS` if they do not fit its times."""
+    spoken = row.spoken()
+    timings = words_with_times(row.tokenizer, list(chain(*spoken)), aligned)
+    return assign_words(timings, [len(tokens) for tokens in spoken])
 
 
 def _read_thresholds(folder: Path) -> Thresholds:
@@ -330,9 +269,9 @@ def _read_thresholds(folder: Path) -> Thresholds:
 def _window_result(row: _Row, thresholds: Thresholds) -> WindowResult:
     from faster_whisper.transcribe import get_compression_ratio
 
-    tokens = row.result.sequences_ids[0]
+    tokens = row.result.tokens
     # CTranslate2's score is the mean over the tokens; Whisper also counts the end of text.
-    avg_logprob = score(row.result.scores[0] * len(tokens) / (len(tokens) + 1), LOWEST_LOGPROB)
+    avg_logprob = score(row.result.score * len(tokens) / (len(tokens) + 1), LOWEST_LOGPROB)
     no_speech_prob = score(row.result.no_speech_prob, 0.0)
     compression_ratio = get_compression_ratio(row.tokenizer.decode(tokens).strip())
     segments = [

@@ -33,13 +33,13 @@ def check_files(folder: Path) -> None:
     if not (folder / "tokenizer.json").is_file():
         # faster-whisper would download that of another model.
         raise RuntimeError("the model's folder has no tokenizer.json")
-    tokenizer = _read_json(folder / "tokenizer.json")
+    tokenizer = read_json(folder / "tokenizer.json")
     if not tokenizer:
         raise RuntimeError("the model's tokenizer.json is damaged")
     shape = read_shape(folder / "model.bin")
     if shape is not None:
-        _check_mel_bins(_read_json(folder / "preprocessor_config.json"), shape)
-        _check_tokens(_tokenizer_ids(tokenizer), _read_vocabulary(folder), shape)
+        _check_mel_bins(read_json(folder / "preprocessor_config.json"), shape)
+        _check_tokens(_tokenizer_ids(tokenizer), read_vocabulary(folder), shape)
 
 
 def missing_word_times(folder: Path) -> str | None:
@@ -48,7 +48,7 @@ def missing_word_times(folder: Path) -> str | None:
     CTranslate2 reads memory that is not its own if `config.json` names a layer or a head that the model
     lacks. The converter copies them from models that others made smaller.
     """
-    heads = _read_json(folder / "config.json").get("alignment_heads")
+    heads = read_json(folder / "config.json").get("alignment_heads")
     if not heads:
         return "no word times: the model's config.json names no alignment_heads"
     shape = read_shape(folder / "model.bin")
@@ -140,7 +140,7 @@ def _tokenizer_ids(tokenizer: dict[str, Any]) -> dict[str, int]:
     return (vocabulary if isinstance(vocabulary, dict) else {}) | added
 
 
-def _read_vocabulary(folder: Path) -> list[str]:
+def read_vocabulary(folder: Path) -> list[str]:
     """The model's tokens in order; empty if the file is missing, which CTranslate2 reports."""
     try:
         content = (folder / "vocabulary.json").read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def _read_vocabulary(folder: Path) -> list[str]:
         return []
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; empty if it cannot be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

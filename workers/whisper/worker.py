@@ -3,31 +3,27 @@
 import gc
 import logging
 import os
-import threading
 from collections.abc import Sequence
 
 from workers import calls
 from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
-from workers.whisper.compute_types import choose, smaller
-from workers.whisper.model import LoadedModel
+from workers.whisper.backend import Model
+from workers.whisper.compute_types import TORCH_TYPES, choose, smaller
 
 _CTRANSLATE2_DECIDES = ("auto", "default")
 
 log = logging.getLogger(__name__)
 
 _loads = 0
-_models: dict[str, LoadedModel] = {}  # by the model's name
-_queuing = threading.Lock()
-# Of the last batch that is urgent, and of the last one that is not: set once it is decoded.
-_last = {False: threading.Event(), True: threading.Event()}
-for _none in _last.values():
-    _none.set()
+_models: dict[str, Model] = {}  # by the model's name
 Answer = WindowResult | OSError  # to a window; the error if its audio cannot be read
 
 
-def supported_compute_types(device: str) -> set[str]:
-    """The compute types that CTranslate2 offers on `device` ("cuda": on the first visible GPU)."""
+def supported_compute_types(device: str, backend: str = "ctranslate2") -> set[str]:
+    """The compute types that a backend offers on `device` ("cuda": on the first visible GPU)."""
+    if backend == "torch":
+        return set(TORCH_TYPES[device])
     _prepare(device)
     import ctranslate2
 
@@ -42,24 +38,36 @@ def load(options: LoadOptions) -> WorkerInfo:
     global _loads
     _prepare(options.device)
     with calls.measured("load model"):
-        loaded = _models[options.model] = LoadedModel(options, _compute_type(options))
+        loaded = _models[options.model] = open_model(options)
     _loads += 1
-    log.info("loaded the model %s (%s, %s)", options.model, options.device, loaded.compute_type)
+    log.info(
+        "loaded the model %s (%s, %s, %s)", options.model, options.device, loaded.backend, loaded.compute_type
+    )
     return WorkerInfo(
         pid=os.getpid(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         model=options.model,
         device=options.device,
         compute_type=loaded.compute_type,
+        backend=loaded.backend,
+        batch_size=loaded.batch_size,
         loads=_loads,
         languages=loaded.languages,
         note=loaded.note,
     )
 
 
+def open_model(options: LoadOptions) -> Model:
+    """A model that is loaded now. Raises as `load` does."""
+    from workers.whisper.model import LoadedModel
+
+    return LoadedModel(options, _compute_type(options))
+
+
 def unload(model: str) -> None:
     """Free the memory of a model. Does nothing if it is not loaded."""
-    _models.pop(model, None)
+    if (loaded := _models.pop(model, None)) is not None:
+        loaded.close()
     gc.collect()
     # The next model of this size may come hours later.
     release_freed_memory()
@@ -76,26 +84,16 @@ def read(windows: Sequence[AnyWindow]) -> list[Window | OSError]:
     return batch
 
 
-def decode(windows: Sequence[AnyWindow], urgent: bool = False) -> list[Answer]:
+def decode(windows: Sequence[AnyWindow]) -> list[Answer]:
     """Decode a batch of windows, of any jobs and languages. The answers are in the windows' order.
 
-    All windows must have the same `batch_key`. One batch that is `urgent` is decoded at a time, and beside it
-    one that is not, which lets it pass; the next ones have their features computed meanwhile. Raises
-    RuntimeError if the model is not loaded.
+    All windows must have the same `batch_key`. Raises RuntimeError if the model is not loaded, and the errors
+    of its backend.
     """
-    decoded = threading.Event()
-    with _queuing:
-        before, _last[urgent] = _last[urgent], decoded
-    try:
-        model = _model_of(windows)
-        batch = read(windows)
-        readable = [window for window in batch if isinstance(window, Window)]
-        features = model.features(readable)
-        before.wait()
-        results = model.decode(readable, features, urgent)
-    finally:
-        before.wait()
-        decoded.set()
+    model = _model_of(windows)
+    batch = read(windows)
+    readable = [window for window in batch if isinstance(window, Window)]
+    results = model.decode(readable, model.prepare(readable))
     log.debug("decoded %d windows: %d tokens", len(readable), sum(result.token_count for result in results))
     return in_place(results, batch)
 
@@ -106,7 +104,7 @@ def in_place(results: Sequence[WindowResult], batch: Sequence[Window | OSError])
     return [next(following) if isinstance(window, Window) else window for window in batch]
 
 
-def _model_of(windows: Sequence[AnyWindow]) -> LoadedModel:
+def _model_of(windows: Sequence[AnyWindow]) -> Model:
     name = windows[0].decoding.model
     if name not in _models:
         raise RuntimeError(f"the model {name!r} is not loaded in this worker")
@@ -120,11 +118,14 @@ def smaller_compute_type(options: LoadOptions) -> str | None:
         loaded = _models.get(options.model)
         # A model that failed to load had the largest type, as far as we know.
         compute_type = loaded.compute_type if loaded else "float32"
-    return smaller(compute_type, options.device, supported_compute_types(options.device))
+    supported = supported_compute_types(options.device, options.backend)
+    return smaller(compute_type, options.device, supported)
 
 
 def _compute_type(options: LoadOptions) -> str:
-    supported = supported_compute_types(options.device)
+    if options.backend == "torch" and options.compute_type in ("auto", "default"):
+        return TORCH_TYPES[options.device][0]
+    supported = supported_compute_types(options.device, options.backend)
     return choose(options.compute_type, options.device, supported, safe=options.safe)
 
 

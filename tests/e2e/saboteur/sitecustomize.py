@@ -76,7 +76,7 @@ def sabotage_kill() -> None:
 
 def sabotage_model(module) -> None:
     model_class = module.LoadedModel
-    load, features, decode = model_class.__init__, model_class.features, model_class.decode
+    load, prepare, decode = model_class.__init__, model_class.prepare, model_class.decode
     decoding = []  # batches
 
     def load_or_fail(self, options, compute_type):
@@ -85,12 +85,12 @@ def sabotage_model(module) -> None:
             raise out_of_memory()
         load(self, options, compute_type)
 
-    def note_features(self, windows):
+    def note_preparation(self, windows):
         if decoding:
             (folder() / "overlapped").touch()
-        return features(self, windows)
+        return prepare(self, windows)
 
-    def decode_or_fail(self, windows, given, urgent):
+    def decode_or_fail(self, windows, prepared):
         if any(POISON in window.pcm for window in windows):
             os.kill(os.getpid(), signal.SIGKILL)
         if any(HANGING in window.pcm for window in windows) and first_time():
@@ -103,7 +103,7 @@ def sabotage_model(module) -> None:
         if len(windows) > plan().get("batch_limits", {}).get(self.requested, len(windows)):
             raise out_of_memory()
         decoding.append(windows)
-        results = decode(self, windows, given, urgent)
+        results = decode(self, windows, prepared)
         decoding.remove(windows)
         with (folder() / "decoded").open("a") as log:
             for window, result in zip(windows, results, strict=True):
@@ -111,9 +111,9 @@ def sabotage_model(module) -> None:
                 log.write(f"{name}\n")
         return results
 
-    model_class.__init__, model_class.features, model_class.decode = (
+    model_class.__init__, model_class.prepare, model_class.decode = (
         load_or_fail,
-        note_features,
+        note_preparation,
         decode_or_fail,
     )
 

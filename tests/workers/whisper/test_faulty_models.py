@@ -41,10 +41,10 @@ class FakeModel:
 @pytest.fixture
 def loaded(demo: WorkerInfo, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Replaces methods of the loaded demo model."""
-    inner = whisper._models["demo"]._whisper
+    network: Any = whisper._models["demo"]._network  # type: ignore[attr-defined]
 
     def change(**changes: Any) -> None:
-        monkeypatch.setattr(inner, "model", FakeModel(inner.model, **changes))
+        monkeypatch.setattr(network, "_whisper", FakeModel(network._whisper, **changes))
 
     return change
 

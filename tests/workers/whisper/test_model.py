@@ -89,9 +89,9 @@ def test_a_window_may_be_decoded_without_repetition(demo: WorkerInfo) -> None:
 
 def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(demo: WorkerInfo) -> None:
     model = whisper._models["demo"]
-    long, short = model.features([window(name, context_s=FULL_CONTEXT_S) for name in ("talk_es", "short00")])
+    long, short = model.prepare([window(name, context_s=FULL_CONTEXT_S) for name in ("talk_es", "short00")])
     assert long.shape == short.shape == (80, 3000)
-    again, _ = model.features([window(name, context_s=FULL_CONTEXT_S) for name in ("short00", "talk_es")])
+    again, _ = model.prepare([window(name, context_s=FULL_CONTEXT_S) for name in ("short00", "talk_es")])
     assert (again == short).all()
     assert (long != short).any()
     speech_frames = window("short00").samples // 160

@@ -47,7 +47,7 @@ def test_files_that_do_not_fit_are_refused_before_the_model_is_loaded(
     tmp_path: Path, edit: Edit, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = copy_demo(tmp_path / "model", edit)
-    monkeypatch.setattr("faster_whisper.WhisperModel", None)
+    monkeypatch.setattr("ctranslate2.models.Whisper", None)
     with pytest.raises(RuntimeError) as refused:
         whisper.load(LoadOptions("odd", str(folder), "cpu", "int8", 1))
     assert reason in str(refused.value)

@@ -25,7 +25,7 @@ def window(name: str, context_s: int, *, seconds: float = 30.0) -> Window:
 
 
 def decode(model: LoadedModel, *windows: Window) -> list[WindowResult]:
-    return model.decode(windows, model.features(windows))
+    return model.decode(windows, model.prepare(windows))
 
 
 def words(result: WindowResult) -> str:
@@ -35,14 +35,14 @@ def words(result: WindowResult) -> str:
 
 @pytest.mark.parametrize("context_s", [5, 8, 20, FULL_CONTEXT_S])
 def test_the_spectrogram_is_as_long_as_the_context(model: LoadedModel, context_s: int) -> None:
-    [full] = model.features([window("short00", FULL_CONTEXT_S)])
-    [short] = model.features([window("short00", context_s)])
+    [full] = model.prepare([window("short00", FULL_CONTEXT_S)])
+    [short] = model.prepare([window("short00", context_s)])
     assert short.shape == (full.shape[0], 100 * context_s)
     assert (short == full[:, : 100 * context_s]).all()
 
 
 def test_a_spectrogram_is_cut_if_the_window_is_longer(model: LoadedModel) -> None:
-    [cut] = model.features([window("talk", 10, seconds=12)])
+    [cut] = model.prepare([window("talk", 10, seconds=12)])
     assert cut.shape[1] == 1000
 
 

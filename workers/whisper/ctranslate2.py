@@ -1,0 +1,181 @@
+"""The backend that computes with CTranslate2."""
+
+import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workers.causes import Cause, cause_of
+from workers.messages import LoadOptions
+from workers.whisper.backend import MAX_TOKENS, Alignment, Generated, Search, SpecialTokens, TextToAlign
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
+_FRAMES_PER_SECOND = 100  # of the spectrogram: two for each frame of the encoder
+
+
+class CTranslate2Backend:
+    """A model in CTranslate2."""
+
+    batch_size = None
+
+    def __init__(self, options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> None:
+        """Load the model. Raises RuntimeError and ValueError as CTranslate2 does."""
+        import ctranslate2
+        from faster_whisper.feature_extractor import FeatureExtractor
+
+        self._tokens = tokens
+        # On a GPU, CTranslate2 works on the host for most of the time: it lists the tokens that a timestamp
+        # excludes, row by row. So threads decode parts of a batch. On a CPU they all work on each row.
+        self.threads = options.cpu_threads if options.device == "cuda" else 1
+        self._whisper = ctranslate2.models.Whisper(
+            options.path,
+            device=options.device,
+            compute_type=compute_type,
+            intra_threads=options.cpu_threads,
+            inter_threads=self.threads,
+        )
+        self._extract = FeatureExtractor(**_extractor_settings(Path(options.path), FeatureExtractor))
+        self._cpu_threads = options.cpu_threads
+        self._encoding = threading.Lock()
+
+    @property
+    def compute_type(self) -> str:
+        return str(self._whisper.compute_type)
+
+    @property
+    def multilingual(self) -> bool:
+        return bool(self._whisper.is_multilingual)
+
+    def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
+        """Windows whose prompts have one length, as CTranslate2 needs them: a part for each thread."""
+        places: dict[int, list[int]] = {}
+        for place, tokens in enumerate(prompt_tokens):
+            places.setdefault(tokens, []).append(place)
+        return [
+            group[first :: self.threads]
+            for group in places.values()
+            for first in range(min(self.threads, len(group)))
+        ]
+
+    def prepare(self, audio: Sequence[bytes], context_s: int) -> "list[npt.NDArray[np.float32]]":
+        """The log-mel spectrogram of each window, padded to the context: shape (mel bins, frames)."""
+        frames = context_s * _FRAMES_PER_SECOND
+        with ThreadPoolExecutor(self._cpu_threads, "features") as pool:
+            return list(pool.map(lambda pcm: self._spectrogram(pcm, frames), audio))
+
+    def _spectrogram(self, pcm: bytes, frames: int) -> "npt.NDArray[np.float32]":
+        import numpy as np
+
+        features = self._extract(np.frombuffer(pcm, "<i2").astype(np.float32) / 32768)[:, :frames]
+        return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
+
+    def encode(self, prepared: "Sequence[npt.NDArray[np.float32]]") -> Any:
+        """The encoder's output."""
+        import ctranslate2
+        import numpy as np
+
+        # That takes all of a GPU, so the parts take turns.
+        with self._encoding:
+            return self._whisper.encode(ctranslate2.StorageView.from_array(np.stack(prepared)))
+
+    def detect_language(self, encoded: Any) -> list[list[tuple[str, float]]]:
+        """The languages of each window, the likeliest first."""
+        return [
+            [(token[2:-2], probability) for token, probability in languages]
+            for languages in self._whisper.detect_language(encoded)
+        ]
+
+    def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
+        """The best text of each window."""
+        results = self._whisper.generate(
+            encoded,
+            [list(prompt) for prompt in prompts],
+            max_length=MAX_TOKENS,
+            return_scores=True,
+            return_no_speech_prob=True,
+            suppress_tokens=list(self._tokens.suppressed),
+            max_initial_timestamp_index=_MAX_INITIAL_TIMESTAMP_INDEX,
+            no_repeat_ngram_size=search.no_repeat_ngram_size,
+            **_search_options(search),
+        )
+        return [
+            Generated(tuple(result.sequences_ids[0]), result.scores[0], result.no_speech_prob)
+            for result in results
+        ]
+
+    def align(self, encoded: Any, texts: Sequence[TextToAlign | None]) -> list[Alignment | Exception | None]:
+        """The times of each window's text.
+
+        CTranslate2 aligns all windows with one start sequence, so each needs its own pass. In it, the windows
+        of the others have no text. Windows do not influence one another.
+        """
+        aligned: list[Alignment | Exception | None] = [None] * len(texts)
+        places: dict[tuple[int, ...], list[int]] = {}
+        for place, text in enumerate(texts):
+            if text is not None:
+                places.setdefault(text.start, []).append(place)
+        for group in places.values():
+            self._align_group(group, texts, encoded, aligned)
+        return aligned
+
+    def _align_group(
+        self,
+        group: Sequence[int],
+        texts: Sequence[TextToAlign | None],
+        encoded: Any,
+        aligned: list[Alignment | Exception | None],
+    ) -> None:
+        """Align the texts at some places; after an error one by one, so that it costs no other its times."""
+        first = texts[group[0]]
+        assert first is not None
+        tokens = [list(text.tokens) if text and place in group else [] for place, text in enumerate(texts)]
+        frames = [2 * (text or first).frames for text in texts]
+        try:
+            results = self._whisper.align(encoded, list(first.start), tokens, frames)
+            for place in group:
+                aligned[place] = _alignment(results[place])
+        except (RuntimeError, ValueError, IndexError) as error:
+            if cause_of(error) is not Cause.TASK:
+                raise
+            if len(group) == 1:
+                aligned[group[0]] = error
+                return
+            for place in group:
+                self._align_group([place], texts, encoded, aligned)
+
+    def close(self) -> None:
+        """Nothing: CTranslate2 frees the memory with the object."""
+
+
+def _alignment(result: Any) -> Alignment:
+    """From pairs of token and frame along a path to the first frame of each token."""
+    starts: list[int] = []
+    for token, frame in result.alignments:
+        if token == len(starts):
+            starts.append(frame)
+    return Alignment(tuple(starts), tuple(result.text_token_probs))
+
+
+def _search_options(search: Search) -> dict[str, Any]:
+    if search.temperature > 0:
+        return {
+            "beam_size": 1,
+            "num_hypotheses": search.beams,
+            "sampling_topk": 0,
+            "sampling_temperature": search.temperature,
+        }
+    return {"beam_size": search.beams}
+
+
+def _extractor_settings(folder: Path, extractor: Any) -> dict[str, Any]:
+    """What the model's files say of its spectrogram."""
+    path = folder / "preprocessor_config.json"
+    settings = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return {name: settings[name] for name in signature(extractor).parameters if name in settings}

@@ -1,0 +1,161 @@
+"""The search for the best text of each window: beam search as CTranslate2's, or independent samples.
+
+Whatever depends on the data is a tensor of fixed shape, and nothing is read by the host: a GPU can record a
+step once, and play it again. Shapes: B windows, K beams or samples, V tokens, N most tokens of a text.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from workers.whisper.backend import Search
+from workers.whisper.torch.rules import Rules, gumbel_noise
+
+Tensor = torch.Tensor
+
+MAX_NEW_TOKENS = 224  # of a text
+
+
+@dataclass(slots=True)
+class Texts:
+    """The texts of a batch so far. Every step changes these tensors in place."""
+
+    step: Tensor  # (): tokens that each text has
+    limit: Tensor  # (B,): most tokens of a text
+    audio: Tensor  # (B,): a hash of the window's audio
+    last: Tensor  # (B, K): the last token of each text, and the one before
+    before: Tensor
+    latest: Tensor  # (B, K): the last timestamp
+    history: Tensor  # (B, K, N): all tokens
+    scores: Tensor  # (B, K): log-probability
+    lineage: Tensor  # (B, K, N x K): which token of which beam, step by step, is in a text
+    finished: Tensor  # (B,): how many texts have ended
+    best: Tensor  # (B, N): the best of these
+    best_score: Tensor  # (B,)
+    best_length: Tensor  # (B,)
+    done: Tensor  # (B,): no other text can become the best
+
+    @classmethod
+    def begin(cls, limit: Tensor, audio: Tensor, done: Tensor, search: Search, rules: Rules) -> "Texts":
+        """Texts without tokens. `done`: windows that only fill the batch."""
+        windows, beams, device = len(limit), search.beams, limit.device
+
+        def full(value: Any, *shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
+            return torch.full((windows, *shape), value, dtype=dtype, device=device)
+
+        scores = full(0.0, beams, dtype=torch.float32)
+        if search.temperature == 0:
+            # All beams would be the same: the first step continues one of them.
+            scores[:, 1:] = -torch.inf
+        return cls(
+            step=torch.zeros((), dtype=torch.int64, device=device),
+            limit=limit,
+            audio=audio,
+            last=full(0, beams),
+            before=full(0, beams),
+            latest=full(rules.first_timestamp - 1, beams),
+            history=full(0, beams, MAX_NEW_TOKENS),
+            scores=scores,
+            lineage=full(False, beams, MAX_NEW_TOKENS * beams, dtype=torch.bool),
+            finished=full(0),
+            best=full(0, MAX_NEW_TOKENS),
+            best_score=full(-torch.inf, dtype=torch.float32),
+            best_length=full(0),
+            done=done,
+        )
+
+
+def advance(texts: Texts, logits: Tensor, rules: Rules, search: Search) -> None:
+    """Choose the next token of each text from the logits (B, K, V)."""
+    logits = rules.forbid(logits, texts.step, texts.last, texts.before, texts.latest)
+    if search.no_repeat_ngram_size:
+        logits = rules.forbid_repetition(logits, texts.step, texts.history, search.no_repeat_ngram_size)
+    if search.temperature > 0:
+        scores, parents, tokens = _samples(texts, logits, rules, search)
+    else:
+        scores, parents, tokens = _candidates(texts, logits, search.beams)
+    beams = search.beams
+    first = tokens[:, :beams]
+    ends = ((first == rules.eot) | (texts.step + 1 >= texts.limit)[:, None]) & (
+        scores[:, :beams] > -torch.inf
+    )
+    _keep_best(texts, scores[:, :beams], parents[:, :beams], first, ends, rules)
+    if search.temperature > 0:
+        scores = scores.masked_fill(ends, -torch.inf)  # a sample that has ended stays so
+        chosen = torch.arange(beams, device=ends.device).expand_as(ends)
+    else:
+        chosen = _replace(ends, tokens[:, beams:] != rules.eot)
+    _continue(texts, scores.gather(1, chosen), parents.gather(1, chosen), tokens.gather(1, chosen), rules)
+
+
+def _candidates(texts: Texts, logits: Tensor, beams: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The 2 x K likeliest continuations of all beams, likeliest first: their scores, beams and tokens.
+
+    Twice the beams: if half of them end, as many go on.
+    """
+    likeliest, tokens = logits.topk(2 * beams)
+    scores = texts.scores[..., None] + likeliest - logits.logsumexp(-1, keepdim=True)
+    scores, places = scores.flatten(1).topk(2 * beams)
+    return scores, places // (2 * beams), tokens.flatten(1).gather(1, places)
+
+
+def _samples(texts: Texts, logits: Tensor, rules: Rules, search: Search) -> tuple[Tensor, Tensor, Tensor]:
+    """A continuation of each sample."""
+    noise = gumbel_noise(texts.audio, search.beams, texts.step, rules.tokens)
+    tokens = (logits / search.temperature + noise).argmax(-1)
+    logprobs = logits.gather(-1, tokens[..., None])[..., 0] - logits.logsumexp(-1)
+    parents = torch.arange(search.beams, device=tokens.device).expand_as(tokens)
+    return texts.scores + logprobs, parents, tokens
+
+
+def _keep_best(
+    texts: Texts, scores: Tensor, parents: Tensor, tokens: Tensor, ends: Tensor, rules: Rules
+) -> None:
+    """Keep the best text that has ended. Its score is divided by its length, without the end of text."""
+    length = texts.step + (tokens != rules.eot)
+    means = torch.where(ends, scores / length, -torch.inf)
+    mean, place = means.max(1)
+    better = (mean > texts.best_score) & ~texts.done
+    parent, token = (x.gather(1, place[:, None])[:, 0] for x in (parents, tokens))
+    text = texts.history.gather(1, parent[:, None, None].expand(-1, 1, texts.history.shape[-1]))[:, 0]
+    text = text.index_copy(1, texts.step.reshape(1), token[:, None])
+    texts.best.copy_(torch.where(better[:, None], text, texts.best))
+    texts.best_score.copy_(torch.where(better, mean, texts.best_score))
+    texts.best_length.copy_(torch.where(better, length.gather(1, place[:, None])[:, 0], texts.best_length))
+    texts.finished.add_(ends.sum(1))
+    beams = tokens.shape[1]
+    texts.done.logical_or_((texts.finished >= beams) | (texts.step + 1 >= texts.limit))
+
+
+def _replace(ends: Tensor, goes_on: Tensor) -> Tensor:
+    """The candidates that become the next beams: those that do not end, and for the others the next best.
+
+    `ends`, `goes_on` (B, K): of the first K candidates, and of the second K. Each beam has one candidate that
+    ends, so there are enough others.
+    """
+    beams = ends.shape[1]
+    number = ends.cumsum(1)  # of each that ends, from 1
+    matches = goes_on[:, None] & (goes_on.cumsum(1)[:, None] == number[..., None])
+    replacement = matches.to(torch.int64).argmax(-1) + beams
+    return torch.where(ends, replacement, torch.arange(beams, device=ends.device))
+
+
+def _continue(texts: Texts, scores: Tensor, parents: Tensor, tokens: Tensor, rules: Rules) -> None:
+    """Each beam becomes a text that goes on."""
+
+    def of_parents(values: Tensor) -> Tensor:
+        index = parents.reshape(*parents.shape, *[1] * (values.dim() - 2))
+        return values.gather(1, index.expand(-1, -1, *values.shape[2:]))
+
+    beams = tokens.shape[1]
+    own = texts.step * beams + torch.arange(beams, device=tokens.device)
+    columns = torch.arange(texts.lineage.shape[-1], device=tokens.device)
+    latest = torch.where(tokens >= rules.first_timestamp, tokens, of_parents(texts.latest))
+    texts.before.copy_(of_parents(texts.last))
+    texts.last.copy_(tokens)
+    texts.latest.copy_(latest)
+    texts.scores.copy_(scores)
+    texts.history.copy_(of_parents(texts.history).index_copy(2, texts.step.reshape(1), tokens[..., None]))
+    texts.lineage.copy_(of_parents(texts.lineage) | (columns == own[:, None]))
+    texts.step.add_(1)
