@@ -255,7 +255,7 @@ class Settings(BaseSettings):
     compute_type: str = Field(
         "auto",
         description="Type of CTranslate2; `auto` is float16 on a GPU and int8 on a CPU. The backend `torch` "
-        "has `float16` and `float32`, its type on a CPU.",
+        "has `float32`, and on a GPU `float16`.",
     )
     gpus: CommaList = Field(
         ("all",),

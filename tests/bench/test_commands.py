@@ -1,4 +1,7 @@
-"""Each benchmark runs on its smallest size, as the documentation says. No test looks at its times."""
+"""Each benchmark runs on its smallest size, as the documentation says. No test looks at its times.
+
+tests/e2e/test_bench.py runs `latency` and all parts of `whisperfleet bench`, which take longer.
+"""
 
 import ctypes.util
 import re
@@ -9,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import __main__ as parts
-from bench import cluster, endurance, scale
+from bench import cluster, scale
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
@@ -25,14 +27,10 @@ COMMANDS = [
     pytest.param("__main__ scheduling media stages voices --quick --json OUT/json", r"\| encode \| \d"),
     pytest.param("scale dispatcher schedules server database --quick", r'"jobs_parts_s": \{"\w'),
     pytest.param("trace_picture --minutes 0.5 --svg OUT/svg", rf"\| generate text \| \d+ \| {NUMBER} \|"),
-    pytest.param(
-        "__main__ throughput scaling memory idle --quick --json OUT/json", r"\*\*Two workers", marks=soak
-    ),
     pytest.param("again --quick", rf"\| at the end of a long one \| {NUMBER} \|", marks=soak),
     pytest.param("cluster slots audio --quick", r"\| Ray \| \d+ \|", marks=soak),
-    pytest.param("diarization OUT --cost", r"\| 48000 \|(.|\n)*\| dialogue \| 2 \|", marks=soak),
-    pytest.param("endurance --quick", r'polling .*"health_p99_ms": \d', marks=soak),
-    pytest.param("latency --quick", r"\| /health \| \d", marks=soak),
+    pytest.param("diarization OUT --cost", r"\| 48000 \|(.|\n)*\| dialogue \| 3 \| \d", marks=soak),
+    pytest.param("endurance --quick", r'polling .*"/health_p99_ms": \d', marks=soak),
     pytest.param("live --quick", r"\*\*\d+ streams and \d+ files", marks=soak),
     pytest.param(
         "live_streams.py tests/data/talk.flac --quick",
@@ -78,13 +76,13 @@ def test_a_gpu_is_measured_with_a_model_of_real_size_also_on_a_cpu(tmp_path: Pat
 
 def test_each_program_and_each_of_its_parts_has_a_run() -> None:
     programs = {path.stem for path in BENCH.glob("*.py") if '__name__ == "__main__"' in path.read_text()}
-    # Two run within `scale` and `latency`; the test above has the next two.
-    programs -= {"stub_service", "loop_watch", "sized_model", "gpu"}
+    programs -= {"latency", "loop_watch"}  # the second runs within the first
+    programs -= {"stub_service"}  # within `scale`
+    programs -= {"sized_model", "gpu"}  # in the test above
     words = [str(param.values[0]).replace(".py", "").split() for param in COMMANDS]
     assert programs == {program for program, *_ in words}
-    for program, names in {"__main__": parts.PARTS, "scale": scale.PARTS, "cluster": cluster.PARTS}.items():
+    for program, names in {"scale": scale.PARTS, "cluster": cluster.PARTS}.items():
         assert set(names) <= {option for name, *options in words for option in options if name == program}
-    assert endurance.PARTS  # without a name, all run
 
 
 def test_each_documented_program_exists() -> None:
