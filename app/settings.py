@@ -247,8 +247,15 @@ class Settings(BaseSettings):
     device: Literal["auto", "cuda", "cpu"] = Field(
         "auto", description="`cuda`, `cpu`; `auto` is `cuda` if there is a GPU."
     )
+    backend: Literal["auto", "torch", "ctranslate2"] = Field(
+        "auto",
+        description="What computes the model: `ctranslate2`, or `torch`, which is for GPUs, and so far "
+        "proven on CPUs only. `auto` is `ctranslate2` for now.",
+    )
     compute_type: str = Field(
-        "auto", description="Type of CTranslate2; `auto` is float16 on a GPU and int8 on a CPU."
+        "auto",
+        description="Type of CTranslate2; `auto` is float16 on a GPU and int8 on a CPU. The backend `torch` "
+        "has `float32`, and on a GPU `float16`.",
     )
     gpus: CommaList = Field(
         ("all",),
@@ -524,7 +531,7 @@ class Settings(BaseSettings):
             file_secret_settings,
         )
 
-    @field_validator("device", "engine", "log_level", "log_format", mode="before")
+    @field_validator("backend", "device", "engine", "log_level", "log_format", mode="before")
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value

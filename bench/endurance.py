@@ -1,6 +1,6 @@
 """The cost of large uploads, long recordings and many polling clients for the server process.
 
-    python -m bench.endurance [upload] [recording] [polling] [--json FILE]      (default: all three)
+    python -m bench.endurance [upload] [recording] [polling] [--quick] [--json FILE]    (default: all three)
 
 Each part starts a service of its own with the demo model on two CPU workers, generates its recording from a
 talk of the tests, and prints a line of figures. `--json` also writes them to a file.
@@ -38,17 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parsed = parser.parse_args(arguments)
     figures = {}
     for part, measure in chosen(parser, parsed.parts, PARTS).items():
-        figures[part] = measure()
+        figures[part] = measure(0.01 if parsed.quick else 1.0)
         print(part, json.dumps(figures[part]))
     if parsed.json:
         write_json(parsed.json, figures)
 
 
-def upload() -> dict[str, float]:
+def upload(part: float) -> dict[str, float]:
     """A job with a recording of 2 GiB: 48 kHz stereo, most of it silence."""
     with tempfile.TemporaryDirectory() as folder, running_service(**WORKERS) as client:
         path = Path(folder) / "large.wav"
-        write_large(path, UPLOAD_BYTES, talk=True)
+        write_large(path, round(part * UPLOAD_BYTES), talk=True)
         with watched(client) as memory:
             began = time.monotonic()
             job_id = submit_job(client, path)
@@ -65,11 +65,11 @@ def upload() -> dict[str, float]:
         }
 
 
-def recording() -> dict[str, float]:
+def recording(part: float) -> dict[str, float]:
     """A job with ten hours of talk, and its subtitles."""
     with tempfile.TemporaryDirectory() as folder, running_service(**WORKERS) as client:
         path = Path(folder) / "long.wav"
-        write(path, RECORDING_S)
+        write(path, part * RECORDING_S)
         with watched(client) as memory:
             began = time.monotonic()
             job = finished_job(client, submit_job(client, path))
@@ -87,17 +87,18 @@ def recording() -> dict[str, float]:
         }
 
 
-def polling() -> dict[str, float]:
+def polling(part: float) -> dict[str, float]:
     """50 clients request `/health` and a job once a second each, while all workers are busy."""
+    seconds = max(part * POLLING_S, 2.0)
     with tempfile.TemporaryDirectory() as folder, running_service(**WORKERS) as client:
         path = Path(folder) / "long.wav"
-        write(path, POLLED_S)
+        write(path, max(part, 0.1) * POLLED_S)
         job = submit_job(client, path)
         wait_for(lambda: job_row(client, job)["progress"]["clips_done"] >= 4, 600)
-        took = asyncio.run(poll(str(client.base_url), job, POLLING_S, period_s=0.5))
+        took = asyncio.run(poll(str(client.base_url), job, seconds, period_s=0.5))
         assert job_row(client, job)["status"] == "running", "the job was too short"
         client.delete(f"/v1/jobs/{job}").raise_for_status()
-    figures: dict[str, float] = {"clients": CLIENTS, "seconds": POLLING_S}
+    figures: dict[str, float] = {"clients": CLIENTS, "seconds": seconds}
     for name, times in took.items():
         figures |= {
             f"{name}_requests": len(times),

@@ -32,6 +32,7 @@ from app.engines.slot import Limits
 from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
 from app.scheduling.process import ChildProcess
+from bench.command import silence_logs
 from bench.measuring import machine, markdown, write_json
 from bench.recordings import TALK, read
 from workers import runtime
@@ -220,6 +221,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=8, help="of each worker")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
+    silence_logs()
     visible = arguments.gpu if arguments.device == "cuda" else ""
     runs: list[Run] = []
     ways = [

@@ -136,9 +136,9 @@ def _load_and_decode(
     name: str, folder: str, compute_type: str, batch: int, threads: int
 ) -> tuple[float, float]:
     from bench.gpu import speech
-    from workers.whisper.model import LoadedModel
+    from workers.whisper.worker import open_model
 
-    loaded = LoadedModel(LoadOptions(name, folder, "cpu", compute_type, threads), compute_type)
+    loaded = open_model(LoadOptions(name, folder, "cpu", compute_type, threads))
     at_rest = _memory_mb("VmRSS")
     decoding = DecodingOptions(name, language="en", word_timestamps=True, beam_size=BEAMS)
     windows = list(islice(cycle(speech(decoding)), batch))

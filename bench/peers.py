@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,13 +20,14 @@ from app.engines.model_files import DEMO_PATH
 from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from bench.speech_samples import decode, planned_clips, speech_in
-from workers import runtime
+from workers import calls, runtime
 from workers.messages import DecodingOptions, LoadOptions
-from workers.whisper.model import LoadedModel
+from workers.whisper.backend import Model
+from workers.whisper.worker import open_model
 
 BEAM_SIZE = 5
 COMPUTE_TYPE = "int8"
-ENGINE_STAGES = ("features", "encode", "detect_language", "generate", "align")
+ENGINE_STAGES = ("features", "encode", "detect language", "generate text", "align words")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _engine(path: Path, threads: int, batch_size: int) -> Run:
         decoding = DecodingOptions("demo", language="en", beam_size=BEAM_SIZE, word_timestamps=True)
         clips = [ClipRequest(pcm_path, clip.start, clip.end, clip.speech, decoding) for clip in planned]
         began = time.perf_counter()
-        with clocked(model, note):
+        with clocked(note):
             results = [
                 result
                 for start in range(0, len(clips), batch_size)
@@ -122,27 +123,22 @@ def _engine(path: Path, threads: int, batch_size: int) -> Run:
 
 
 @cache
-def _loaded_model(threads: int) -> LoadedModel:
-    return LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads), COMPUTE_TYPE)
+def _loaded_model(threads: int) -> Model:
+    return open_model(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
 
 
 @contextmanager
-def clocked(loaded: LoadedModel, note: Callable[[str, float, float], None]) -> Iterator[None]:
-    """Call `note(stage, start, end)` after each of the model's `ENGINE_STAGES`."""
+def clocked(note: Callable[[str, float, float], None]) -> Iterator[None]:
+    """Call `note(stage, start, end)` after each of the `ENGINE_STAGES` of workers in this process."""
 
-    def clock(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return work(*args, **kwargs)
-            finally:
+    @contextmanager
+    def measured(stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            if stage in ENGINE_STAGES:
                 note(stage, began, time.perf_counter())
 
-        return run
-
-    network: Any = loaded._network
-    with ExitStack() as stack:
-        for stage in ENGINE_STAGES:
-            method = "prepare" if stage == "features" else stage
-            stack.enter_context(patch.object(network, method, clock(stage, getattr(network, method))))
+    with patch.object(calls, "measured", measured):
         yield

@@ -132,12 +132,11 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
 
         return run
 
-    def of_media(slot: MediaWorkerSlot, calls: list[Any], expected_s: float | None) -> str:
+    def of_media(slot: MediaWorkerSlot, calls: list[Any], *_: object) -> str:
         return "decode" if calls[0].function is media.decode else "speech"
 
     with ExitStack() as stack:
-        [loaded_model] = whisper._models.values()
-        stack.enter_context(clocked(loaded_model, note))
+        stack.enter_context(clocked(note))
         for owner, name, stage in (
             (FileSink, "drain", lambda *_: "upload"),
             (FileSink, "finish", lambda *_: "upload"),

@@ -34,20 +34,23 @@ RATE = 16_000
 class StubModel:
     """Answers after as long as a device of the given speed would take, with words of the talk."""
 
-    note = None
+    backend, compute_type = "ctranslate2", "float16"
+    batch_size = note = None
     languages = LANGUAGES
 
-    def __init__(self, options: Any, compute_type: str) -> None:
-        self.compute_type = compute_type
+    def __init__(self, options: Any, compute_type: str = "") -> None:
         cues = json.loads((Path(__file__).parents[1] / "tests" / "data" / "talk.json").read_text())["cues"]
         self._words = " ".join(cue["text"] for cue in cues).split()
 
-    def features(self, windows: Sequence[Any]) -> list[None]:
-        return [None] * len(windows)
+    def prepare(self, windows: Sequence[Any]) -> None: ...
 
-    def decode(self, windows: Sequence[Any], features: Sequence[None]) -> list[Any]:
+    features = prepare  # its name in older checkouts, where `decode` is also told whether the batch is urgent
+
+    def decode(self, windows: Sequence[Any], prepared: None, urgent: bool = False) -> list[Any]:
         time.sleep(sum(window.samples for window in windows) / RATE / STUB["speed"])
         return [self._result(window) for window in windows]
+
+    def close(self) -> None: ...
 
     def _result(self, window: Any) -> Any:
         from workers.messages import WindowResult
@@ -126,7 +129,7 @@ def replace_model_and_decoder() -> None:
     from workers.media import tasks
     from workers.whisper import worker
 
-    worker.LoadedModel = StubModel  # type: ignore[assignment,misc]
+    worker.open_model = worker.LoadedModel = StubModel  # the one of this checkout, and that of older ones
     worker.supported_compute_types = lambda device: {"float16", "float32"}
     tasks.decoded_pcm = replayed_pcm  # type: ignore[assignment]
     tasks.speech_probabilities = replayed_probabilities

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.commands.doctor import exit_code, plan_finding
+from app.commands.doctor import backend_finding, exit_code, plan_finding
 from app.doctor import fleet, gpus, machine, models
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.engines.plan import Plan, make_plan
@@ -229,6 +229,17 @@ def test_the_mig_instances_that_are_used_are_listed(monkeypatch: pytest.MonkeyPa
     assert divided.found.endswith("MIG: MIG-0, MIG-1; used: MIG-0, MIG-1")
     assert empty.found.endswith("not used")
     assert "not used" not in whole.found
+
+
+def test_the_backend_is_shown_with_its_reason_and_the_build_of_torch() -> None:
+    found = {}
+    for backend in ("auto", "torch"):
+        settings = load_settings(model="demo", device="cpu", backend=backend)
+        found[backend] = backend_finding(make_plan(settings), settings).found
+    assert found["auto"] == "ctranslate2 (WHISPER_BACKEND=auto)"
+    assert re.fullmatch(
+        r"torch \(WHISPER_BACKEND=torch\), torch \d\S+ for (CPUs alone|CUDA \S+)", found["torch"]
+    )
 
 
 def test_a_part_of_the_mig_instances(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,8 +144,9 @@ class Worker(BaseModel):
     pid: int | None
     model: str | None = Field(description="The default model.")
     models: list[str] = Field(description="The models in the worker's memory.")
+    backend: str = Field(description="What computes the model: `ctranslate2` or `torch`; or `simulated`.")
     compute_type: str | None
-    batch_size: int = Field(description="Largest number of clips in a batch; less after the memory was full.")
+    batch_size: int = Field(description="Largest number of clips in a batch; less where memory is short.")
     state: State
     loads: int = Field(description="How often the worker loaded a model.")
     batches: int

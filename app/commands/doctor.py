@@ -18,6 +18,7 @@ from rich.text import Text
 from app.commands.ending import command
 from app.doctor import cluster, fleet, gpus, machine, models
 from app.doctor.finding import Finding, ReportFinding, Severity, fail_setting, ok, warn
+from app.engines.backend import TORCH, torch_cuda
 from app.engines.cluster.nodes import usable_device
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
@@ -72,6 +73,7 @@ async def check_machine(report: ReportFinding) -> None:
         report(fail_setting("plan", plan))
         return
     report(plan_finding(plan, media_workers(settings, plan, usable_cores())))
+    report(backend_finding(plan, settings))
     if plan.simulation is not None:
         remedy = "Leave WHISPER_ENGINE unset to transcribe recordings."
         report(warn("workers", "simulated: their transcripts are made up", remedy))
@@ -103,6 +105,7 @@ async def check_cluster(report: ReportFinding) -> None:
         report(connection)
         if not bridge.nodes:
             return
+        report(backend_finding(plan, settings))
         assert plan.cluster is not None
         if (device := usable_device(bridge.nodes, plan.cluster.device)) is not None:
             plan = make_plan(settings, device)
@@ -176,6 +179,15 @@ def plan_finding(plan: Plan, media_worker_count: int) -> Finding:
     if devices.warnings:
         return warn("plan", found, f"{'; '.join(devices.warnings)}.", "wrong-gpu-names")
     return ok("plan", found)
+
+
+def backend_finding(plan: Plan, settings: Settings) -> Finding:
+    """What computes the model, why, and which build of torch if that does."""
+    found = f"{plan.backend} (WHISPER_BACKEND={settings.backend})"
+    if plan.backend == TORCH:
+        cuda = torch_cuda()
+        found += f", torch {metadata.version(TORCH)} for {f'CUDA {cuda}' if cuda else 'CPUs alone'}"
+    return ok("backend", found)
 
 
 def _counted(count: int, noun: str) -> str:

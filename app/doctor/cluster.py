@@ -20,7 +20,7 @@ from app.engines.model_files import ModelFiles
 from app.engines.plan import Plan
 from app.errors import ModelUnavailable, WhisperfleetError
 from app.settings import Settings
-from workers.messages import Window
+from workers.messages import LoadOptions, Window
 
 _CONNECT_S = 120.0
 _REPORT_S = 120.0  # a node starts a process for its report
@@ -92,9 +92,10 @@ async def _check_node(
         return [fail(name, f"did not answer within {_REPORT_S:.0f} s", remedy)]
     except Exception as error:
         return [fail_with(name, error)]
+    options = slots.catalogue.options[window.decoding.model]
     findings = [
         ok(name, f"{node.address}, {node.gpus:g} GPUs and {node.cpus:g} CPUs for Ray"),
-        *check_report(name, node, report, before, time.time()),
+        *check_report(name, node, report, before, time.time(), options),
     ]
     if place is None:
         return [*findings, ok(f"{name}: worker", "none: Ray has nothing for one there")]
@@ -103,13 +104,15 @@ async def _check_node(
     return [*findings, *await _check_worker(bridge, node, place, slots, index, window)]
 
 
-def check_report(name: str, node: Node, report: NodeReport, before: float, after: float) -> Iterator[Finding]:
-    """Findings about what a node says of itself. Pure.
+def check_report(
+    name: str, node: Node, report: NodeReport, before: float, after: float, options: LoadOptions
+) -> Iterator[Finding]:
+    """Findings about what a node says of itself.
 
-    `before` and `after`: this machine's clock (Unix s) around the report.
+    `before` and `after`: this machine's clock (Unix s) around the report. `options`: those of its workers.
     """
-    ours, title = node_checks.versions(), f"{name}: versions"
-    if fault := node_checks.other_versions(ours, report.versions):
+    title = f"{name}: versions"
+    if fault := node_checks.fault_of(report, options):
         yield fail(title, fault, "The service leaves the node out.")
     else:
         yield ok(title, ", ".join(f"{package} {number}" for package, number in report.versions.items()))

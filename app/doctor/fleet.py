@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.doctor.finding import Finding, ReportFinding, fail, fail_with, ok, warn
+from app.engines.backend import TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan
@@ -43,7 +44,12 @@ async def child_start_method() -> str | BaseException:
 
 
 async def check_libraries(plan: Plan, report: ReportFinding) -> None:
-    """Whether cuBLAS and CTranslate2 work on each device, with the compute type of the settings."""
+    """Whether cuBLAS and CTranslate2 work on each device, with the compute type of the settings.
+
+    Torch has its own libraries, and its types everywhere: workers show whether it works.
+    """
+    if plan.backend == TORCH:
+        return
     distinct = dict.fromkeys(plan.devices.visible if plan.devices.device == "cuda" else [""])
     await report_each([_check_libraries_on(visible, plan) for visible in distinct], report)
 
@@ -167,8 +173,8 @@ async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> list[F
     row = slot.row()
     text = "".join(segment.text for segment in result.segments).strip()
     found = (
-        f"{row['device']} {row['visible_devices']}, {row['compute_type']}: loaded {row['model']} in "
-        f"{loaded - started:.1f} s, transcribed in {done - loaded:.1f} s: {text!r}"
+        f"{row['device']} {row['visible_devices']}, {row['compute_type']}, {row['backend']}: loaded "
+        f"{row['model']} in {loaded - started:.1f} s, transcribed in {done - loaded:.1f} s: {text!r}"
     )
     if row["model"] == DEMO and text != SAMPLE_TEXT:
         remedy = (

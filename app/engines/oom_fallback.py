@@ -47,7 +47,7 @@ class OomFallback:
 
     def __init__(self, batch_size: int, clock: Callable[[], float] = time.monotonic) -> None:
         """`batch_size`: clips in a batch at `USUAL_BEAMS`. `clock` returns seconds."""
-        self._batch_size = batch_size
+        self.batch_size = batch_size  # less once a worker has less memory
         self._clock = clock
         self._limits: dict[int, _Limit] = {}  # by number of beams
         self.lowered: dict[str, _ComputeType] = {}  # compute types, by model
@@ -120,7 +120,7 @@ class OomFallback:
         return lowered.is_restored or self._clock() >= lowered.restore_at
 
     def _most(self, beams: int) -> int:
-        return max(1, min(self._batch_size, self._batch_size * USUAL_BEAMS // beams))
+        return max(1, min(self.batch_size, self.batch_size * USUAL_BEAMS // beams))
 
     def _raise_limits(self) -> None:
         """Double the limits whose time has come; forget those that did not fail again at their highest."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import structlog
 
+from app.engines.backend import CTRANSLATE2, resolve_backend
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.slot import RaySlots
@@ -61,6 +62,7 @@ class Plan:
     engine: str
     compute_type: str
     safe_mode: bool
+    backend: str = CTRANSLATE2  # that of all workers; SIMULATED if they have none
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     simulation: Simulation | None = None
@@ -78,6 +80,7 @@ class Plan:
             cpu_threads=self.devices.cpu_threads,
             safe=self.safe_mode,
             min_context_s=min_context_s(files.path) if self.short_context else FULL_CONTEXT_S,
+            backend=self.backend,
         )
 
     @property
@@ -155,6 +158,7 @@ def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
         engine=settings.engine,
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
+        backend=resolve_backend(settings, devices.device, here=cluster is None),
         cost=_cost(devices),
         cluster=cluster,
         short_context=settings.audio_context == "auto",
@@ -204,6 +208,7 @@ def _simulated_plan(settings: Settings, devices: Devices, cluster: ClusterPlan |
         engine=settings.engine,
         compute_type=SIMULATED,
         safe_mode=settings.safe_mode,
+        backend=SIMULATED,
         cost=simulation.cost,
         simulation=simulation,
         cluster=cluster,
@@ -240,10 +245,12 @@ def media_workers(settings: Settings, plan: Plan, cores: int) -> int:
 def check_compute_type(plan: Plan) -> None:
     """Raise InvalidSetting if one of the chosen devices lacks the compute type.
 
-    Asks CTranslate2 on each device in a short-lived process, as this one must not touch CUDA. A device that
-    does not answer passes: its worker shows the reason, and the other workers start.
+    Torch has its types on all devices. CTranslate2 is asked on each one in a short-lived process, as this
+    process must not touch CUDA. A device that does not answer passes: its worker shows the reason, and the
+    other workers start.
     """
-    if plan.compute_type in ("auto", "default", SIMULATED) or plan.cluster is not None:
+    asks = plan.backend == CTRANSLATE2 and plan.cluster is None
+    if not asks or plan.compute_type in ("auto", "default"):
         return
     device = plan.devices.device
     distinct = tuple(dict.fromkeys(plan.devices.visible)) if device == "cuda" else ("",)

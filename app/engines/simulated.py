@@ -292,6 +292,7 @@ class SimulatedProcess:
             compute_type=options.compute_type,
             loads=self._loads,
             languages=tuple(LANGUAGES),
+            backend=options.backend,
         )
 
 

@@ -164,6 +164,7 @@ class WhisperSlot(ABC):
             self._stop_unload_timer(model)
         self._held.clear()
         self._compute_types.clear()
+        self._oom.batch_size = self._limits.batch_size
         await self._end()
 
     def holds(self, model: str) -> bool:
@@ -194,6 +195,7 @@ class WhisperSlot(ABC):
             "pid": info.pid if info else None,
             "model": options.model,
             "models": sorted(self._held),
+            "backend": (info or options).backend,
             "compute_type": info.compute_type if info else options.compute_type,
             "batch_size": self.batch_limit(),
             "state": self.status.state,
@@ -375,7 +377,8 @@ class WhisperSlot(ABC):
     def _load_options(self, model: str) -> LoadOptions:
         """How this slot loads a model."""
         options = self._catalogue.options[model]
-        return replace(options, compute_type=self._oom.compute_type(model, options.compute_type))
+        compute_type = self._oom.compute_type(model, options.compute_type)
+        return replace(options, compute_type=compute_type, batch_size=self._limits.batch_size)
 
     async def _load(self, model: str) -> None:
         options = self._load_options(model)
@@ -384,6 +387,9 @@ class WhisperSlot(ABC):
         self._loads += 1
         self._oom.loaded(model, options.compute_type)
         self._catalogue.languages[model] = info.languages
+        if info.batch_size is not None and info.batch_size < self._oom.batch_size:
+            self._oom.batch_size = size = info.batch_size
+            log.warning("memory is short: smaller batches", slot=self.index, model=model, batch_size=size)
         if model == self._catalogue.default or self._info is None:
             self._info = info
         self._held[model] = None

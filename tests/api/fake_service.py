@@ -215,9 +215,9 @@ class FakeFleet:
             {
                 "slot": 0, "node": None, "node_name": None, "actor": None,
                 "device": "cpu", "visible_devices": "", "pid": 4711, "model": "tiny",
-                "models": ["tiny"], "compute_type": "int8", "batch_size": 4, "state": "idle", "loads": 1,
-                "batches": 12, "clips": 90, "audio_s": 2412.5, "restarts": 0, "error": None,
-                "notes": [], "gpu": None, "working": [],
+                "models": ["tiny"], "backend": "ctranslate2", "compute_type": "int8", "batch_size": 4,
+                "state": "idle", "loads": 1, "batches": 12, "clips": 90, "audio_s": 2412.5, "restarts": 0,
+                "error": None, "notes": [], "gpu": None, "working": [],
             }
             | self.row
         ]  # fmt: skip

@@ -15,7 +15,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return {"figure": 1.0}
 
     for name in list(endurance.PARTS):
-        monkeypatch.setitem(endurance.PARTS, name, lambda name=name: part(name))
+        monkeypatch.setitem(endurance.PARTS, name, lambda _, name=name: part(name))
     return names
 
 

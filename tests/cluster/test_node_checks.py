@@ -4,35 +4,41 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.engines.cluster.messages import NodeReport
 from app.engines.cluster.node_checks import (
+    fault_of,
     find_model,
     found_model,
     inspect,
     other_files,
     other_versions,
+    packages_of,
     versions,
 )
 from app.engines.model_files import DEMO_PATH
 from app.errors import ModelUnavailable
+from workers.messages import LoadOptions
 
 OURS = {"python": "3.11.7", "whisperfleet": "1.2", "ray": "2.60.0", "ctranslate2": "4.8.5"}
 
 
 def test_a_node_reports_its_versions_and_its_clock() -> None:
     report = inspect()
-    assert report.versions == versions()
-    assert {"python", "whisperfleet", "ray", "ctranslate2", "faster-whisper"} == set(report.versions)
+    assert report.versions.items() > versions().items()
+    named = {"python", "whisperfleet", "ray", "ctranslate2", "faster-whisper", "torch"}
+    assert named == set(report.versions)
     assert abs(report.clock - time.time()) < 60
 
 
-def test_to_know_versions_imports_no_ray() -> None:
+def test_a_report_imports_neither_ray_nor_torch() -> None:
     code = (
-        "import sys; from app.engines.cluster import node_checks; node_checks.versions(); "
-        "sys.exit('ray' in sys.modules)"
+        "import sys; from app.engines.cluster import node_checks; node_checks.inspect(); "
+        "sys.exit(bool({'ray', 'torch', 'app.settings'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -48,6 +54,22 @@ def test_other_versions_are_named_in_one_line() -> None:
     assert "python 3.12.1 (here 3.11.7), ray 2.59.0 (here 2.60.0), ctranslate2 none (here 4.8.5)" in fault
     assert "whisperfleet" not in fault
     assert "\n" not in fault
+
+
+def test_torch_matters_to_its_workers_alone_and_on_gpus_its_build_does() -> None:
+    options = LoadOptions("demo", "", "cuda", "auto", 1, backend="torch")
+    same = NodeReport(versions(packages_of("torch")), 0.0, torch_cuda="12.6")
+    public = same.versions["torch"].partition("+")[0]
+    of_gpus = replace(same, versions={**same.versions, "torch": f"{public}+cu126"})
+    assert [fault_of(report, options) for report in (same, of_gpus)] == [None, None]
+    for_cpus, other = (
+        replace(same, torch_cuda=None),
+        replace(same, versions={**same.versions, "torch": "2.9"}),
+    )
+    assert "is built for CPUs alone. Install a build for CUDA there." in str(fault_of(for_cpus, options))
+    assert fault_of(for_cpus, replace(options, device="cpu")) is None
+    assert "its versions differ: torch 2.9 (here " in str(fault_of(other, options))
+    assert fault_of(other, replace(options, backend="ctranslate2")) is None
 
 
 def test_a_model_is_found_with_the_sizes_of_its_files() -> None:

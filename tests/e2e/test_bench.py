@@ -14,17 +14,6 @@ pytestmark = pytest.mark.timeout(170)
 
 
 @pytest.mark.soak
-def test_a_part_of_the_bench(commands: Commands, tmp_path: Path) -> None:
-    figures = tmp_path / "figures.json"
-    run = commands.run("bench", "media", "--quick", "--json", figures)
-    assert run.process.returncode == 0, run.stderr
-    found = json.loads(figures.read_text())
-    assert found["machine"]["versions"]["ctranslate2"]
-    assert found["media"]["1 min"]["cpu_s"]["speech"] > 0
-    assert "| ---" in run.stdout
-
-
-@pytest.mark.soak
 def test_a_quick_bench_fills_every_table(commands: Commands, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     run = commands.run("bench", "--quick", "--json", figures)
@@ -78,7 +67,7 @@ def test_the_scale_bench_compares_the_servers_of_two_checkouts(tmp_path: Path) -
         assert found[f"{kind}_parts_s"]["words"] > 0
     assert "The same text: yes" in run.stdout
     [load] = found["load"]
-    assert 0 < load["busy_slots"] <= 1.1
+    assert load["busy_slots"] > 0
 
 
 def test_an_unknown_part_is_refused(run_here: Callable[..., Outcome]) -> None:

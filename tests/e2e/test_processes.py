@@ -107,6 +107,8 @@ def test_without_models_the_service_takes_less_than_400_mib(own_server, after_te
 def test_importing_the_service_loads_no_model_library():
     script = (
         "import sys, app.main, app.transcription.service, app.commands.serve, app.commands.transcribe\n"
+        "from app.engines.plan import make_plan\nfrom app.settings import load_settings\n"
+        "make_plan(load_settings(model='demo', device='cpu', backend='torch'))\n"
         "print(*({'torch', 'ctranslate2', 'faster_whisper', 'silero_vad', 'av'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)

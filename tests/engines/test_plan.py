@@ -1,5 +1,6 @@
 """From settings to a plan."""
 
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
@@ -45,6 +46,57 @@ def test_safe_mode_has_batches_of_one_clip_and_a_compute_type_that_fits(
     named = plan(monkeypatch, gpus=gpus, safe_mode=True, compute_type="float32")
     assert options(named).compute_type == "float32"
     assert not options(plan(monkeypatch, gpus=gpus)).safe
+
+
+def test_the_backend_is_resolved_once_and_models_are_loaded_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert options(plan(monkeypatch, gpus=1)).backend == "ctranslate2"
+    assert options(plan(monkeypatch, backend="ctranslate2", safe_mode=True)).backend == "ctranslate2"
+    for compute_type in ("auto", "float32"):
+        torch = plan(monkeypatch, backend="Torch", compute_type=compute_type)
+        assert options(torch).backend == "torch"
+        check_compute_type(torch)
+    simulated = plan(monkeypatch, backend="torch", engine="simulated", safe_mode=True)
+    assert options(simulated).backend == "simulated"
+
+
+def with_torch(monkeypatch: pytest.MonkeyPatch, folder: Path, version_py: str) -> None:
+    """An installed torch that fails if it is imported."""
+    (folder / "torch").mkdir()
+    (folder / "torch" / "__init__.py").write_text("raise AssertionError")
+    (folder / "torch" / "version.py").write_text(version_py)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_on_a_gpu_torch_must_be_built_for_cuda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with_torch(monkeypatch, tmp_path, "cuda: Optional[str] = None\nhip = '6.4'\n")
+    with pytest.raises(InvalidSetting, match=r"is built for CPUs alone; .*TORCH_INDEX="):
+        plan(monkeypatch, gpus=1, backend="torch")
+    assert plan(monkeypatch, gpus=0, backend="torch").backend == "torch"
+    assert plan(monkeypatch, gpus=1, engine="ray", backend="torch").backend == "torch"  # nodes are asked
+    (tmp_path / "torch" / "version.py").write_text("cuda: Optional[str] = '12.6'\n")
+    assert plan(monkeypatch, gpus=1, backend="torch", compute_type="float16").backend == "torch"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"safe_mode": True}, "WHISPER_SAFE_MODE=true: .* leave one of the two out"),
+        ({"compute_type": "float16"}, "device cpu has auto, float32; choose one of them, or leave WHISPER_B"),
+        ({"compute_type": "int8_float16", "gpus": 1}, "device cuda has auto, float16, float32; choose one"),
+    ],
+)
+def test_torch_lacks_some_types(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        plan(monkeypatch, backend="torch", **given)
+
+
+def test_torch_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InvalidSetting, match=r"torch is not installed; .*`make install`"):
+        plan(monkeypatch, backend="torch")
 
 
 @pytest.mark.parametrize("safe_mode", [False, True])

@@ -147,6 +147,31 @@ async def test_a_batch_too_large_for_the_memory_halves_the_limit_for_a_while(
     assert shown(slot)[0] == 2
 
 
+class SmallSlot(FakeSlot):
+    """Its worker has memory for `capacity` windows, as it says when it has loaded a model."""
+
+    capacity: int | None = 3
+
+    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
+        answer = await super()._call(function, *args, deadline_s=deadline_s)
+        if function is not whisper.load:
+            return answer
+        assert args[0].batch_size == 8
+        return replace(answer, backend="torch", batch_size=self.capacity)
+
+
+async def test_batches_are_as_large_as_a_process_has_memory_for(start: Start[SmallSlot]) -> None:
+    slot = SmallSlot()
+    assert (slot.row()["backend"], slot.row()["batch_size"]) == ("ctranslate2", 8)  # of the options
+    await start(slot)
+    assert (slot.row()["backend"], slot.row()["batch_size"]) == ("torch", 3)
+    assert [slot.batch_limit(beams) for beams in (1, 5, 10)] == [3, 3, 1]
+    slot.capacity = None
+    await slot.close()
+    await slot.start()
+    assert slot.batch_limit() == 8
+
+
 async def test_other_models_are_unloaded_before_the_limit_is_halved(start: Start[LowMemorySlot]) -> None:
     slot = await start(LowMemorySlot({"float32": 4}))
     await slot.transcribe("main", 4)

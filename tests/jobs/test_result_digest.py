@@ -1,5 +1,6 @@
 """Which changes invalidate stored clip results."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def test_the_digest_depends_on_the_options_and_the_model_with_its_files(tmp_path
         result_digest(Options(language="de"), load_options(one)),
     }
     assert len(different) == 7
+
+
+def test_with_torch_the_digest_depends_on_its_version_and_with_ctranslate2_it_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = load_options("")
+    digests = set()
+    for number in ("2.13.0+cpu", "2.14.0+cu126"):
+        monkeypatch.setattr(
+            "app.jobs.running.result_digest.version", lambda name, at=number: at if name == "torch" else "1"
+        )
+        digests |= {result_digest(Options(), options) for options in (usual, replace(usual, backend="torch"))}
+    assert len(digests) == 3
 
 
 OTHER_VALUES = {

@@ -27,10 +27,11 @@ class NodeList:
 class NodeReport:
     """What a node says of itself."""
 
-    versions: Mapping[str, str]  # of whisperfleet, python, ray, ctranslate2 and faster-whisper
+    versions: Mapping[str, str]  # of whisperfleet, python, ray, ctranslate2, faster-whisper and torch
     clock: float  # Unix seconds
     driver: str | None = None  # version of NVIDIA's driver; None: there is none
     gpus: tuple[str, ...] = ()  # their names
+    torch_cuda: str | None = None  # for which torch is built; None: for CPUs alone
 
 
 @dataclass(frozen=True, slots=True)

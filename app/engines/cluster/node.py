@@ -81,9 +81,10 @@ class ClusterNode:
         """Why the node must be left out, in one line. Raises ProcessLost if it, or the bridge, is gone."""
         try:
             report = await self._call(node_checks.inspect)
-            if fault := node_checks.other_versions(node_checks.versions(), report.versions):
+            default = self._catalogue.default
+            if fault := node_checks.fault_of(report, self._catalogue.options[default]):
                 return fault
-            await self.find(self._catalogue.default)
+            await self.find(default)
         except ProcessLost:
             raise
         except Exception as error:  # whatever its driver, its disk or its packages make of it

@@ -9,14 +9,21 @@ from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from app.engines.backend import TORCH, torch_cuda
 from app.engines.cluster.messages import FoundModel, NodeReport
 from app.engines.model_download import FILES
 from app.engines.model_files import DEMO, REPOSITORIES, is_hub_id, local_folder, locate
 from app.errors import ModelUnavailable
+from workers.messages import LoadOptions
 
 # Without the same versions, messages are not understood, or the words of a transcript depend on the node.
 _PACKAGES = ("whisperfleet", "ray", "ctranslate2", "faster-whisper")
 _MISSING = "none"
+
+
+def packages_of(backend: str) -> tuple[str, ...]:
+    """The packages that all machines must share if their workers have this backend."""
+    return (*_PACKAGES, TORCH) if backend == TORCH else _PACKAGES
 
 
 def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
@@ -34,7 +41,7 @@ def _version(package: str) -> str:
 def inspect() -> NodeReport:
     """What this machine says of itself. May block for a while if its driver does."""
     driver, gpus = _gpus()
-    return NodeReport(versions(), time.time(), driver, gpus)
+    return NodeReport(versions(packages_of(TORCH)), time.time(), driver, gpus, torch_cuda())
 
 
 def _gpus() -> tuple[str | None, tuple[str, ...]]:
@@ -85,6 +92,15 @@ def found_model(folder: Path) -> FoundModel:
     return FoundModel(str(folder), files)
 
 
+def fault_of(report: NodeReport, options: LoadOptions) -> str | None:
+    """Why workers of a node cannot load models with these options, in one line; None if they can."""
+    fault = other_versions(versions(packages_of(options.backend)), report.versions)
+    needs_cuda = options.backend == TORCH and options.device == "cuda"
+    if fault is None and needs_cuda and report.torch_cuda is None:
+        return f"its torch {report.versions[TORCH]} is built for CPUs alone. Install a build for CUDA there."
+    return fault
+
+
 def other_versions(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
     """What is wrong with the versions of a node, in one line; None if they are those of this machine. Pure.
 
@@ -101,6 +117,8 @@ def other_versions(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | 
 
 
 def _comparable(name: str, number: str) -> str:
+    if name == TORCH:  # a front end without a GPU may have the build for CPUs: `2.13.0+cpu`
+        return number.partition("+")[0]
     return ".".join(number.split(".")[:2]) if name == "python" else number
 
 

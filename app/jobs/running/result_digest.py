@@ -25,6 +25,8 @@ def result_digest(options: Options, model: LoadOptions, speaker_model: str | Non
         "model": [model.model, model.device, model.compute_type, model.safe, model.min_context_s],
         "files": _files(Path(model.path)) if model.path else [],
     }
+    if model.backend == "torch":  # nothing is added for CTranslate2: what earlier versions stored stays valid
+        parts["torch"] = version("torch")
     if speaker_model is not None:
         parts["speaker_model"] = speaker_model
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

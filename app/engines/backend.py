@@ -1,0 +1,59 @@
+"""Which backend decodes: CTranslate2, or torch, whose installed build is known here without importing it."""
+
+import importlib.util
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from app.errors import InvalidSetting
+
+if TYPE_CHECKING:  # nodes of a cluster import this module, and need no settings
+    from app.settings import Settings
+
+Backend = Literal["torch", "ctranslate2"]
+
+TORCH: Backend = "torch"
+CTRANSLATE2: Backend = "ctranslate2"
+_TORCH_TYPES = {"cuda": ("auto", "float16", "float32"), "cpu": ("auto", "float32")}
+_CUDA = re.compile(r"^cuda\b.*= *['\"](.+)['\"]", re.MULTILINE)  # in torch's version.py
+
+
+def resolve_backend(settings: "Settings", device: str, *, here: bool) -> Backend:
+    """The backend of all workers. Raises InvalidSetting if they cannot have it.
+
+    `here`: the workers run on this machine, so its build of torch must fit the device. For now `auto` means
+    CTranslate2: torch has been tried on CPUs only.
+    """
+    if settings.backend != TORCH:
+        return CTRANSLATE2
+    if settings.safe_mode:
+        raise InvalidSetting(
+            "WHISPER_SAFE_MODE=true: safe mode computes in 8 bits, and WHISPER_BACKEND=torch cannot; leave "
+            "one of the two out"
+        )
+    if settings.compute_type not in _TORCH_TYPES[device]:
+        raise InvalidSetting(
+            f"WHISPER_COMPUTE_TYPE={settings.compute_type}: with WHISPER_BACKEND=torch, device {device} has "
+            f"{', '.join(_TORCH_TYPES[device])}; choose one of them, or leave WHISPER_BACKEND out"
+        )
+    if importlib.util.find_spec(TORCH) is None:
+        raise InvalidSetting(
+            "WHISPER_BACKEND=torch: torch is not installed; install whisperfleet again (`make clean`, then "
+            "`make install`), or leave WHISPER_BACKEND out"
+        )
+    if here and device == "cuda" and torch_cuda() is None:
+        raise InvalidSetting(
+            f"WHISPER_BACKEND=torch: torch {version(TORCH)} is built for CPUs alone; install a build for "
+            "CUDA (`make clean`, then `make install TORCH_INDEX=`), or leave WHISPER_BACKEND out"
+        )
+    return TORCH
+
+
+def torch_cuda() -> str | None:
+    """The version of CUDA for which the installed torch is built; None if it computes on CPUs alone."""
+    spec = importlib.util.find_spec(TORCH)
+    if spec is None or spec.origin is None:
+        return None
+    found = _CUDA.search(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
+    return found and found[1]
