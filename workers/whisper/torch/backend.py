@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+Tensor = torch.Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -119,6 +120,7 @@ class TorchBackend:
         self._rules = Rules.of(tokens, not_first, self._network.vocabulary, self._device)
         self._spectrograms = Spectrograms(self._network.mel_bins, self._device)
         self.batch_size = self._fitting(options.batch_size) if self._device == "cuda" else options.batch_size
+        self._at_once = min(_ENCODED_AT_ONCE, self.batch_size)
         bias = self._network.embeddings.new_zeros((1, 1, 1, PADDED_FRAMES))
         self._audio = Audio(reserve(self._network, self.batch_size, PADDED_FRAMES), bias)
         self._memory = reserve(self._network, self.batch_size, _TEXT_PLACES)
@@ -148,10 +150,9 @@ class TorchBackend:
     def encode(self, prepared: Sequence[_Prepared]) -> list[int]:
         """Put windows into the decoder's memory, until the next ones are encoded. Returns their hashes."""
         context_s = prepared[0].context_s
-        at_once = min(_ENCODED_AT_ONCE, self.batch_size)
-        for first in range(0, len(prepared), at_once):
-            windows = [window.samples for window in prepared[first : first + at_once]]
-            windows += [windows[0]] * (at_once - len(windows))
+        for first in range(0, len(prepared), self._at_once):
+            windows = [window.samples for window in prepared[first : first + self._at_once]]
+            windows += [windows[0]] * (self._at_once - len(windows))
             features = self._spectrograms(windows, context_s).to(self._dtype)
             encoded = self._network.encode(features)[: self.batch_size - first]
             remember(self._network, encoded, self._audio, first)
@@ -193,7 +194,7 @@ class TorchBackend:
 
     def _decoder(self, beams: int, places: int) -> Decoder:
         if (beams, places) not in self._decoders:
-            audio = self._audio.rows(0, self._windows(beams))
+            audio = self._audio.rows(slice(self._windows(beams)))
             self._decoders[beams, places] = Decoder(
                 self._network, audio, self._rules, beams, places, self._memory
             )
@@ -204,41 +205,36 @@ class TorchBackend:
         self, encoded: Sequence[int], texts: Sequence[TextToAlign | None]
     ) -> list[Alignment | Exception | None]:
         """The times of each window's text."""
-        at_once = min(_ENCODED_AT_ONCE, self.batch_size)
-        aligned: list[Alignment | Exception | None] = []
-        for first in range(0, len(texts), at_once):
-            rows = texts[first : first + at_once]
-            audio = self._audio.rows(first, first + at_once)
-            aligned += self._align(audio, rows) if any(rows) else [None] * len(rows)
-        return aligned
-
-    def _align(self, audio: Audio, texts: Sequence[TextToAlign | None]) -> list[Alignment | None]:
-        eot = self._tokens.eot
         start = next(text.start for text in texts if text is not None)
         nothing = TextToAlign(start, (), 1)
-        rows = [text or nothing for text in texts]
-        rows += [nothing] * (len(audio.memory[0][0]) - len(rows))
+        rows = [*(text or nothing for text in texts), *[nothing] * (self.batch_size - len(texts))]
+        frames = torch.tensor([max(1, row.frames) for row in rows], device=self._device)
+        costs, probabilities = [], []
+        for first in range(0, self.batch_size, self._at_once):
+            part = slice(first, first + self._at_once)
+            found = self._attend(self._audio.rows(part), rows[part], frames[part])
+            costs.append(found[0])
+            probabilities += found[1].tolist()
+        starts = first_frames(torch.cat(costs), [len(row.tokens) + 1 for row in rows], frames)
+        return [
+            Alignment(tuple(begins), tuple(of_tokens[: len(text.tokens)])) if text is not None else None
+            for text, begins, of_tokens in zip(texts, starts, probabilities, strict=False)
+        ]
+
+    def _attend(self, audio: Audio, rows: Sequence[TextToAlign], frames: Tensor) -> tuple[Tensor, Tensor]:
+        """The costs of each token at each frame, from the first of the text to its end; and probabilities."""
+        eot, skipped = self._tokens.eot, len(rows[0].start)
         sequences = [[*row.start, self._tokens.no_timestamps, *row.tokens, eot] for row in rows]
         tokens = torch.tensor(
             [[*sequence, *[eot] * (_ALIGNED_TOKENS - len(sequence))] for sequence in sequences],
             device=self._device,
         )
-        looks, x = attention_to_audio(self._network, audio, tokens, self._alignment_heads)
         lengths = torch.tensor([len(sequence) for sequence in sequences], device=self._device)
-        frames = torch.tensor([max(1, row.frames) for row in rows], device=self._device)
-        costs = alignment_costs(looks, lengths, frames)[:, len(start) :]
-        starts = first_frames(costs, lengths - len(start) - 1, frames).tolist()
+        looks, x = attention_to_audio(self._network, audio, tokens, self._alignment_heads)
         logits = self._network.logits(x)[..., :eot]
         own = tokens.roll(-1, 1).clamp(max=eot - 1)[..., None]
-        probabilities = (
-            (logits.gather(-1, own)[..., 0] - logits.logsumexp(-1)).exp()[:, len(start) :].tolist()
-        )
-        return [
-            Alignment(tuple(begins[: len(text.tokens) + 1]), tuple(of_tokens[: len(text.tokens)]))
-            if text is not None
-            else None
-            for text, begins, of_tokens in zip(texts, starts, probabilities, strict=False)
-        ]
+        probabilities = (logits.gather(-1, own)[..., 0] - logits.logsumexp(-1)).exp()
+        return alignment_costs(looks, lengths, frames)[:, skipped:], probabilities[:, skipped:]
 
     def close(self) -> None:
         """Free the model's memory."""

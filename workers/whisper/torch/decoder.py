@@ -36,9 +36,9 @@ class Audio:
     memory: KeysAndValues  # each (B, H, PADDED_FRAMES, D / H)
     bias: Tensor  # (1, 1, 1, PADDED_FRAMES): 0, or minus infinity for padding
 
-    def rows(self, first: int, last: int) -> "Audio":
+    def rows(self, part: slice) -> "Audio":
         """Some of the windows."""
-        return Audio([(keys[first:last], values[first:last]) for keys, values in self.memory], self.bias)
+        return Audio([(keys[part], values[part]) for keys, values in self.memory], self.bias)
 
 
 def reserve(network: Network, windows: int, places: int) -> KeysAndValues:

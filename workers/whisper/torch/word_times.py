@@ -72,37 +72,35 @@ def _median(x: Tensor, frames: Tensor) -> Tensor:
     return torch.where((frames <= reach)[:, None, None, None], x, around[reach])
 
 
-def first_frames(costs: Tensor, rows: Tensor, frames: Tensor) -> Tensor:
-    """At which frame each token begins, on the cheapest path from the first to the last: (B, T).
+def first_frames(costs: Tensor, rows: Sequence[int], frames: Tensor) -> list[list[int]]:
+    """At which frame each token begins, on the cheapest path from the first to the last.
 
     `costs` (B, T, S); `rows` and `frames` (B,): how many tokens and frames count. A path goes to the next
     token, to the next frame, or to both. Row by row: the path to a frame comes along the row from the frame
     where it has entered it, so with c the costs of a row, the costs of its paths are
-    `cumsum(c) + cummin(min(up, diagonal) - cumsum(c before))`. Frames of tokens that do not count are 0.
+    `cumsum(c) + cummin(min(up, diagonal) - cumsum(c before))`.
     """
-    costs = costs.double()
-    windows, tokens, most = costs.shape
-    places = torch.arange(most, device=costs.device)
-    infinite = costs.new_full((windows, 1), torch.inf)
-    up = costs.new_full((windows, most), torch.inf)
-    diagonal = torch.cat([torch.zeros_like(infinite), up[:, 1:]], 1)  # the path begins at the first frame
-    entered: list[Tensor] = []  # of each row and frame: the last frame up to it that is entered from above
-    diagonally: list[Tensor] = []  # whether it is from the frame before
-    for row in range(tokens):
-        along = costs[:, row].cumsum(1)
-        best = along + (torch.minimum(up, diagonal) - (along - costs[:, row])).cummin(1).values
-        left = torch.cat([infinite, best[:, :-1]], 1)
-        from_diagonal = (diagonal < up) & (diagonal < left)
-        from_above = (up < diagonal) & (up < left)
-        entered.append(torch.where(from_diagonal | from_above, places, -1).cummax(1).values)
-        diagonally.append(from_diagonal)
-        up, diagonal = best, torch.cat([infinite, best[:, :-1]], 1)
-    at = frames - 1
-    starts = [torch.zeros_like(at)] * tokens
-    for row in range(tokens - 1, -1, -1):
-        counts = row < rows
-        first = entered[row].gather(1, at[:, None])[:, 0].clamp(min=0)
-        starts[row] = torch.where(counts, first, 0)
-        before = first - diagonally[row].gather(1, first[:, None])[:, 0].long()
-        at = torch.where(counts, before.clamp(min=0), at)
-    return torch.stack(starts, 1)
+    most = max(rows)  # later rows change no earlier one
+    costs = costs[:, :most].double()
+    along = costs.cumsum(2)
+    before = along - costs
+    # With a row above the first one, and a frame before the first one: a path begins there.
+    total = costs.new_full((len(rows), most + 1, costs.shape[2] + 1), torch.inf)
+    total[:, 0, 0] = 0
+    for row in range(most):
+        above = torch.minimum(total[:, row, 1:], total[:, row, :-1])
+        total[:, row + 1, 1:] = along[:, row] + (above - before[:, row]).cummin(1).values
+    up, diagonal, left = total[:, :-1, 1:], total[:, :-1, :-1], total[:, 1:, :-1]
+    diagonally = (diagonal < up) & (diagonal < left)
+    entered = diagonally | ((up < diagonal) & (up < left))
+    places = torch.arange(costs.shape[2], device=costs.device)
+    first = torch.where(entered, places, 0).cummax(2).values  # where a path in the row has entered it
+    before_first = (first - diagonally.gather(2, first).long()).clamp(min=0)  # and where it was before
+    counts = torch.arange(most, device=costs.device) < torch.tensor(rows, device=costs.device)[:, None]
+    at = frames[:, None] - 1
+    starts = []
+    for row in range(most - 1, -1, -1):
+        starts.append(first[:, row].gather(1, at))
+        at = torch.where(counts[:, row, None], before_first[:, row].gather(1, at), at)
+    found: list[list[int]] = torch.cat(starts[::-1], 1).tolist()
+    return [of_window[:count] for of_window, count in zip(found, rows, strict=True)]
