@@ -52,6 +52,7 @@ R = TypeVar("R")
 
 _USUAL_BEAMS = 5
 _TEXT_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
+_RECORDED_BEAMS = (_USUAL_BEAMS, 1)  # of beam searches, for which a GPU records steps
 _ENCODED_AT_ONCE = 4  # windows; so many keep a GPU busy, and short drafts do not wait for more
 _STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}  # the device waits while the host looks whether all are done
 _ALIGNED_TOKENS = 232  # most: start, no timestamps, text, end; a multiple of 8
@@ -254,11 +255,16 @@ class TorchBackend:
         )
 
     def _take_memory(self) -> None:
-        """Decode a full batch of silence: the largest that comes. Torch keeps the memory."""
+        """Decode the largest batches that come, of silence: torch keeps their memory. Then record steps."""
         silence = self.prepare([bytes(2 * SAMPLE_RATE)] * self.batch_size, FULL_CONTEXT_S)
         encoded = self.encode(silence)
-        prompt = [*[self._tokens.eot] * (MAX_TOKENS // 2), self._tokens.sot]
-        self.generate(encoded, [prompt] * self.batch_size, Search(_USUAL_BEAMS))
+        task = [self._tokens.sot]
+        for prompt in ([*[self._tokens.eot] * (MAX_TOKENS // 2), *task], task):
+            for beams in _RECORDED_BEAMS:
+                search = Search(beams)
+                windows = self._windows(beams)
+                self.generate(encoded[:windows], [prompt] * windows, search)
+                self._decoder(beams, prompt_places(len(prompt))).record(search)
         if self._alignment_heads:
             text = TextToAlign((self._tokens.sot,), (0,), FRAMES_PER_SECOND)
             self.align(encoded, [text] * self.batch_size)
