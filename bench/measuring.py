@@ -11,8 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from app.engines.devices import usable_cores
-
 REPETITIONS = 5
 _LIBRARIES = ("faster-whisper", "ctranslate2", "silero-vad", "onnxruntime", "numpy", "av")
 
@@ -69,6 +67,8 @@ def timed(work: Callable[[], object]) -> float:
 
 def machine() -> Figures:
     """Hardware, system, library versions, and the load average over the last minute."""
+    from app.engines.devices import usable_cores  # `bench/gpu_session.py` does without
+
     return {
         "cpu": _cpu(),
         "cores": usable_cores(),

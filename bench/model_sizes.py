@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
-from app.engines.model_files import REPOSITORIES, can_translate
 from bench.measuring import markdown
 from workers.messages import DecodingOptions, LoadOptions
 
@@ -104,6 +103,8 @@ def dimensions_of(name: str) -> Dimensions:
 
 def models_table() -> Iterator[str]:
     """The lines of the table in docs/models.md: a row for each repository."""
+    from app.engines.model_files import REPOSITORIES, can_translate  # `bench/gpu_session.py` does without
+
     titles = ["name", "repository", "disk", "GPU, `float16`", "GPU, `int8_float16`", "translates"]
     names: dict[str, list[str]] = {}
     for name, repository in REPOSITORIES.items():
