@@ -24,7 +24,7 @@ def supported_compute_types(device: str, backend: str = "ctranslate2") -> set[st
     """The compute types that a backend offers on `device` ("cuda": on the first visible GPU)."""
     if backend == "torch":
         return set(TORCH_TYPES[device])
-    _prepare(device)
+    _prepare(device, backend)
     import ctranslate2
 
     return set(ctranslate2.get_supported_compute_types(device))
@@ -33,10 +33,10 @@ def supported_compute_types(device: str, backend: str = "ctranslate2") -> set[st
 def load(options: LoadOptions) -> WorkerInfo:
     """Load a model into this process.
 
-    Raises the errors of CTranslate2, and RuntimeError if the model's files do not fit together.
+    Raises the errors of its backend, and RuntimeError if the model's files do not fit together.
     """
     global _loads
-    _prepare(options.device)
+    _prepare(options.device, options.backend)
     with calls.measured("load model"):
         loaded = _models[options.model] = open_model(options)
     _loads += 1
@@ -129,8 +129,8 @@ def _compute_type(options: LoadOptions) -> str:
     return choose(options.compute_type, options.device, supported, safe=options.safe)
 
 
-def _prepare(device: str) -> None:
-    if device == "cuda":
-        preload_cublas()
-    else:
+def _prepare(device: str, backend: str) -> None:
+    if device == "cpu":
         keep_freed_memory()
+    elif backend == "ctranslate2":  # torch brings a cuBLAS of its own
+        preload_cublas()
