@@ -33,7 +33,8 @@ def supported_compute_types(device: str, backend: str = "ctranslate2") -> set[st
 def load(options: LoadOptions) -> WorkerInfo:
     """Load a model into this process.
 
-    Raises the errors of its backend, and RuntimeError if the model's files do not fit together.
+    Raises the errors of its backend, RuntimeError if the model's files do not fit together, and BackendUnfit
+    if torch does not pass its test on a GPU.
     """
     global _loads
     _prepare(options.device, options.backend)
@@ -61,7 +62,13 @@ def open_model(options: LoadOptions) -> Model:
     """A model that is loaded now. Raises as `load` does."""
     from workers.whisper.model import LoadedModel
 
-    return LoadedModel(options, _compute_type(options))
+    compute_type = _compute_type(options)
+    model = LoadedModel(options, compute_type)
+    if options.backend == "torch" and options.device == "cuda":
+        from workers.whisper.torch.self_test import self_test
+
+        self_test(model, options, compute_type)
+    return model
 
 
 def unload(model: str) -> None:
