@@ -18,7 +18,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.process import ChildProcess
 from app.telemetry.work import Work, bound_ids, current_work, log_ids, working_for
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, TwoBatchSlot
 from workers import calls, runtime
 from workers.log_lines import initialise
 
@@ -172,7 +172,7 @@ async def test_a_crash_is_logged_with_the_ids_of_all_that_it_may_have_been() -> 
 
 @pytest.mark.anyio
 async def test_each_batch_of_a_slot_runs_with_its_own_ids() -> None:
-    slot = OverlappingFakeSlot(0)
+    slot = TwoBatchSlot(0)
     seen: list[dict[str, Any]] = []
     run = slot.run
 
