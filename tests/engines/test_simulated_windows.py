@@ -106,7 +106,7 @@ def test_the_windows_of_a_clip_cover_its_speech_without_overlap() -> None:
 
 
 def test_a_worker_that_crashes_with_two_batches_in_flight_loses_none_of_them() -> None:
-    """The first batch is on the device, and its eight windows are retried one by one; the second was ready."""
+    """The eight windows on the device are retried one by one, and those that were ready together."""
     crash = replace(HOST, crash_at=((0, 0.3),))
     done = transcribe_all(16, 1, crash)
     assert done.results == transcribe_all(16, 1, HOST).results

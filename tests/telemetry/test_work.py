@@ -77,12 +77,14 @@ async def test_a_call_of_a_process_has_the_ids_of_its_caller_and_returns_what_it
         await child.start()
         before = time.time()
         with structlog.contextvars.bound_contextvars(**log_ids([Work("a"), Work("b", "job")]), slot=1):
-            assert await child.call(ids_and_part) == {"request_id": ["a", "b"], "job": "job"}
-        [part] = child.parts
+            context, own = calls.separate()
+        called = asyncio.create_task(child.call(ids_and_part), context=context)
+        assert await called == {"request_id": ["a", "b"], "job": "job"}
+        [part] = own.parts
         assert part.name == "a part"
         assert before <= part.start <= part.end <= time.time()
         assert await child.call(os.getpid) == child.pid
-        assert child.parts == ()
+        assert len(own.parts) == 1
     finally:
         await child.close()
 
