@@ -14,8 +14,7 @@ from app.engines.slot import WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import RESULT, FakeSlot
-from workers.messages import DecodingOptions, Window, WindowResult
-from workers.whisper import worker as whisper
+from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -152,12 +151,9 @@ class SmallSlot(FakeSlot):
 
     capacity: int | None = 3
 
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
-        answer = await super()._call(function, *args, deadline_s=deadline_s)
-        if function is not whisper.load:
-            return answer
-        assert args[0].batch_size == 8
-        return replace(answer, backend="torch", batch_size=self.capacity)
+    def load(self, options: LoadOptions) -> WorkerInfo:
+        assert options.batch_size == 8
+        return replace(super().load(options), backend="torch", batch_size=self.capacity)
 
 
 async def test_batches_are_as_large_as_a_process_has_memory_for(start: Start[SmallSlot]) -> None:
@@ -222,12 +218,10 @@ async def test_a_model_too_large_to_load_is_loaded_with_a_smaller_compute_type(
 
 async def test_each_model_has_its_own_compute_type(start: Start[LowMemorySlot]) -> None:
     class OneTooLarge(LowMemorySlot):
-        async def _call(
-            self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None
-        ) -> Any:
-            if function is whisper.load and args[0].model == "a" and args[0].compute_type == "float32":
+        def load(self, options: LoadOptions) -> WorkerInfo:
+            if options.model == "a" and options.compute_type == "float32":
                 raise RuntimeError("CUDA failed with error out of memory")
-            return await super()._call(function, *args, deadline_s=deadline_s)
+            return super().load(options)
 
     slot = await start(OneTooLarge({}))
     with pytest.raises(RequeueBatch):
@@ -358,11 +352,11 @@ async def test_a_wide_search_does_not_halve_the_batches_of_others(start: Start[F
 class WordlessSlot(FakeSlot):
     """Its default model gives no word times, and its model `a` fails to give them for some windows."""
 
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
-        answer = await super()._call(function, *args, deadline_s=deadline_s)
-        if function is whisper.load and args[0].model == "main":
-            return replace(answer, note="no word times: config.json names no alignment_heads")
-        return answer
+    def load(self, options: LoadOptions) -> WorkerInfo:
+        info = super().load(options)
+        if options.model == "main":
+            return replace(info, note="no word times: config.json names no alignment_heads")
+        return info
 
     def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
         results = super().decode_batch(windows)
