@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import structlog
 
 from app.concurrency import BackgroundTasks
+from app.engines.backend import CTRANSLATE2, TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
@@ -22,6 +23,7 @@ from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import (
     SAMPLE_RATE,
     AnyWindow,
+    BackendUnfit,
     DecodingOptions,
     LoadOptions,
     Window,
@@ -96,6 +98,7 @@ class WhisperSlot:
         self._worker = worker
         worker.watch(self._exited)
         self._oom = OomFallback(limits.batch_size)
+        self._no_torch: str | None = None  # why models are loaded with CTranslate2 instead
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory, and their unload timers
         self._compute_types: dict[str, str] = {}  # with which the worker has loaded models, or tried to
@@ -125,12 +128,16 @@ class WhisperSlot:
             await self._spawn()
             try:
                 return await self._load(model)
+            except BackendUnfit as error:
+                self._give_up_torch(error)
+                reason = RestartReason.DEVICE
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or not await self._use_smaller_type(model, error):
                     raise
+                reason = RestartReason.MEMORY
             # GPU memory is returned for certain only when a process ends.
             await self.close()
-            self.status.restarts_by[RestartReason.MEMORY] += 1
+            self.status.restarts_by[reason] += 1
 
     async def probe(self) -> None:
         """Decode a second of silence with the default model. Raises as `run` does."""
@@ -167,7 +174,7 @@ class WhisperSlot:
         restarts = self._oom.lowered and self._oom.wants_restart(self._held_types)
         if restarts and not self.needs_restart.is_set():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
-            self._restart_for_memory()
+            self._restart(RestartReason.MEMORY)
 
     async def close(self) -> None:
         """End the worker."""
@@ -216,12 +223,12 @@ class WhisperSlot:
             "clips": self.clips,
             "audio_s": round(self.samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
-            "error": self.status.error or self._oom.explain(self._held_types),
+            "error": self.status.error or self._oom.explain(self._held_types) or self._no_torch,
             "notes": self.notes,
         }
 
-    def _restart_for_memory(self) -> None:
-        self.status.ending = RestartReason.MEMORY
+    def _restart(self, reason: RestartReason) -> None:
+        self.status.ending = reason
         self.needs_restart.set()
 
     async def _spawn(self) -> None:
@@ -326,6 +333,10 @@ class WhisperSlot:
                 if not is_out_of_memory(error) or not await self._unload_others(model):
                     raise
             await self._load(model)
+        except BackendUnfit as error:
+            self._give_up_torch(error)
+            self._restart(RestartReason.DEVICE)
+            raise RequeueBatch(f"torch is given up: {error}") from error
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 await self._shrink_and_requeue(model, 1, 1, error)
@@ -350,7 +361,7 @@ class WhisperSlot:
             log.warning("memory is short: smaller batches", slot=self.index, batch_size=limit, beams=beams)
             raise RequeueBatch(f"out of memory with {windows} windows at once: {last_line(error)}") from error
         if await self._use_smaller_type(model, error):
-            self._restart_for_memory()  # memory comes back for certain only when the process ends
+            self._restart(RestartReason.MEMORY)  # memory comes back for certain only when the process ends
             raise RequeueBatch(f"out of memory with one window: {last_line(error)}") from error
         reason = last_line(error)
         message = f"not enough memory for one window with the smallest compute type: {reason}"
@@ -366,17 +377,29 @@ class WhisperSlot:
         used = self._compute_types[model]
         options = replace(self._load_options(model), compute_type=used)
         smaller = await self._ask(self._worker.smaller_compute_type(options), _ANSWER_DEADLINE_S)
+        if smaller is None and options.backend == TORCH:
+            self._give_up_torch(error)
+            return True
         if smaller is None:
             return False
         self._oom.step_down(model, self._catalogue.options[model].compute_type, used, smaller, error)
         log.warning("memory is short: smaller type", slot=self.index, model=model, compute_type=smaller)
         return True
 
+    def _give_up_torch(self, error: Exception) -> None:
+        """Load all models with CTranslate2 from now on, which takes less memory and works on more GPUs."""
+        self._no_torch = f"CTranslate2 instead of torch: {last_line(error)}"
+        log.error("torch is given up", slot=self.index, reason=last_line(error))
+
     def _load_options(self, model: str) -> LoadOptions:
         """How this slot loads a model."""
         options = self._catalogue.options[model]
-        compute_type = self._oom.compute_type(model, options.compute_type)
-        return replace(options, compute_type=compute_type, batch_size=self._limits.batch_size)
+        return replace(
+            options,
+            compute_type=self._oom.compute_type(model, options.compute_type),
+            batch_size=self._limits.batch_size,
+            backend=CTRANSLATE2 if self._no_torch else options.backend,
+        )
 
     async def _load(self, model: str) -> None:
         options = self._load_options(model)

@@ -14,7 +14,7 @@ from app.engines.slot import WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import RESULT, FakeSlot
-from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -166,6 +166,56 @@ async def test_batches_are_as_large_as_a_process_has_memory_for(start: Start[Sma
     await slot.close()
     await slot.start()
     assert slot.batch_limit() == 8
+
+
+class TorchSlot(FakeSlot):
+    """Torch is unfit for its device, or has no memory there for some models."""
+
+    fault: Exception = BackendUnfit("the demo model has another text than it should")
+    faulty = ("main",)
+
+    def load(self, options: LoadOptions) -> WorkerInfo:
+        if options.backend == "torch" and options.model in self.faulty:
+            raise self.fault
+        return replace(super().load(options), backend=options.backend)
+
+    def _load_options(self, model: str) -> LoadOptions:
+        options = self._catalogue.options[model]
+        self._catalogue.options[model] = replace(options, backend="torch", compute_type="float32")
+        return super()._load_options(model)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(TorchSlot.fault, "device"), (RuntimeError("CUDA failed with error out of memory"), "memory")],
+)
+async def test_ctranslate2_takes_the_place_of_a_torch_that_is_unfit(
+    start: Start[TorchSlot], fault: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot = TorchSlot()
+    slot.fault = fault
+    monkeypatch.setattr("tests.engines.fake_slot.smaller", lambda *args: None)
+    await start(slot)
+    row = slot.row()
+    assert (row["backend"], row["error"]) == ("ctranslate2", f"CTranslate2 instead of torch: {fault}")
+    assert slot.status.restarts_by == {reason: 1}
+    await slot.close()
+    await slot.start()
+    assert slot.status.restarts_by == {reason: 1}, "torch is not tried again"
+
+
+async def test_torch_may_be_unfit_for_a_model_that_is_loaded_later(start: Start[TorchSlot]) -> None:
+    slot = TorchSlot()
+    slot.faulty = ("a",)
+    await start(slot)
+    assert slot.row()["backend"] == "torch"
+    with pytest.raises(RequeueBatch, match="torch is given up"):
+        await slot.transcribe("a")
+    assert slot.needs_restart.is_set()  # so the dispatcher closes and starts it
+    await slot.close()
+    await slot.start()
+    await slot.transcribe("a")
+    assert slot.row()["backend"] == "ctranslate2"
 
 
 async def test_other_models_are_unloaded_before_the_limit_is_halved(start: Start[LowMemorySlot]) -> None:
