@@ -200,7 +200,17 @@ class OutgrowsDisk(DiskFull):
 
 
 class ProcessCrashed(WhisperfleetError):
-    """A child process crashed, or was killed because it hung, before it answered."""
+    """A child process crashed, or was killed because it hung, before it answered.
+
+    `exit_status` is that of the process, and negative if a signal killed it; None if it is not known.
+    """
+
+    def __init__(self, message: str, *, exit_status: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (partial(type(self), self.message, exit_status=self.exit_status), ())
 
 
 class ProcessHung(ProcessCrashed):

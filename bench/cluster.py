@@ -31,9 +31,9 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec
 from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.engines.local import ProcessSlot
-from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation
-from app.engines.slot import Limits
+from app.engines.local import ProcessWorker
+from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
+from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory, WindowSource
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
@@ -148,8 +148,10 @@ def _node_id(bridge: Bridge) -> str:
     return next(node.id for node in bridge.nodes if node.name == "node")
 
 
-def remote_fleet(bridge: Bridge, slots: int) -> Dispatcher[WindowSource, WindowResult]:
-    """A dispatcher with simulated workers on the node, 8 in each actor, not started."""
+def remote_fleet(
+    bridge: Bridge, slots: int
+) -> tuple[Dispatcher[WindowSource, WindowResult], list[RemoteProcess]]:
+    """A dispatcher with simulated workers on the node, 8 in each actor, not started; and their processes."""
     cost = BatchCost(fixed_ms=0, task_ms=1000 * BATCH_S / BATCH, size_ms=0)
     simulation = Simulation(cost, batch=BATCH, host_ms=HOST_MS)
     in_actor = min(slots, SLOTS // ACTORS)
@@ -158,32 +160,22 @@ def remote_fleet(bridge: Bridge, slots: int) -> Dispatcher[WindowSource, WindowR
     )
     spec = ActorSpec(_node_id(bridge), cpus=1, processes=in_actor)
     actors = [Actor(bridge, spec) for _ in range(slots // in_actor)]
-    return Dispatcher(
-        "worker",
-        [
-            ProcessSlot(
-                index,
-                catalogue,
-                Limits(BATCH, overlap=True),
-                RemoteProcess(
-                    bridge,
-                    spec,
-                    SimulatedProcess,
-                    index,
-                    str(index),
-                    simulation,
-                    actor=actors[index // in_actor],
-                ),
-            )
-            for index in range(slots)
-        ],
-        cost,
-    )
+    processes = [
+        RemoteProcess(
+            bridge, spec, SimulatedWorker, index, str(index), simulation, actor=actors[index // in_actor]
+        )
+        for index in range(slots)
+    ]
+    workers = [
+        WhisperSlot(index, catalogue, Limits(BATCH, batches_at_once=2), ProcessWorker(process))
+        for index, process in enumerate(processes)
+    ]
+    return Dispatcher("worker", workers, cost), processes
 
 
 async def windows_per_s(bridge: Bridge, ray: Ray, slots: int, batches: int) -> Figures:
     """Windows a second of so many slots with so many batches for each, and CPU time for each window."""
-    fleet = remote_fleet(bridge, slots)
+    fleet, processes = remote_fleet(bridge, slots)
     fleet.start()
     try:
         async with asyncio.timeout(START_S):
@@ -191,7 +183,7 @@ async def windows_per_s(bridge: Bridge, ray: Ray, slots: int, batches: int) -> F
                 await asyncio.sleep(0.1)
         window = WindowInMemory(Window(b"", ((0, 22 * 16_000),), DECODING))
         count = slots * batches * BATCH
-        cpu = Cpu(bridge, ray, [slot.process for slot in fleet.slots])
+        cpu = Cpu(bridge, ray, processes)
         began = time.perf_counter()
         await asyncio.gather(*(fleet.submit(f"job {number % 8}", window) for number in range(count)))
         took_s = time.perf_counter() - began

@@ -27,8 +27,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.local import ProcessSlot
-from app.engines.slot import Limits
+from app.engines.local import ProcessWorker
+from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
 from app.scheduling.process import ChildProcess
@@ -80,9 +80,9 @@ async def measure(
     """Run `workers` workers on one device with each batch size and each way in turn, the smallest first."""
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
-    limits = Limits(max(batches), overlap=True)
+    limits = Limits(max(batches), batches_at_once=2)
     slots = [
-        ProcessSlot(index, catalogue, limits, ChildProcess(runtime.initialise, visible))
+        WhisperSlot(index, catalogue, limits, ProcessWorker(ChildProcess(runtime.initialise, visible)))
         for index in range(workers)
     ]
     before = _used_mb(device, visible, [])
@@ -113,13 +113,13 @@ async def measure(
 
 
 async def _batch_s(
-    slots: Sequence[ProcessSlot], batch: int, repeat: int, decoding: DecodingOptions, *, ahead: bool
+    slots: Sequence[WhisperSlot], batch: int, repeat: int, decoding: DecodingOptions, *, ahead: bool
 ) -> tuple[float, int]:
     """The median time of a batch (s) while all workers run, and the number of tokens of its longest text."""
     windows = [WindowInMemory(window) for window in islice(cycle(speech(decoding)), batch)]
     times: list[float] = []
 
-    async def work(slot: ProcessSlot) -> None:
+    async def work(slot: WhisperSlot) -> None:
         runs = [asyncio.create_task(slot.run(windows)) for _ in range(min(repeat, 1 + ahead))]
         for number in range(repeat):
             began = time.perf_counter()

@@ -5,10 +5,8 @@
 Streams, their turns and drafts, the dispatcher and the slots are real. Clients, the detection of speech, the
 workers and the clock are simulated. The constants are estimates of large-v3-turbo on one H100: a batch of 16
 takes 12 ms + 7 ms x windows, in proportion to their audio context + 0.35 ms x tokens of the longest window;
-and the host 22 ms for the features of a window, in a process that prepares a batch while the device decodes
-another. A batch of files encodes two windows at a time, then generates their text; it begins none of these
-steps while a batch of streams is on the device. That may begin during one, and then both have half of the
-device. The figures are the same on any machine.
+and 1 ms for each window on its way, while the device decodes the batch before. CPU is a slow worker, which
+has one batch at a time: a full one of files takes 0.7 s. The figures are the same on any machine.
 """
 
 import asyncio
@@ -16,7 +14,9 @@ import random
 import statistics
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +24,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation
+from app.engines.simulated import SIMULATED, Simulation
 from app.engines.window_request import WindowSource, expected_tokens
 from app.live.decoder import StreamModel
 from app.live.detection import Speaker, SpeechDetection
@@ -46,7 +46,6 @@ from workers.messages import (
     BYTES_PER_SAMPLE,
     FRAME_SAMPLES,
     FULL_CONTEXT_S,
-    MAX_CLIP_SAMPLES,
     SAMPLE_RATE,
     AnyWindow,
     CarriedAudio,
@@ -59,14 +58,15 @@ from workers.messages import (
     Word,
 )
 
-TURBO = Simulation(cost=BatchCost(fixed_ms=12, task_ms=7, size_ms=0.35), batch=16, host_ms=22)
+TURBO = Simulation(cost=BatchCost(fixed_ms=12, task_ms=7, size_ms=0.35), batch=16, host_ms=1)
+CPU = Simulation(cost=BatchCost(fixed_ms=4, task_ms=140, size_ms=0.8), batch=4)
 SLOTS = (1, 4, 8)
 GOAL_S = 1.0  # the median delay of first words
 FILES = 10
-STREAMS_BESIDE = 20
+STREAMS_BESIDE, STREAMS_ON_CPU = 20, 2
 CROWDS = 5  # one after the other: the median delay of one crowd is 0.66 to 0.78 s
 KINDS = ("draft", "closed", "file")  # of windows
-SHORT_CONTEXT_S = 10  # of drafts, where the model stands it
+CONTEXTS_S = (10, FULL_CONTEXT_S)  # of drafts: less than the full one where the model stands it
 
 _WORD_S = 0.4  # 150 words a minute
 _CHUNK_S = 0.1  # of audio, as a client sends it
@@ -76,30 +76,6 @@ _CHUNK = bytes(round(_CHUNK_S * SAMPLE_RATE) * BYTES_PER_SAMPLE)
 # How people speak: the lengths of speech and of silence (s), for uniform distributions. One stream of two is
 # a talk; the others are one side of a dialogue.
 SPEAKING = {"talk": ((2.0, 8.0), (0.2, 1.5)), "dialogue": ((0.8, 6.0), (1.0, 7.0))}
-
-
-@dataclass(frozen=True)
-class Way:
-    """What drafts cost."""
-
-    name: str
-    draft_context_s: float
-    features_by_audio: bool  # else each window costs the host as much as one of 30 s
-
-
-WAYS = [
-    Way(f"context {context} s, features {features}", context, by_audio)
-    for context in (SHORT_CONTEXT_S, FULL_CONTEXT_S)
-    for features, by_audio in (("by audio", True), ("of 30 s", False))
-]
-
-
-class FeaturesByAudio(SimulatedProcess):
-    """A worker whose host computes features of the audio in a window, as faster-whisper's extractor does."""
-
-    async def _compute_features(self, windows: Sequence[Window | OSError]) -> None:
-        samples = sum(window.samples for window in windows if isinstance(window, Window))
-        await self._elapse(self._simulation.host_ms / 1000 * samples / MAX_CLIP_SAMPLES)
 
 
 @dataclass
@@ -154,6 +130,9 @@ class _Dispatching:
 
     def cancel(self, job: str) -> None:
         self.fleet.cancel(job)
+
+    def expecting_urgent(self) -> AbstractContextManager[None]:
+        return self.fleet.expecting_urgent()
 
 
 def _segment(span: Span, start: int) -> Segment:
@@ -210,10 +189,9 @@ class Load:
     first_s: list[float] = field(default_factory=list)  # after the last of a turn's first words was spoken
     words_s: list[float] = field(default_factory=list)  # the same of each word
     expired: int = 0  # drafts
-    # By the kind of windows: how many, and for how long devices and hosts were busy with them (s).
+    # By the kind of windows: how many, and for how long devices were busy with them (s).
     windows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     device_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
-    host_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
 
     @property
     def median_s(self) -> float:
@@ -224,7 +202,9 @@ class Load:
 class _Client:
     """Sends the audio of one stream in real time, and measures its text."""
 
-    def __init__(self, number: int, way: Way, fleet: WindowDispatcher, seconds: float, load: Load) -> None:
+    def __init__(
+        self, number: int, context_s: float, fleet: WindowDispatcher, seconds: float, load: Load
+    ) -> None:
         source = random.Random(number)
         self._offset_s = source.uniform(0, 1)
         self._seconds = seconds
@@ -236,7 +216,7 @@ class _Client:
             cast(WindowDispatcher, _Dispatching(fleet)),
             MAX_SILENCE_SAMPLES,
             FULL_CONTEXT_S,
-            way.draft_context_s,
+            context_s,
         )
         with working_for(Work(owner=f"owner {number % 7}")):
             self._stream = LiveStream(
@@ -267,7 +247,7 @@ class _Client:
 def simulate(
     slots: int,
     streams: int,
-    way: Way,
+    context_s: float,
     *,
     files: int = 0,
     seconds: float = 40.0,
@@ -276,7 +256,7 @@ def simulate(
 ) -> Load:
     """Streams, and files that never end, on so many slots for so many seconds.
 
-    `crowds`: of speakers, each of which streams for that time.
+    `context_s`: of drafts. `crowds`: of speakers, each of which streams for that time.
     """
     load = Load(crowds * (seconds - _WARM_UP_S))
 
@@ -290,17 +270,14 @@ def simulate(
         cost = replace(simulation.cost, task_ms=simulation.cost.task_ms * context)
         device_s = cost.seconds([payload.tokens for payload in payloads])
         for payload in payloads:
-            part = payload.samples / MAX_CLIP_SAMPLES if way.features_by_audio else 1.0
             load.windows[payload.kind] += 1
             load.device_s[payload.kind] += device_s / len(payloads)
-            load.host_s[payload.kind] += simulation.host_ms / 1000 * part
 
     async def work(crowd: int) -> None:
-        process = FeaturesByAudio if way.features_by_audio else SimulatedProcess
-        fleet = make_fleet(slots, simulation, process, on_batch)
+        fleet = make_fleet(slots, simulation, on_batch=on_batch)
         fleet.start()
         numbers = range(1000 * crowd, 1000 * crowd + streams)
-        clients = [_Client(number, way, fleet, seconds, load) for number in numbers]
+        clients = [_Client(number, context_s, fleet, seconds, load) for number in numbers]
         tasks = [asyncio.create_task(client.run()) for client in clients]
         tasks += [asyncio.create_task(_transcribe_for_ever(fleet, number)) for number in range(files)]
         await asyncio.sleep(seconds)
@@ -347,12 +324,12 @@ async def _transcribe_for_ever(fleet: WindowDispatcher, number: int) -> None:
                     clips.create_task(transcribe(request))
 
 
-def most_streams(slots: int, way: Way, step: int, seconds: float) -> tuple[int, float]:
+def most_streams(slots: int, context_s: float, step: int, seconds: float) -> tuple[int, float]:
     """The most streams, in steps for each slot, with a median delay within the goal; and that median (s)."""
     good, bad, median_s = 0, 24, 0.0
     while bad - good > 1:
         middle = (good + bad) // 2
-        found_s = simulate(slots, middle * step * slots, way, seconds=seconds).median_s
+        found_s = simulate(slots, middle * step * slots, context_s, seconds=seconds).median_s
         if found_s <= GOAL_S:
             good, median_s = middle, found_s
         else:
@@ -363,15 +340,15 @@ def most_streams(slots: int, way: Way, step: int, seconds: float) -> tuple[int, 
 def measure_streams(quick: bool) -> tuple[Figures, Table]:
     """How many streams each number of slots serves."""
     rows = []
-    for way in WAYS:
+    for context_s in CONTEXTS_S:
         found = [
-            most_streams(slots, way, step=10, seconds=16.0 if quick else 24.0)
+            most_streams(slots, context_s, step=10, seconds=16.0 if quick else 24.0)
             for slots in (SLOTS[:1] if quick else SLOTS)
         ]
-        rows.append([way.name, *(f"{streams} ({median_s:.2f} s)" for streams, median_s in found)])
+        rows.append([f"{context_s} s", *(f"{streams} ({median_s:.2f} s)" for streams, median_s in found)])
     table = Table(
         f"Streams until the median delay of first words passes {GOAL_S:.0f} s (and the median)",
-        ["drafts", *(f"{slots} slots" for slots in SLOTS)],
+        ["context of drafts", *(f"{slots} slots" for slots in SLOTS)],
         rows,
     )
     return {"streams": rows}, table
@@ -381,39 +358,41 @@ def measure_files(quick: bool) -> tuple[Figures, Table]:
     """What streams and files cost each other."""
     rows, figures = [], []
     seconds = 16.0 if quick else 40.0
-    for way in WAYS[:3]:
-        for slots in SLOTS[:1] if quick else SLOTS:
-            crowds = 1 if quick else CROWDS
-            alone = simulate(slots, STREAMS_BESIDE, way, seconds=seconds, crowds=crowds)
-            files = simulate(slots, 0, way, files=FILES, seconds=seconds)
-            both = simulate(slots, STREAMS_BESIDE, way, files=FILES, seconds=seconds, crowds=crowds)
-            lost = 1 - both.windows["file"] / crowds / files.windows["file"]
-            available_s = slots * both.measured_s
-            used = [
-                sum(busy_s[kind] for kind in ("draft", "closed")) / available_s
-                for busy_s in (both.device_s, both.host_s)
+    cases = [(TURBO, slots, context_s) for context_s in CONTEXTS_S for slots in SLOTS]
+    for simulation, slots, context_s in [*(cases[:1] if quick else cases), (CPU, 1, CONTEXTS_S[0])]:
+        crowds = 1 if quick else CROWDS
+        streams = STREAMS_BESIDE if simulation is TURBO else STREAMS_ON_CPU
+        beside = partial(simulate, slots, context_s=context_s, seconds=seconds, simulation=simulation)
+        alone = beside(streams, crowds=crowds)
+        files = beside(0, files=FILES)
+        both = beside(streams, files=FILES, crowds=crowds)
+        lost = 1 - both.windows["file"] / crowds / files.windows["file"]
+        used = (both.device_s["draft"] + both.device_s["closed"]) / (slots * both.measured_s)
+        rows.append(
+            [
+                "turbo" if simulation is TURBO else "CPU",
+                f"{context_s} s",
+                slots,
+                streams,
+                *(f"{_delays(load.first_s)}" for load in (alone, both)),
+                f"{files.windows['file'] / files.measured_s:.1f}",
+                f"{both.windows['file'] / both.measured_s:.1f} (-{lost:.0%})",
+                f"{used:.0%}",
             ]
-            rows.append(
-                [
-                    way.name,
-                    slots,
-                    *(f"{_delays(load.first_s)}" for load in (alone, both)),
-                    f"{files.windows['file'] / files.measured_s:.0f}",
-                    f"{both.windows['file'] / both.measured_s:.0f} (-{lost:.0%})",
-                    f"{used[0]:.0%}, {used[1]:.0%}",
-                ]
-            )
-            figures.append([asdict(load) for load in (alone, files, both)])
+        )
+        figures.append([asdict(load) for load in (alone, files, both)])
     table = Table(
-        f"{STREAMS_BESIDE} streams and {FILES} files of an hour",
+        f"Streams and {FILES} files of an hour",
         [
-            "drafts",
+            "worker",
+            "context of drafts",
             "slots",
+            "streams",
             "delay of first words, streams alone (s: median, 95 %)",
             "beside the files",
             "windows of files per second, alone",
             "beside the streams",
-            "streams use: of the devices, of the hosts",
+            "streams use of the devices",
         ],
         rows,
     )

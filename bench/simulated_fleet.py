@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.local import ProcessSlot
-from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation, simulated_result
-from app.engines.slot import Limits
+from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, simulated_result
+from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
@@ -52,10 +51,14 @@ class Run:
         return self.cpu_s * 1000 / self.windows
 
 
-class SimulatedSlot(ProcessSlot):
-    """A slot whose process is known to be simulated."""
+class SimulatedSlot(WhisperSlot):
+    """A slot whose worker is known to be simulated."""
 
-    process: SimulatedProcess
+    def __init__(
+        self, index: int, catalogue: ModelCatalogue, limits: Limits, worker: SimulatedWorker
+    ) -> None:
+        super().__init__(index, catalogue, limits, worker)
+        self.worker = worker
 
 
 OnBatch = Callable[[Slot[WindowSource, WindowResult], Batch[WindowSource, WindowResult], Outcome], None]
@@ -64,23 +67,23 @@ OnBatch = Callable[[Slot[WindowSource, WindowResult], Batch[WindowSource, Window
 def make_fleet(
     slots: int,
     simulation: Simulation,
-    process: type[SimulatedProcess] = SimulatedProcess,
+    worker: type[SimulatedWorker] = SimulatedWorker,
     on_batch: OnBatch | None = None,
 ) -> WindowDispatcher:
     """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
-    workers = _make_slots(slots, simulation, process)
+    workers = _make_slots(slots, simulation, worker)
     on_batch = on_batch or BatchLedger().add
     return Dispatcher[WindowSource, WindowResult]("worker", workers, simulation.cost, on_batch=on_batch)
 
 
 def _make_slots(
-    slots: int, simulation: Simulation, process: type[SimulatedProcess] = SimulatedProcess
+    slots: int, simulation: Simulation, worker: type[SimulatedWorker] = SimulatedWorker
 ) -> list[SimulatedSlot]:
     options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
     catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
-    limits = Limits(simulation.batch, overlap=simulation.host_ms > 0)
+    limits = Limits(simulation.batch, batches_at_once=2 if simulation.host_ms > 0 else 1)
     return [
-        SimulatedSlot(index, catalogue, limits, process(index, str(index), simulation))
+        SimulatedSlot(index, catalogue, limits, worker(index, str(index), simulation))
         for index in range(slots)
     ]
 
@@ -159,8 +162,8 @@ def run_job(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) ->
             simulation.batch,
             makespan,
             cpu_s,
-            sum(worker.process.device_s for worker in workers),
-            sum(worker.process.windows for worker in workers),
+            sum(slot.worker.device_s for slot in workers),
+            sum(slot.worker.windows for slot in workers),
             sum(worker.status.batches for worker in workers),
         )
 

@@ -1,5 +1,6 @@
 """A call of a child process: the ids of its work, for log lines, and the parts of it that were measured."""
 
+import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ R = TypeVar("R")
 Ids = Mapping[str, str | Sequence[str]]
 
 _MOST_PARTS = 64  # of a call; a batch whose windows cannot be decoded together has several for each
+_MOST_CHARACTERS = 400  # of an error
 
 
 @dataclass(slots=True)
@@ -44,6 +46,32 @@ def answer(ids: Ids, function: Callable[..., R], *args: object) -> Answer[R]:
     finally:
         _current.reset(token)
     return Answer(result, tuple(call.parts))
+
+
+def answer_parent(ids: Ids, function: Callable[..., R], *args: object) -> Answer[R]:
+    """As `answer`, in a process of its own. Raises errors that the parent can read."""
+    try:
+        return answer(ids, function, *args)
+    except BaseException as error:
+        if (sent := readable(error)) is error:
+            raise
+        raise sent from error
+
+
+def readable(error: BaseException) -> Exception:
+    """The error, or one that says the same if another process could not read it, or would end with it."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        if isinstance(error, Exception):
+            return error
+    except Exception:
+        pass
+    return RuntimeError(f"{type(error).__name__}: {one_line(error)}")
+
+
+def one_line(error: BaseException) -> str:
+    """The text of an error, on one line of bounded length."""
+    return " ".join(str(error).split())[:_MOST_CHARACTERS]
 
 
 def current() -> Call:

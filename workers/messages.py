@@ -321,6 +321,10 @@ class FoundRecording:
     duration_s: float | None
 
 
+class BackendUnfit(RuntimeError):
+    """The library does not compute on this device what it should; the message says what. Another one may."""
+
+
 class RecordingRefused(Exception):
     """A child process cannot use a client's file or URL.
 

@@ -1,64 +1,63 @@
-"""The engines `local` and `inline`: models in a spawned process for each slot, or in this very process."""
+"""The engines `local` and `inline`: Whisper workers in spawned processes, or in a thread of this one."""
 
 import asyncio
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from app.engines.catalogue import ModelCatalogue
-from app.engines.slot import Limits, WhisperSlot
-from app.errors import ProcessLost
-from app.known_errors import explain
+from app.errors import ProcessCrashed
 from app.scheduling.process import WorkerProcess
-from app.scheduling.tasks import RestartReason
 from app.telemetry.work import bound_ids
 from workers import calls
-from workers.messages import AnyWindow
+from workers.messages import AnyWindow, LoadOptions, WorkerInfo
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
 
 
-class ProcessSlot(WhisperSlot):
-    """A worker process on one GPU, or on some CPU cores."""
+class ProcessWorker:
+    """A `WhisperWorker` whose models are in a process."""
 
-    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: WorkerProcess) -> None:
-        super().__init__(index, catalogue, limits)
-        self.process = process
-        process.on_exit = self._exited
+    def __init__(self, process: WorkerProcess) -> None:
+        self._process = process
 
-    async def _spawn(self) -> None:
-        await self.process.start()
+    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None:
+        self._process.on_exit = on_exit
 
-    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
-        result = await self.process.call(function, *args, deadline_s=deadline_s)
-        calls.current().parts.extend(self.process.parts)
-        return result
+    async def start(self) -> None:
+        await self._process.start()
 
-    async def _end(self) -> None:
-        await self.process.close()
+    async def load(self, options: LoadOptions) -> WorkerInfo:
+        return await self._process.call(whisper.load, options)
 
-    def _exited(self) -> None:
-        """The worker has ended. A call that was under way raises the reason itself."""
-        error = self.process.exit_error
-        assert error is not None  # it has ended
-        if isinstance(error, ProcessLost):
-            self.status.ending = RestartReason.LOST
-        self.status.error = self.status.error or explain(error.message)
-        self.needs_restart.set()
+    async def unload(self, model: str) -> None:
+        await self._process.call(whisper.unload, model)
+
+    async def smaller_compute_type(self, options: LoadOptions) -> str | None:
+        return await self._process.call(whisper.smaller_compute_type, options)
+
+    async def decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+        return await self._process.call(whisper.decode, windows)
+
+    async def close(self) -> None:
+        await self._process.close()
 
 
-class InlineSlot(WhisperSlot):
-    """Models in this process, in threads that nobody can kill; for debugging and for notebooks."""
+class InlineProcess:
+    """A `WorkerProcess` that is a thread of this process, which nobody can kill: for notebooks, debugging."""
 
-    _executor: ThreadPoolExecutor | None = None
+    def __init__(self, models: Iterable[str]) -> None:
+        """`models`: those that may be loaded."""
+        self.pid: int | None = None
+        self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
+        self._models = models
+        self._executor: ThreadPoolExecutor | None = None
 
-    async def _spawn(self) -> None:
-        self._executor = ThreadPoolExecutor(thread_name_prefix="inline-whisper")
+    async def start(self) -> None:
+        self._executor = ThreadPoolExecutor(1, "inline-whisper")
 
-    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
-        # A thread cannot be ended, so the deadline has no effect.
+    async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
+        """Run a function. The deadline has no effect."""
         loop = asyncio.get_running_loop()
         answer: calls.Answer[R] = await loop.run_in_executor(
             self._executor, calls.answer, bound_ids(), function, *args
@@ -66,12 +65,9 @@ class InlineSlot(WhisperSlot):
         calls.current().parts.extend(answer.parts)
         return answer.result
 
-    def _deadline_s(self, windows: Sequence[AnyWindow], expected_s: float | None) -> float:
-        return math.inf  # a thread cannot be ended
-
-    async def _end(self) -> None:
+    async def close(self) -> None:
         executor, self._executor = self._executor, None
         if executor is not None:
-            for model in self._catalogue.options:
+            for model in self._models:
                 executor.submit(whisper.unload, model)  # no process ends that would free their memory
             await asyncio.to_thread(executor.shutdown)

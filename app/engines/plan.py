@@ -1,9 +1,10 @@
 """From settings to slots: which engine, which devices, how large a batch."""
 
 import importlib.util
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
@@ -13,10 +14,10 @@ from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.slot import RaySlots
 from app.engines.devices import Devices, list_gpus, plan_cluster_devices, plan_devices, usable_cores
-from app.engines.local import InlineSlot, ProcessSlot
+from app.engines.local import InlineProcess, ProcessWorker
 from app.engines.model_files import ModelFiles, min_context_s, model_name
-from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation, parse_simulation
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, parse_simulation
+from app.engines.slot import Limits, WhisperSlot, WhisperWorker
 from app.errors import InvalidSetting
 from app.scheduling.batching import BatchCost
 from app.scheduling.process import ChildProcess
@@ -112,21 +113,19 @@ class Plan:
         for warning in self.devices.warnings:
             log.warning("a GPU is not used", reason=warning)
         if self.engine == "inline":
-            return [InlineSlot(0, catalogue, self.limits)]
-        visible = self.devices.visible
-        if self.simulation is not None:
-            return [
-                ProcessSlot(index, catalogue, self.limits, SimulatedProcess(index, name, self.simulation))
-                for index, name in enumerate(visible)
-            ]
-        niceness = _NICENESS[self.devices.device]
-        cache = self.kernel_cache if self.devices.device == "cuda" else None
+            limits = replace(self.limits, batch_timeout_s=math.inf)  # a thread cannot be ended
+            return [WhisperSlot(0, catalogue, limits, ProcessWorker(InlineProcess(catalogue.options)))]
         return [
-            ProcessSlot(
-                index, catalogue, self.limits, ChildProcess(runtime.initialise, name, niceness, cache)
-            )
-            for index, name in enumerate(visible)
+            WhisperSlot(index, catalogue, self.limits, self._worker(index, name))
+            for index, name in enumerate(self.devices.visible)
         ]
+
+    def _worker(self, index: int, visible: str) -> WhisperWorker:
+        if self.simulation is not None:
+            return SimulatedWorker(index, visible, self.simulation)
+        device = self.devices.device
+        cache = self.kernel_cache if device == "cuda" else None
+        return ProcessWorker(ChildProcess(runtime.initialise, visible, _NICENESS[device], cache))
 
 
 def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
@@ -154,7 +153,7 @@ def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
         models=models,
         aliases=aliases,
         devices=devices,
-        limits=_limits(settings, _BATCH_SIZE[devices.device], overlap=_overlaps(settings, devices)),
+        limits=_limits(settings, _BATCH_SIZE[devices.device], on_gpus=devices.device == "cuda"),
         engine=settings.engine,
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
@@ -186,11 +185,6 @@ def _cluster_plan(settings: Settings) -> ClusterPlan:
     )
 
 
-def _overlaps(settings: Settings, devices: Devices) -> bool:
-    """Whether a worker computes features while its device decodes: on a CPU both need the same cores."""
-    return devices.device == "cuda" and settings.engine in ("local", "ray")
-
-
 def _cost(devices: Devices) -> BatchCost:
     if devices.device == "cuda":
         return BatchCost()
@@ -204,7 +198,7 @@ def _simulated_plan(settings: Settings, devices: Devices, cluster: ClusterPlan |
         models=(SIMULATED,),
         aliases=dict.fromkeys(parse_aliases(settings.model_aliases), ""),
         devices=devices,
-        limits=_limits(settings, simulation.batch, overlap=simulation.host_ms > 0),
+        limits=_limits(settings, simulation.batch, on_gpus=simulation.host_ms > 0),
         engine=settings.engine,
         compute_type=SIMULATED,
         safe_mode=settings.safe_mode,
@@ -215,13 +209,17 @@ def _simulated_plan(settings: Settings, devices: Devices, cluster: ClusterPlan |
     )
 
 
-def _limits(settings: Settings, batch_size: int, *, overlap: bool) -> Limits:
-    """`batch_size` applies unless the settings say otherwise."""
+def _limits(settings: Settings, batch_size: int, *, on_gpus: bool) -> Limits:
+    """`batch_size` applies unless the settings say otherwise.
+
+    A GPU does not wait for the way of an answer and of the next batch: the worker holds another one ready. On
+    a CPU, that way is short beside a batch.
+    """
     return Limits(
         batch_size=1 if settings.safe_mode else settings.batch_size or batch_size,
         batch_timeout_s=settings.batch_timeout_s,
         one_model=settings.safe_mode,
-        overlap=overlap and not settings.safe_mode,
+        batches_at_once=2 if on_gpus and not settings.safe_mode and settings.engine != "inline" else 1,
     )
 
 

@@ -10,8 +10,9 @@ import os
 import random
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from app.engines.window_request import expected_tokens
 from app.errors import InvalidSetting, ProcessCrashed
@@ -22,7 +23,6 @@ from workers.messages import (
     SAMPLE_RATE,
     AnyWindow,
     LoadOptions,
-    Part,
     Segment,
     Span,
     Window,
@@ -32,12 +32,8 @@ from workers.messages import (
 )
 from workers.whisper import worker as whisper
 
-R = TypeVar("R")
-
 SIMULATED = "simulated"  # the name of the device and of the model
 _LEAST_PART = 0.5  # of the speech of a window that leaves text, which it transcribes
-_NO_TIME_S = 1e-9  # that may be left over by rounding
-_ENCODED_AT_ONCE = 2  # windows of a batch that is not urgent: a GPU's worker has 8 parts of 16 windows
 _DRAWN_FROM = 2 * SAMPLE_RATE  # bytes: the first second of a window decides whether it leaves text
 
 
@@ -47,7 +43,7 @@ class Simulation:
 
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     batch: int = 8  # most windows in one
-    host_ms: float = 0.0  # that a worker computes for each window before its device can decode it
+    host_ms: float = 0.0  # that each window is on its way, before its worker can decode it
     second_window: float = 0.0  # probability that a window leaves text for another one of its clip
     load_ms: float = 0.0  # of a model
     crash: float = 0.0  # probability that a worker crashes during a batch
@@ -132,16 +128,17 @@ def _check(text: str, simulation: Simulation) -> None:
         )
 
 
-class SimulatedProcess:
-    """A `WorkerProcess` without a process: its calls are timers."""
+class SimulatedWorker:
+    """A `WhisperWorker` without models, whose answers come when a timer ends.
+
+    On a node of a cluster, an actor has it in place of a `WorkerProcess`.
+    """
 
     def __init__(self, index: int, visible_devices: str, simulation: Simulation) -> None:
         """`index`: of its slot."""
         self.index = index
         self.pid: int | None = None
-        self.parts: tuple[Part, ...] = ()
-        self.on_exit: Callable[[], None] = lambda: None
-        self.exit_error: ProcessCrashed | None = None
+        self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
         self._visible_devices = visible_devices
         self._simulation = simulation
         self._random = random.Random(f"{simulation.seed}-{index}")
@@ -150,15 +147,13 @@ class SimulatedProcess:
         self._crash_count = 0
         self._loads = 0
         self._poisoned_at = math.inf  # of the event loop's clock
-        # Of batches that are urgent, and of others: on the host, and on the device.
-        self._on_host = {False: asyncio.Lock(), True: asyncio.Lock()}
-        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
-        self._on_device = 0  # batches, which share it
-        self._device_changed = asyncio.Event()  # set when one begins or ends, or the worker is killed
-        self._no_urgent = asyncio.Event()  # set unless an urgent batch is on the device
-        self._no_urgent.set()
+        self._turns = asyncio.Lock()  # of batches on their way
+        self._device = asyncio.Lock()
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
+
+    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None:
+        self.on_exit = on_exit
 
     async def start(self) -> None:
         """Start the worker anew."""
@@ -174,37 +169,50 @@ class SimulatedProcess:
                 if slot == self.index
             ]
 
-    async def call(self, function: Callable[..., R], *args: Any, deadline_s: float | None = None) -> R:
-        """Take as long as a function of `workers.whisper.worker`, and answer in its way.
+    async def call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
+        """Do what a function of `workers.whisper.worker` does in a process."""
+        return await getattr(self, function.__name__)(*args)
 
-        It takes as long as the simulation says: the deadline has no effect.
-        """
-        answer: Any = None
-        if function is whisper.load:
-            await self._elapse(self._simulation.load_ms / 1000)
-            answer = self._loaded(args[0])
-        elif function is whisper.decode:
-            answer = await self._decode(*args)
-        return answer  # type: ignore[no-any-return]
+    async def load(self, options: LoadOptions) -> WorkerInfo:
+        """Take as long as it takes to load a model."""
+        await self._elapse(self._simulation.load_ms / 1000)
+        self._loads += 1
+        return WorkerInfo(
+            pid=os.getpid(),
+            visible_devices=self._visible_devices,
+            model=options.model,
+            device=options.device,
+            compute_type=options.compute_type,
+            loads=self._loads,
+            languages=tuple(LANGUAGES),
+            backend=options.backend,
+        )
+
+    async def unload(self, model: str) -> None:
+        """Does nothing."""
+
+    async def smaller_compute_type(self, options: LoadOptions) -> None:
+        """There is none."""
+
+    async def decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+        """Take as long as the cost model says, after the batches before."""
+        batch = await _read(windows)
+        async with self._turns:
+            await self._elapse(self._way_s(batch))
+        async with self._device:
+            # Those that could be read.
+            if readable := [window for window in batch if isinstance(window, Window)]:
+                await self._decode_on_device(readable)
+        return whisper.in_place([simulated_result(window, self._simulation) for window in readable], batch)
 
     async def close(self) -> None:
         """End the worker."""
         self.pid = None
 
-    async def _decode(self, windows: Sequence[AnyWindow], urgent: bool = False) -> list[whisper.Answer]:
-        batch = await _read(windows)
-        async with self._on_host[urgent]:
-            await self._compute_features(batch)
-        async with self._turns[urgent]:
-            # Those that could be read.
-            if readable := [window for window in batch if isinstance(window, Window)]:
-                await self._decode_on_device(readable, urgent)
-        return whisper.in_place([simulated_result(window, self._simulation) for window in readable], batch)
+    def _way_s(self, windows: Sequence[Window | OSError]) -> float:
+        return self._simulation.host_ms * len(windows) / 1000
 
-    async def _compute_features(self, windows: Sequence[Window | OSError]) -> None:
-        await self._elapse(self._simulation.host_ms * len(windows) / 1000)
-
-    async def _decode_on_device(self, windows: Sequence[Window], urgent: bool) -> None:
+    async def _decode_on_device(self, windows: Sequence[Window]) -> None:
         simulation = self._simulation
         if asyncio.get_running_loop().time() >= self._poisoned_at:
             raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
@@ -217,38 +225,9 @@ class SimulatedProcess:
             await self._elapse(seconds * self._random.random())
             self._kill()
             raise self._crashed()
-        if urgent:
-            self._no_urgent.clear()
-            try:
-                await self._share_device(seconds)
-            finally:
-                self._no_urgent.set()
-        else:
-            encoding_s = slowness * cost.task_ms * len(windows) / 1000
-            parts = math.ceil(len(windows) / _ENCODED_AT_ONCE)
-            for step_s in [*[encoding_s / parts] * parts, seconds - encoding_s]:
-                await self._no_urgent.wait()
-                await self._share_device(step_s)
+        await self._elapse(seconds)
         self.device_s += seconds
         self.windows += len(windows)
-
-    async def _share_device(self, seconds: float) -> None:
-        """Let a device work for so long on a batch, in equal parts with the others on it."""
-        loop = asyncio.get_running_loop()
-        self._on_device += 1
-        self._device_has_changed()
-        try:
-            while seconds > _NO_TIME_S:
-                began, sharing = loop.time(), self._on_device
-                await self._elapse(seconds * sharing, self._device_changed)
-                seconds -= (loop.time() - began) * self._simulation.speed / sharing
-        finally:
-            self._on_device -= 1
-            self._device_has_changed()
-
-    def _device_has_changed(self) -> None:
-        self._device_changed.set()
-        self._device_changed = asyncio.Event()
 
     def _next_poisoning(self) -> float:
         """When the device of the worker that starts now fails."""
@@ -259,41 +238,20 @@ class SimulatedProcess:
         )
         return asyncio.get_running_loop().time() + sound_s / self._simulation.speed
 
-    async def _elapse(self, seconds: float, until: asyncio.Event | None = None) -> None:
-        """Let simulated time pass, or less if an event comes.
-
-        Raises ProcessCrashed if the worker is killed meanwhile.
-        """
-        try:
+    async def _elapse(self, seconds: float) -> None:
+        """Let simulated time pass. Raises ProcessCrashed if the worker is killed meanwhile."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds / self._simulation.speed):
-                await (until or self._killed).wait()
-        except TimeoutError:
-            return
-        if self._killed.is_set():
+                await self._killed.wait()
             raise self._crashed()
 
     def _kill(self) -> None:
         self._crash_count += 1
         self._killed.set()
-        self._device_has_changed()
-        self.exit_error = self._crashed()
-        self.on_exit()
+        self.on_exit(self._crashed())
 
     def _crashed(self) -> ProcessCrashed:
         return ProcessCrashed(f"simulated worker {self.index} crashed (crash {self._crash_count})")
-
-    def _loaded(self, options: LoadOptions) -> WorkerInfo:
-        self._loads += 1
-        return WorkerInfo(
-            pid=os.getpid(),
-            visible_devices=self._visible_devices,
-            model=options.model,
-            device=options.device,
-            compute_type=options.compute_type,
-            loads=self._loads,
-            languages=tuple(LANGUAGES),
-            backend=options.backend,
-        )
 
 
 async def _read(windows: Sequence[AnyWindow]) -> Sequence[Window | OSError]:

@@ -1,35 +1,36 @@
-"""What the slots of all engines share: the models that their worker holds, and their counters."""
+"""The slot of a Whisper worker: the models that the worker holds, and its counters."""
 
 import asyncio
 import contextvars
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import structlog
 
 from app.concurrency import BackgroundTasks
+from app.engines.backend import CTRANSLATE2, TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
-from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
+from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import (
     SAMPLE_RATE,
     AnyWindow,
+    BackendUnfit,
     DecodingOptions,
     LoadOptions,
     Window,
     WindowResult,
     WorkerInfo,
 )
-from workers.whisper import worker as whisper
+from workers.whisper.worker import Answer
 
 R = TypeVar("R")
 
@@ -57,29 +58,47 @@ class Limits:
     batch_size: int  # windows
     batch_timeout_s: float | None = None  # for a batch, before its worker counts as hung; None: as it proves
     one_model: bool = False  # unload the others before another model is loaded
-    overlap: bool = False  # compute the features of a batch while the one before is decoded
+    batches_at_once: int = 1
 
 
-class _Decoding(NamedTuple):
-    """A batch that the worker has, or had last."""
+class WhisperWorker(Protocol):
+    """Models in a process, which does what it is asked in order."""
 
-    call: asyncio.Task[list[whisper.Answer]]
-    windows: int
-    beams: int
+    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None:
+        """Call `on_exit` whenever the process ends by itself."""
+
+    async def start(self) -> None:
+        """Start the process, without a model."""
+
+    async def load(self, options: LoadOptions) -> WorkerInfo: ...
+
+    async def unload(self, model: str) -> None: ...
+
+    async def smaller_compute_type(self, options: LoadOptions) -> str | None:
+        """The compute type with which the model takes less memory; None if the device has none."""
+
+    async def decode(self, windows: Sequence[AnyWindow]) -> list[Answer]:
+        """Decode a batch of windows of one model, which is loaded. The answers are in their order."""
+
+    async def close(self) -> None:
+        """End the process, whatever it is doing."""
 
 
-class WhisperSlot(ABC):
+class WhisperSlot:
     """A worker and its models."""
 
     node_name: str | None = None  # of the node with its worker; None: this machine
 
-    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits) -> None:
+    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, worker: WhisperWorker) -> None:
         self.index = index
         self.status = SlotStatus()
         self.needs_restart = asyncio.Event()
         self._catalogue = catalogue
         self._limits = limits
+        self._worker = worker
+        worker.watch(self._exited)
         self._oom = OomFallback(limits.batch_size)
+        self._no_torch: str | None = None  # why models are loaded with CTranslate2 instead
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory, and their unload timers
         self._compute_types: dict[str, str] = {}  # with which the worker has loaded models, or tried to
@@ -88,12 +107,12 @@ class WhisperSlot(ABC):
         self.clips = 0
         self.samples = 0
         self._background = BackgroundTasks()
-        self.batches_at_once = 2 if limits.overlap else 1
+        self.batches_at_once = limits.batches_at_once
         self._changing = asyncio.Lock()  # held while a model is loaded or unloaded
         self._using: Counter[str] = Counter()  # models, and how many batches need them
         self._unused = asyncio.Event()  # no batch needs any
         self._unused.set()
-        self._decoding: dict[bool, _Decoding] = {}  # the last batch that is urgent, and the last other one
+        self._asked: asyncio.Task[Any] | None = None  # what the worker was asked last
 
     def batch_limit(self, weight: int = USUAL_BEAMS) -> int:
         """How many windows the slot takes at once if each is decoded with `weight` beams."""
@@ -109,26 +128,28 @@ class WhisperSlot(ABC):
             await self._spawn()
             try:
                 return await self._load(model)
+            except BackendUnfit as error:
+                self._give_up_torch(error)
+                reason = RestartReason.DEVICE
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or not await self._use_smaller_type(model, error):
                     raise
+                reason = RestartReason.MEMORY
             # GPU memory is returned for certain only when a process ends.
             await self.close()
-            self.status.restarts_by[RestartReason.MEMORY] += 1
+            self.status.restarts_by[reason] += 1
 
     async def probe(self) -> None:
         """Decode a second of silence with the default model. Raises as `run` does."""
         window = Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), DecodingOptions(self._catalogue.default))
         with _device_failures():
-            await self._call(whisper.decode, [window], deadline_s=self._deadline_s([window], None))
+            await self._ask(self._worker.decode([window]), self._deadline_s([window], None))
 
-    async def run(
-        self, payloads: Sequence[WindowSource], expected_s: float | None = None, urgent: bool = False
-    ) -> list[whisper.Answer]:
+    async def run(self, payloads: Sequence[WindowSource], expected_s: float | None = None) -> list[Answer]:
         """Decode a batch of windows of one model, which is loaded first if necessary.
 
         A worker that cannot read a window's audio answers with an error in its place. `expected_s`: what the
-        batch should take; None if that is not known. `urgent`: beside one that is not.
+        batch should take; None if that is not known.
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single window, the worker restarts with a smaller compute
@@ -138,13 +159,11 @@ class WhisperSlot(ABC):
         began = time.monotonic()
         windows = await self._windows(payloads)
         with _device_failures():
-            results = await self._decode_with_model(windows, expected_s, urgent)
+            results = await self._decode_with_model(windows, expected_s)
         self._batch_decoded(windows, results, began)
         return results
 
-    def _batch_decoded(
-        self, windows: Sequence[AnyWindow], results: Sequence[whisper.Answer], began: float
-    ) -> None:
+    def _batch_decoded(self, windows: Sequence[AnyWindow], results: Sequence[Answer], began: float) -> None:
         """Log a batch that succeeded. Restart the worker if a larger compute type may fit again."""
         model = windows[0].decoding.model
         notes = (result.note for result in results if isinstance(result, WindowResult))
@@ -155,7 +174,7 @@ class WhisperSlot(ABC):
         restarts = self._oom.lowered and self._oom.wants_restart(self._held_types)
         if restarts and not self.needs_restart.is_set():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
-            self._restart_for_memory()
+            self._restart(RestartReason.MEMORY)
 
     async def close(self) -> None:
         """End the worker."""
@@ -165,7 +184,7 @@ class WhisperSlot(ABC):
         self._held.clear()
         self._compute_types.clear()
         self._oom.batch_size = self._limits.batch_size
-        await self._end()
+        await self._worker.close()
 
     def holds(self, model: str) -> bool:
         """Whether the worker has a model in memory."""
@@ -204,78 +223,72 @@ class WhisperSlot(ABC):
             "clips": self.clips,
             "audio_s": round(self.samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
-            "error": self.status.error or self._oom.explain(self._held_types),
+            "error": self.status.error or self._oom.explain(self._held_types) or self._no_torch,
             "notes": self.notes,
         }
 
-    def _restart_for_memory(self) -> None:
-        self.status.ending = RestartReason.MEMORY
+    def _restart(self, reason: RestartReason) -> None:
+        self.status.ending = reason
         self.needs_restart.set()
 
-    @abstractmethod
     async def _spawn(self) -> None:
         """Start a worker without a model."""
+        await self._worker.start()
 
-    @abstractmethod
-    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
-        """Run a function of `workers.whisper.worker` in the worker, beside others."""
+    def _exited(self, error: ProcessCrashed) -> None:
+        """The worker has ended. What it was asked raises the reason itself."""
+        if isinstance(error, ProcessLost):
+            self.status.ending = RestartReason.LOST
+        self.status.error = self.status.error or explain(error.message)
+        self.needs_restart.set()
 
-    @abstractmethod
-    async def _end(self) -> None:
-        """End the worker."""
+    async def _ask(self, asking: Coroutine[Any, Any, R], deadline_s: float) -> R:
+        """Ask the worker, which does one thing after the other.
+
+        Raises ProcessHung if it takes longer than `deadline_s` from the end of what it was asked before. The
+        worker must be replaced then.
+        """
+        before, asked = self._asked, asyncio.create_task(asking)
+        self._asked = asked
+        try:
+            if before is not None and not before.done():
+                await asyncio.wait([before, asked], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([asked], timeout=deadline_s)
+            if not asked.done():
+                self.needs_restart.set()
+                raise ProcessHung(f"the worker did not answer within {deadline_s:.0f} s")
+            return asked.result()
+        finally:
+            asked.cancel()
 
     async def _windows(self, payloads: Sequence[WindowSource]) -> Sequence[AnyWindow]:
         """The windows of a batch, in the languages that are known now."""
         return [payload.for_worker() for payload in payloads]
 
     async def _decode_with_model(
-        self, windows: Sequence[AnyWindow], expected_s: float | None, urgent: bool
-    ) -> list[whisper.Answer]:
+        self, windows: Sequence[AnyWindow], expected_s: float | None
+    ) -> list[Answer]:
         decoding = windows[0].decoding
         model, deadline_s = decoding.model, self._deadline_s(windows, expected_s)
-        ended = self._decoding.get(not urgent)
-        if ended is not None and not ended.call.done():
-            ended = None
         try:
             try:
-                return await self._decode(windows, deadline_s, urgent)
+                return await self._decode(windows, deadline_s)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or self._held.keys() <= {model}:
                     raise
                 async with self._changing:
                     await self._unused.wait()
                     await self._unload_others(model)
-            return await self._decode(windows, deadline_s, urgent)
+            return await self._decode(windows, deadline_s)
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                beside = self._decoding.get(not urgent)
-                if beside is not None and beside is not ended and beside.windows > len(windows):
-                    await self._shrink_beside(beside, error)
                 await self._shrink_and_requeue(model, len(windows), decoding.beams, error)
             raise
 
-    async def _decode(
-        self, windows: Sequence[AnyWindow], deadline_s: float, urgent: bool
-    ) -> list[whisper.Answer]:
-        """Decode a batch with its model, which is loaded first if necessary.
-
-        Raises ProcessHung if that takes longer than `deadline_s`, from the end of the last batch that the
-        worker has got of this kind, urgent or not.
-        """
+    async def _decode(self, windows: Sequence[AnyWindow], deadline_s: float) -> list[Answer]:
+        """Decode a batch with its model, which is loaded first if necessary."""
         async with self._using_model(windows[0].decoding.model):
-            before = self._decoding.get(urgent)
-            call = asyncio.create_task(self._call(whisper.decode, windows, urgent))
-            self._decoding[urgent] = _Decoding(call, len(windows), windows[0].decoding.beams)
-            try:
-                if before is not None and not before.call.done():
-                    await asyncio.wait([before.call, call], return_when=asyncio.FIRST_COMPLETED)
-                if not call.done():
-                    await asyncio.wait([call], timeout=deadline_s)
-                if not call.done():
-                    raise ProcessHung(f"the worker did not answer within {deadline_s:.0f} s")
-                return call.result()
-            finally:
-                call.cancel()
+            return await self._ask(self._worker.decode(windows), deadline_s)
 
     @asynccontextmanager
     async def _using_model(self, model: str) -> AsyncGenerator[None]:
@@ -320,6 +333,10 @@ class WhisperSlot(ABC):
                 if not is_out_of_memory(error) or not await self._unload_others(model):
                     raise
             await self._load(model)
+        except BackendUnfit as error:
+            self._give_up_torch(error)
+            self._restart(RestartReason.DEVICE)
+            raise RequeueBatch(f"torch is given up: {error}") from error
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 await self._shrink_and_requeue(model, 1, 1, error)
@@ -335,14 +352,6 @@ class WhisperSlot(ABC):
             await self._unload(name)
         return bool(others)
 
-    async def _shrink_beside(self, beside: _Decoding, error: Exception) -> NoReturn:
-        """Make batches smaller, since memory was short beside a larger one. Raises RequeueBatch."""
-        self._requeue_before_restart(error)
-        self._oom.halve(beside.windows, beside.beams, error)
-        log.warning("memory is short beside a batch: smaller ones", slot=self.index, windows=beside.windows)
-        await asyncio.wait([beside.call])  # else memory would be as short again
-        raise RequeueBatch(f"out of memory beside {beside.windows} windows: {last_line(error)}") from error
-
     async def _shrink_and_requeue(self, model: str, windows: int, beams: int, error: Exception) -> NoReturn:
         """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""
         self._requeue_before_restart(error)
@@ -352,7 +361,7 @@ class WhisperSlot(ABC):
             log.warning("memory is short: smaller batches", slot=self.index, batch_size=limit, beams=beams)
             raise RequeueBatch(f"out of memory with {windows} windows at once: {last_line(error)}") from error
         if await self._use_smaller_type(model, error):
-            self._restart_for_memory()  # memory comes back for certain only when the process ends
+            self._restart(RestartReason.MEMORY)  # memory comes back for certain only when the process ends
             raise RequeueBatch(f"out of memory with one window: {last_line(error)}") from error
         reason = last_line(error)
         message = f"not enough memory for one window with the smallest compute type: {reason}"
@@ -367,23 +376,35 @@ class WhisperSlot(ABC):
         """Load a model with a smaller compute type from now on. Returns whether there is one."""
         used = self._compute_types[model]
         options = replace(self._load_options(model), compute_type=used)
-        smaller = await self._call(whisper.smaller_compute_type, options, deadline_s=_ANSWER_DEADLINE_S)
+        smaller = await self._ask(self._worker.smaller_compute_type(options), _ANSWER_DEADLINE_S)
+        if smaller is None and options.backend == TORCH:
+            self._give_up_torch(error)
+            return True
         if smaller is None:
             return False
         self._oom.step_down(model, self._catalogue.options[model].compute_type, used, smaller, error)
         log.warning("memory is short: smaller type", slot=self.index, model=model, compute_type=smaller)
         return True
 
+    def _give_up_torch(self, error: Exception) -> None:
+        """Load all models with CTranslate2 from now on, which takes less memory and works on more GPUs."""
+        self._no_torch = f"CTranslate2 instead of torch: {last_line(error)}"
+        log.error("torch is given up", slot=self.index, reason=last_line(error))
+
     def _load_options(self, model: str) -> LoadOptions:
         """How this slot loads a model."""
         options = self._catalogue.options[model]
-        compute_type = self._oom.compute_type(model, options.compute_type)
-        return replace(options, compute_type=compute_type, batch_size=self._limits.batch_size)
+        return replace(
+            options,
+            compute_type=self._oom.compute_type(model, options.compute_type),
+            batch_size=self._limits.batch_size,
+            backend=CTRANSLATE2 if self._no_torch else options.backend,
+        )
 
     async def _load(self, model: str) -> None:
         options = self._load_options(model)
         self._compute_types[model] = options.compute_type
-        info = await self._call(whisper.load, options, deadline_s=_LOAD_DEADLINE_S)
+        info = await self._ask(self._worker.load(options), _LOAD_DEADLINE_S)
         self._loads += 1
         self._oom.loaded(model, options.compute_type)
         self._catalogue.languages[model] = info.languages
@@ -433,7 +454,7 @@ class WhisperSlot(ABC):
         self._stop_unload_timer(model)
         del self._held[model]
         with suppress(ProcessCrashed):  # its memory is free then, too
-            await self._call(whisper.unload, model, deadline_s=_LOAD_DEADLINE_S)
+            await self._ask(self._worker.unload(model), _LOAD_DEADLINE_S)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import contextvars
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,6 +89,8 @@ class LiveStream:
         self._draft: asyncio.Task[None] | None = None
         self._tasks = BackgroundTasks()
         self._is_closed = False
+        self._expecting = ExitStack()
+        self._expecting.enter_context(model.dispatcher.expecting_urgent())
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()  # its tasks are for the owner of the stream
 
@@ -173,6 +175,7 @@ class LiveStream:
         if self._is_closed:
             return
         self._is_closed = True
+        self._expecting.close()
         self._audio.stop()
         tasks = [*self._tasks]
         for task in tasks:

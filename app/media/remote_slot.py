@@ -59,9 +59,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
             return cast(SpeakerModel, call.args[2]).identity not in self._refused
         return call.function in self._methods
 
-    async def run(
-        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
-    ) -> list[Any]:
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         """Run one call. Raises RequeueBatch if the worker cannot: then `can_run` is False from now on."""
         [call] = payloads
         return [await self._methods[call.function](*call.args)]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import ProcessLost
+from app.errors import ProcessCrashed, ProcessLost
 from app.scheduling.process import ChildProcess, WorkerProcess
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers import runtime
@@ -56,9 +56,7 @@ class MediaWorkerSlot:
     async def probe(self) -> None:
         """Does nothing: no device is used, so DeviceFailed is never raised."""
 
-    async def run(
-        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
-    ) -> list[Any]:
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         """Run one call."""
         [call] = payloads
         return [await self._process.call(call.function, *call.args, deadline_s=DEADLINE_S)]
@@ -67,7 +65,7 @@ class MediaWorkerSlot:
         """Kill the process."""
         await self._process.close()
 
-    def _exited(self) -> None:
-        if isinstance(self._process.exit_error, ProcessLost):
+    def _exited(self, error: ProcessCrashed) -> None:
+        if isinstance(error, ProcessLost):
             self.status.ending = RestartReason.LOST
         self.needs_restart.set()

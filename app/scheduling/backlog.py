@@ -1,8 +1,7 @@
 """The waiting tasks, and which of them make a slot's next batch.
 
 Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
-also for slots with different limits. Urgent tasks wait in a queue of their own, and no plan counts them:
-slots run them beside the others.
+also for slots with different limits. Urgent tasks wait in a queue of their own, and no plan counts them.
 """
 
 import asyncio
@@ -34,6 +33,7 @@ _LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may tak
 _PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which they failed
 _LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any time on the clock
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
+_SHORT_S = 0.45  # of a batch for which urgent tasks may have to wait
 
 
 @dataclass(slots=True)
@@ -56,67 +56,66 @@ class _Throughput:
 class ThroughputEstimator:
     """How long each slot takes for a batch, as a multiple of the time that `BatchCost` expects.
 
-    Each kind of tasks has its own ratios: one model may take fifty times as long as another. `lane`: a slot's
-    number, and whether it is that of its urgent tasks, which run beside the others.
+    Each kind of tasks has its own ratios: one model may take fifty times as long as another.
     """
 
     def __init__(self) -> None:
-        self._lanes: defaultdict[Hashable, _Throughput] = defaultdict(_Throughput)
+        self._slots: defaultdict[int, _Throughput] = defaultdict(_Throughput)
         self._means: dict[Hashable, float] = {}  # of the ratios that are known, by kind
 
-    def forget(self, lane: Hashable) -> None:
+    def forget(self, slot: int) -> None:
         """The slot is removed. Another one with its number starts anew."""
-        self._lanes.pop(lane, None)
+        self._slots.pop(slot, None)
 
-    def begin(self, lane: Hashable, cost_s: float, now: float, kind: Hashable = None) -> float | None:
+    def begin(self, slot: int, cost_s: float, now: float, kind: Hashable = None) -> float | None:
         """A slot has got a batch of this cost and kind, which it runs after those that it has.
 
         Returns how long that should take (s); None until the slot has run some batches of the kind.
         """
-        estimate = self._lanes[lane]
+        estimate = self._slots[slot]
         if not estimate.in_flight:
             estimate.began = now
         estimate.in_flight.append((kind, cost_s))
         speed = estimate.speeds.get(kind)
         return cost_s * speed.ratio if speed is not None and speed.batches >= _BATCHES_TO_KNOW else None
 
-    def end(self, lane: Hashable, now: float) -> None:
+    def end(self, slot: int, now: float) -> None:
         """The slot has finished its first batch."""
-        kind, latest = self._take_first(lane, now)
-        speed = self._lanes[lane].speeds.setdefault(kind, _Speed(latest))
+        kind, latest = self._take_first(slot, now)
+        speed = self._slots[slot].speeds.setdefault(kind, _Speed(latest))
         speed.ratio += _LATEST_WEIGHT * (latest - speed.ratio)
         speed.batches += 1
-        known = [other.speeds[kind].ratio for other in self._lanes.values() if kind in other.speeds]
+        known = [other.speeds[kind].ratio for other in self._slots.values() if kind in other.speeds]
         self._means[kind] = sum(known) / len(known)
 
-    def discard(self, lane: Hashable, now: float, *, hung: bool = False) -> None:
+    def discard(self, slot: int, now: float, *, hung: bool = False) -> None:
         """The slot's first batch failed, so its time does not count.
 
         `hung`: it took too long for what it should take, which is not known any more.
         """
-        kind, _ = self._take_first(lane, now)
-        speed = self._lanes[lane].speeds.get(kind)
+        kind, _ = self._take_first(slot, now)
+        speed = self._slots[slot].speeds.get(kind)
         if hung and speed is not None:
             speed.batches = 0
 
-    def _take_first(self, lane: Hashable, now: float) -> tuple[Hashable, float]:
+    def _take_first(self, slot: int, now: float) -> tuple[Hashable, float]:
         """The kind of the slot's first batch, and the ratio of its time until now. The next one begins."""
-        estimate = self._lanes[lane]
+        estimate = self._slots[slot]
         kind, cost_s = estimate.in_flight.popleft()
         began, estimate.began = estimate.began, now
         return kind, max(_LEAST_RATIO, (now - began) / cost_s)
 
-    def ratio(self, lane: Hashable, kind: Hashable = None) -> float:
+    def ratio(self, slot: int, kind: Hashable = None) -> float:
         """The slot's ratio with tasks of a kind; before its first batch of them, the mean of the others'."""
-        speed = self._lanes[lane].speeds.get(kind)
+        speed = self._slots[slot].speeds.get(kind)
         return self._means.get(kind, 1.0) if speed is None else speed.ratio
 
-    def free_in(self, lane: Hashable, now: float) -> float:
+    def free_in(self, slot: int, now: float) -> float:
         """Seconds until the slot is free, as estimated."""
-        estimate = self._lanes[lane]
+        estimate = self._slots[slot]
         if not estimate.in_flight:
             return 0.0
-        first_s, *next_s = (cost_s * self.ratio(lane, kind) for kind, cost_s in estimate.in_flight)
+        first_s, *next_s = (cost_s * self.ratio(slot, kind) for kind, cost_s in estimate.in_flight)
         # If the first is overdue by x seconds, assume x more.
         return abs(estimate.began + first_s - now) + sum(next_s)
 
@@ -137,6 +136,7 @@ class Backlog(FairQueue[Task[P, R]]):
         """`can_run`, `kind_of`: see `Dispatcher`."""
         super().__init__()
         self.urgent = UrgentQueue[P, R]()
+        self.urgent_callers = 0  # see `Dispatcher.expecting_urgent`
         self._slots: list[Slot[P, R]] = []  # for which batches are planned: all but those that drain
         self._by_index: dict[int, Slot[P, R]] = {}
         self._throughput = throughput
@@ -201,8 +201,11 @@ class Backlog(FairQueue[Task[P, R]]):
             most = efficient_count([task.size] * slot.batch_limit(task.weight), self._cost)
         return batch
 
-    def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+    def take_batch(self, slot: Slot[P, R], *, behind_others: bool = False) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
+
+        `behind_others`: it has a batch of tasks that are not urgent. There is no second one if an urgent task
+        would wait for both of them for long.
 
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch. A slot that drains takes the tasks that only it can
@@ -212,6 +215,9 @@ class Backlog(FairQueue[Task[P, R]]):
             return []
         if slot.status.state == "draining":
             return self._take_in_turns(slot, 1)
+        first = next(iter(self))
+        if behind_others and self._is_long(slot, first):
+            return []
         # The last batches are planned.
         few_left = len(self) <= PLANNED_ROUNDS * self.full_round()
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
@@ -219,8 +225,7 @@ class Backlog(FairQueue[Task[P, R]]):
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
                 places = self._choose(slot, line, few_left=few_left)
                 return self.take_at(places) if places else []
-        first = next(iter(self))
-        quota = efficient_count([first.size] * slot.batch_limit(first.weight), self._cost)
+        quota = efficient_count([first.size] * self._limit(slot, first), self._cost)
         if few_left and quota > 1:
             quota = len(self._plan_last(slot, self, first))  # 0: the others are to run them
         return self._take_in_turns(slot, quota)
@@ -261,6 +266,22 @@ class Backlog(FairQueue[Task[P, R]]):
             if task.isolated or len(batch) >= quota:
                 break
         return batch
+
+    def _is_long(self, slot: Slot[P, R], task: Task[P, R]) -> bool:
+        """Whether urgent tasks would wait for long for a full batch of tasks like this one."""
+        if not self.urgent_callers:
+            return False
+        full_s = self._cost.seconds([task.size] * slot.batch_limit(task.weight))
+        return full_s * self._ratio(slot, task) > _SHORT_S
+
+    def _limit(self, slot: Slot[P, R], task: Task[P, R]) -> int:
+        """How many tasks like this one the slot takes at once now."""
+        if not self._is_long(slot, task):
+            return slot.batch_limit(task.weight)
+        return max(1, self._cost.capacity(_SHORT_S / self._ratio(slot, task), task.size))
+
+    def _ratio(self, slot: Slot[P, R], task: Task[P, R]) -> float:
+        return self._throughput.ratio(slot.index, self._kind_of(task.payload))
 
     def _fits(self, slot: Slot[P, R], task: Task[P, R]) -> bool:
         """Whether a slot may run a task now."""
@@ -303,7 +324,7 @@ class Backlog(FairQueue[Task[P, R]]):
         else:
             continuing = [place for place, task in enumerate(line) if task.continues and first.continues]
             sizes = [task.size for task in line]
-            places = choose_similar(sizes, slot.batch_limit(first.weight), self._cost, continuing)
+            places = choose_similar(sizes, self._limit(slot, first), self._cost, continuing)
         if places and 0 not in places:
             first.passed_over += 1
         return places
@@ -314,9 +335,9 @@ class Backlog(FairQueue[Task[P, R]]):
         candidates = [other for other in self._slots if other is slot or other.status.is_serving]
         estimates = [
             SlotEstimate(
-                self._throughput.free_in((other.index, False), now),
-                self._throughput.ratio((other.index, False), kind),
-                other.batch_limit(first.weight),
+                self._throughput.free_in(other.index, now),
+                self._throughput.ratio(other.index, kind),
+                self._limit(other, first),
             )
             for other in candidates
         ]

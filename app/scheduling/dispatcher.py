@@ -1,15 +1,15 @@
 """Hands tasks to slots: one loop for each slot takes batches from one fair queue.
 
-The queue lives here, and a slot has one batch in flight, or two if its process prepares one while it runs the
-other. So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion.
-Urgent tasks have as many batches of their own beside them, and so do not wait for the others.
+The queue lives here, and a slot has one batch in flight, or two if one must be ready when the other has run.
+So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion. Urgent
+tasks come before the others, whenever a slot takes a batch.
 `backlog` decides which tasks make a batch, and `failure_policy` what a failure means.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain, count
 from typing import Generic, TypeVar
 
@@ -39,6 +39,8 @@ from workers import calls
 P = TypeVar("P")
 R = TypeVar("R")
 
+_MOST_IN_A_ROW = 4  # urgent batches while others wait: these do not starve
+
 log = structlog.get_logger(__name__)
 
 
@@ -53,8 +55,7 @@ class _ServedSlot(Generic[P, R]):
         self.wakeup = Wakeup()
         # In order; and the runs of the slot that answer them.
         self.in_flight: dict[Batch[P, R], asyncio.Task[Sequence[R | Exception]]] = {}
-        # Whether it is an urgent task or another that must be the next one, and the only one in flight.
-        self.next_alone: bool | None = None
+        self.urgent_in_a_row = 0  # batches, the last ones that were sent
         self.loop: asyncio.Task[None] | None = None
         self.is_removed = False  # the dispatcher has taken its tasks back, and ignores what it still answers
         self.closed = asyncio.Event()  # removed, and its process has ended
@@ -63,9 +64,10 @@ class _ServedSlot(Generic[P, R]):
         """The tasks in flight, in order."""
         return chain.from_iterable(batch.tasks for batch in self.in_flight)
 
-    def lane(self, *, urgent: bool) -> list[Batch[P, R]]:
-        """The batches in flight of urgent tasks, or of the others, in order."""
-        return [batch for batch in self.in_flight if batch.is_urgent == urgent]
+    @property
+    def has_others(self) -> bool:
+        """Whether a batch in flight has tasks that are not urgent."""
+        return not all(batch.is_urgent for batch in self.in_flight)
 
 
 class Dispatcher(Generic[P, R]):
@@ -202,8 +204,7 @@ class Dispatcher(Generic[P, R]):
         self._backlog.remove_slot(served.slot)
         self._backlog.requeue_batch(tasks, isolated=False)
         self._perform(self._failures.after_removal(served.index))
-        for urgent in (False, True):
-            self._throughput.forget((served.index, urgent))
+        self._throughput.forget(served.index)
         for task in self._unanswered():  # another slot may get the number
             task.affinity = None if task.affinity == served.index else task.affinity
             task.failed_on = None if task.failed_on == served.index else task.failed_on
@@ -211,11 +212,11 @@ class Dispatcher(Generic[P, R]):
         self._closing.spawn(self._end_process(served))
 
     def _report_aborted(self, served: _ServedSlot[P, R]) -> None:
-        """End the batches in flight of a slot whose process is gone. The first of each kind has run."""
-        have_run = [batch for urgent in (False, True) for batch in served.lane(urgent=urgent)[:1]]
-        for batch in list(served.in_flight):
+        """End the batches in flight of a slot whose process is gone. The first one has run."""
+        batches = list(served.in_flight)
+        for batch in batches:
             self._end(served, batch)
-        for batch in have_run:
+        for batch in batches[:1]:
             self._report(served.slot, batch, Outcome.REQUEUED)
 
     def _unanswered(self) -> Iterator[Task[P, R]]:
@@ -255,6 +256,18 @@ class Dispatcher(Generic[P, R]):
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
         await asyncio.sleep(0)  # lets the callers of `submit` receive their results
+
+    @contextmanager
+    def expecting_urgent(self) -> Iterator[None]:
+        """Keep other batches short where they are long: urgent tasks may come at any time.
+
+        A slot has one batch of half a second then, if a full one takes longer, or of one task.
+        """
+        self._backlog.urgent_callers += 1
+        try:
+            yield
+        finally:
+            self._backlog.urgent_callers -= 1
 
     @property
     def expired(self) -> int:
@@ -306,8 +319,8 @@ class Dispatcher(Generic[P, R]):
         task crashes each process that runs it, and the exception that the task itself raises. With
         `waits_for_slots`, a task waits while there is no slot.
 
-        `urgent`: the task runs beside those that are not, in a batch of urgent ones. Their owners take turns,
-        whatever continues: one who sends more has no more places.
+        `urgent`: the task comes before those that are not, in a batch of urgent ones. Their owners take
+        turns, whatever continues: one who sends more has no more places. See `expecting_urgent`.
 
         `deadline` (time of the event loop): the result is worth nothing if the task is sent later. Such a
         task is urgent; of an owner's, those without a deadline are first, and the others are sent by their
@@ -367,11 +380,10 @@ class Dispatcher(Generic[P, R]):
 
     def _wake_slots(self) -> None:
         """Wake the slots that can take what waits, and those asleep that are needed."""
-        urgent = self._backlog.urgent.size > 0
         # First those without any work: they take what is urgent.
         for served in sorted(self._served.values(), key=lambda served: len(served.in_flight)):
             # The others look into the queue with each answer: what comes until then fills their next batch.
-            if urgent or not served.lane(urgent=False):
+            if self._backlog.urgent.size or not served.has_others:
                 served.wakeup.set()
         self._wake_sleepers()
 
@@ -520,8 +532,7 @@ class Dispatcher(Generic[P, R]):
         now = asyncio.get_running_loop().time
         used_at = now()
         while not slot.needs_restart.is_set() or in_flight:
-            first = served.next_alone is not False
-            if self._send_batch(served, urgent=first) or self._send_batch(served, urgent=not first):
+            if self._send_batch(served):
                 await asyncio.sleep(0)  # other slots get their first batch before this one its second
                 continue
             sleeps_in_s = None
@@ -563,56 +574,57 @@ class Dispatcher(Generic[P, R]):
                 slot.status.state = "idle"  # tasks that come now wake no other slot
             await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
-    def _send_batch(self, served: _ServedSlot[P, R], *, urgent: bool) -> bool:
-        """Send a batch of urgent tasks, or of others, if there is one and the slot takes one."""
-        slot, tasks = served.slot, self._next_batch(served, urgent=urgent)
+    def _send_batch(self, served: _ServedSlot[P, R]) -> bool:
+        """Send the next batch if there is one and the slot takes one."""
+        slot, tasks = served.slot, self._next_batch(served)
         if not tasks:
             return False
         if slot.status.state != "draining":
             slot.status.state = "busy"
             self._wake_sleepers()
-        batch = self._begin(served, tasks, urgent=urgent)
+        batch = self._begin(served, tasks)
         context, call = calls.separate()
         context.run(structlog.contextvars.bind_contextvars, **log_ids([task.work for task in tasks]))
         batch.parts = call.parts
-        work = slot.run([task.payload for task in tasks], batch.expected_s, urgent)
+        work = slot.run([task.payload for task in tasks], batch.expected_s)
         run = asyncio.create_task(work, context=context)
         run.add_done_callback(lambda run: run.cancelled() or run.exception())  # else asyncio would log it
         run.add_done_callback(lambda run: served.wakeup.set())
         served.in_flight[batch] = run
+        served.urgent_in_a_row = served.urgent_in_a_row + 1 if batch.is_urgent else 0
         self._idle.clear()
         return True
 
-    def _next_batch(self, served: _ServedSlot[P, R], *, urgent: bool) -> list[Task[P, R]]:
-        """The next batch for a slot, of urgent tasks or of others; empty if it must answer one first."""
-        slot, in_flight = served.slot, served.in_flight
+    def _next_batch(self, served: _ServedSlot[P, R]) -> list[Task[P, R]]:
+        """The next batch for a slot; empty if it must answer one first."""
+        slot, in_flight, backlog = served.slot, served.in_flight, self._backlog
         if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in served.tasks()):
             return []
-        if served.is_removed:  # but its loop, which another slot's removal has woken, has not ended yet
+        # If it is removed, its loop, which another slot's removal has woken, has not ended yet.
+        if served.is_removed or len(in_flight) >= slot.batches_at_once:
             return []
-        if urgent and not self._backlog.urgent.size:
+        batch: list[Task[P, R]] = []
+        if served.urgent_in_a_row < _MOST_IN_A_ROW:
+            batch = backlog.take_urgent(slot)
+        batch = batch or backlog.take_batch(slot, behind_others=served.has_others)
+        if served.urgent_in_a_row >= _MOST_IN_A_ROW:
+            batch = batch or backlog.take_urgent(slot)
+        if in_flight and any(task.isolated for task in batch):
+            # It will be the next one, and the only one in flight.
+            if not batch[0].urgent:
+                served.urgent_in_a_row = _MOST_IN_A_ROW
+            backlog.requeue_batch(batch, isolated=True)
             return []
-        lane = served.lane(urgent=urgent)
-        if in_flight and (served.next_alone is not None or len(lane) >= slot.batches_at_once):
-            return []
-        # Those that come until it is the next one make a small batch larger.
-        if urgent and lane and 2 * self._backlog.urgent.size < slot.batch_limit():
-            return []
-        batch = self._backlog.take_urgent(slot) if urgent else self._backlog.take_batch(slot)
-        must_wait = bool(in_flight) and any(task.isolated for task in batch)
-        served.next_alone = urgent if must_wait else None
-        if must_wait:
-            self._backlog.requeue_batch(batch, isolated=True)
-        return [] if must_wait else batch
+        return batch
 
-    def _begin(self, served: _ServedSlot[P, R], tasks: Sequence[Task[P, R]], *, urgent: bool) -> Batch[P, R]:
+    def _begin(self, served: _ServedSlot[P, R], tasks: Sequence[Task[P, R]]) -> Batch[P, R]:
         """A batch that is about to be sent to a slot."""
         now, clock = time.time(), asyncio.get_running_loop().time()
         cost_s = self._cost.seconds([task.size for task in tasks])
-        kind = self._kind_of(tasks[0].payload)
+        kind, urgent = self._kind_of(tasks[0].payload), tasks[0].urgent
         # They are mostly small batches: what these take says nothing of the others.
         kind = ("urgent", kind) if urgent else kind
-        expected_s = self._throughput.begin((served.index, urgent), cost_s, clock, kind)
+        expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
         # At least the time that was too short for a task, whatever slot that was.
         expected_s = max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
         return Batch(served.index, tasks, now, now, clock, expected_s, is_urgent=urgent)
@@ -624,17 +636,16 @@ class Dispatcher(Generic[P, R]):
         now = asyncio.get_running_loop().time()
         run = served.in_flight.pop(ended)
         run.cancel()  # if its process is gone, and it waits for another answer than that
-        lane = (served.index, ended.is_urgent)
         if succeeded:
-            self._throughput.end(lane, now)
+            self._throughput.end(served.index, now)
         else:
-            self._throughput.discard(lane, now, hung=hung)
+            self._throughput.discard(served.index, now, hung=hung)
         ended.end = max(ended.start, time.time())
         ended.took_s = now - ended.began
         if hung:
             for task in ended.tasks:
                 task.hung_s = max(task.hung_s, ended.took_s)
-        for following in served.lane(urgent=ended.is_urgent)[:1]:
+        for following in list(served.in_flight)[:1]:
             following.start, following.began = ended.end, now
         if not any(other.in_flight for other in self._served.values()):
             self._idle.set()
@@ -651,16 +662,19 @@ class Dispatcher(Generic[P, R]):
                 error = ValueError(f"{len(results)} results for {len(batch.tasks)} tasks")
         except Exception as raised:
             error = raised
+        following: Iterable[Batch[P, R]] = ()
         is_gone = isinstance(error, ProcessCrashed)
+        if is_gone:
+            batch, *following = served.in_flight  # it ran the first one
         hung = error is not None and restart_reason(error) is RestartReason.HANG
         has_run = not any(isinstance(result, Exception) for result in (error, *results))
         self._end(served, batch, succeeded=has_run, hung=hung)
-        following = list(served.tasks()) if is_gone else []
-        for other in list(served.in_flight) if is_gone else []:
+        for other in following:
             self._end(served, other)
         slot = served.slot
         if error is not None:
-            outcome = self._fail(slot, batch.tasks, following, error, is_gone=is_gone)
+            not_begun = [task for other in following for task in other.tasks]
+            outcome = self._fail(slot, batch.tasks, not_begun, error, is_gone=is_gone)
         else:
             slot.status.batches += 1
             outcome = self._answer(slot, batch.tasks, results)

@@ -146,28 +146,34 @@ class FailurePolicy(Generic[P, R]):
     def after_failure(
         self, slot: int, batch: Sequence[Task[P, R]], following: Sequence[Task[P, R]], error: Exception
     ) -> list[Action[P, R]]:
-        """A batch failed. `following`: the slot's other tasks in flight; a crash takes them as well.
+        """A batch failed. `following`: tasks that the process had not begun; a crash takes them as well.
 
         Tasks with deadlines are not retried, unless no task of the batch is at fault for certain.
         """
         if isinstance(error, RequeueBatch):
             log.warning("batch requeued", pool=self._pool, tasks=len(batch), reason=error.message)
             return [Requeue(batch, isolated=False)]
+        is_alone = len(batch) == 1 and not following
         if isinstance(error, DeviceFailed):
-            actions = self._after_device_failure(slot, [*batch, *following], error)
+            actions = self._after_device_failure(slot, batch, error, is_alone=is_alone)
         elif isinstance(error, ProcessLost):
-            actions = self._after_loss(slot, [*batch, *following], error)
+            batch, following = [*batch, *following], ()
+            actions = self._after_loss(slot, batch, error)
         elif isinstance(error, ProcessCrashed):
-            actions = self._after_crash([*batch, *following], error)
+            actions = self._after_crash(batch, error, is_alone=is_alone)
         else:
-            actions = self._after_error(slot, batch, error)
+            return _without_late_retries(self._after_error(slot, batch, error), error)
+        if following:
+            actions.insert(0, Requeue(following, isolated=False))
         return _without_late_retries(actions, error)
 
-    def _after_crash(self, batch: Sequence[Task[P, R]], error: ProcessCrashed) -> list[Action[P, R]]:
+    def _after_crash(
+        self, batch: Sequence[Task[P, R]], error: ProcessCrashed, *, is_alone: bool
+    ) -> list[Action[P, R]]:
         """Retry the tasks of a crashed process one by one: so the one at fault is found."""
-        log.warning("process crashed", pool=self._pool, tasks=len(batch), error=error.message)
-        counted = [_count_crash(batch[0])] if len(batch) == 1 else []
-        return [*counted, *self._retry_suspects(batch)]
+        how = {"error": error.message, "exit_status": error.exit_status}
+        log.warning("process crashed", pool=self._pool, tasks=len(batch), **how)
+        return [*([_count_crash(batch[0])] if is_alone else []), *self._retry_suspects(batch)]
 
     def _after_loss(self, slot: int, batch: Sequence[Task[P, R]], error: ProcessLost) -> list[Action[P, R]]:
         """Retry the tasks of a lost process as they were: none of them is at fault.
@@ -184,7 +190,7 @@ class FailurePolicy(Generic[P, R]):
         return [Requeue(batch, isolated=False)]
 
     def _after_device_failure(
-        self, slot: int, batch: Sequence[Task[P, R]], error: DeviceFailed
+        self, slot: int, batch: Sequence[Task[P, R]], error: DeviceFailed, *, is_alone: bool
     ) -> list[Action[P, R]]:
         """Retry the tasks one by one. The slot's next process shows whether a task was at fault.
 
@@ -192,12 +198,12 @@ class FailurePolicy(Generic[P, R]):
         task in flight.
         """
         log.warning("device failed", pool=self._pool, slot=slot, tasks=len(batch), error=error.message)
-        if len(batch) == 1 and batch[0].deadline is None:
+        if is_alone and batch[0].deadline is None:
             self._health[slot].suspect = batch[0]
             batch[0].failed_on = slot
             batch[0].open_suspicions += 1
         actions = self._retry_suspects(batch)
-        if len(batch) > 1 or not batch[0].crash_count:  # else the task is known to make devices fail
+        if not is_alone or not batch[0].crash_count:  # else the task is known to make devices fail
             actions += self._count_device_failure(slot, error)
         return actions
 

@@ -1,33 +1,31 @@
-"""One long-lived spawned process that runs several calls at a time, and can be watched and killed."""
+"""One long-lived spawned process that runs one call at a time, and can be watched and killed."""
 
 import asyncio
-import itertools
 import multiprocessing
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
-from app.errors import ProcessCrashed, ProcessHung, ProcessLost, ProcessStuck
+from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
 from app.scheduling.child_environment import hide_secrets
-from app.scheduling.connection import Connection
 from app.telemetry import logs
 from app.telemetry.work import bound_ids
-from workers import child_process
-from workers.calls import Answer
-from workers.messages import Part
+from workers import calls, log_lines
 
 R = TypeVar("R")
-Outcome = tuple[Exception | None, Answer[Any] | None]  # of a call: an error or an answer
 
 _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be very busy
 _KILL_DEADLINE_S = 10.0  # to end once it is killed; one that is stuck in a driver never does
+_STATUS_S = 2.0  # in which the exit status of a process that has ended is known
 _POLL_S = 0.01
 
 log = structlog.get_logger(__name__)
@@ -39,9 +37,7 @@ class WorkerProcess(Protocol):
     """One long-lived process, on this machine or on another: see `ChildProcess`."""
 
     pid: int | None
-    parts: tuple[Part, ...]
-    on_exit: Callable[[], None]  # called when the process ends, even between two calls
-    exit_error: ProcessCrashed | None  # why, when `on_exit` is called
+    on_exit: Callable[[ProcessCrashed], None]  # called when the process ends, even between two calls
 
     async def start(self) -> None: ...
 
@@ -51,27 +47,21 @@ class WorkerProcess(Protocol):
 
 
 class ChildProcess:
-    """A spawned process that runs calls in threads: a short one does not wait for a long one.
+    """A `ProcessPoolExecutor` with one spawned process, which runs calls in order.
 
-    The main thread runs those that come one after the other. Spawned, because a forked child inherits CUDA
-    state that it cannot use. It inherits no secrets. Call `start`, then `call` as often as needed, then
-    `close`; after that it can be started again.
+    Spawned, because a forked child inherits CUDA state that it cannot use. It inherits no secrets. Call
+    `start`, then `call` as often as needed, then `close`; after that it can be started again.
     """
 
     def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
         self._initializer = initializer
         self._initargs = initargs
+        self._executor: ProcessPoolExecutor | None = None
         self._process: BaseProcess | None = None
         self._ending: BaseProcess | None = None  # the one before, if it was killed and may not be gone yet
-        self._pidfd: int | None = None
-        self._connection: Connection | None = None  # None: not started, or it has crashed
-        self._receiving: asyncio.Task[None] | None = None
-        self._calls: dict[int, asyncio.Future[Outcome]] = {}  # under way
-        self._numbers = itertools.count()
+        self._watching: asyncio.Task[None] | None = None
         self.pid: int | None = None
-        self.parts: tuple[Part, ...] = ()  # that the process has measured of the call that returned last
-        self.on_exit: Callable[[], None] = lambda: None
-        self.exit_error: ProcessCrashed | None = None
+        self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
 
     async def start(self) -> None:
         """Spawn the process.
@@ -81,84 +71,73 @@ class ChildProcess:
         """
         if self._ending is not None and self._ending.is_alive():
             raise ProcessStuck(f"process {self.pid} cannot be killed")
-        hide_secrets()  # first: multiprocessing may start a process of its own
-        ours, its = socket.socketpair()
-        # The process alone has its end, so the connection ends with it, even in the middle of an answer.
-        with its:
-            process = multiprocessing.get_context("spawn").Process(
-                target=child_process.serve, args=(its, logs.child_format, self._initializer, *self._initargs)
-            )
-            try:
-                with _sigint_blocked():
-                    # The process inherits the mask. Without it, Ctrl-C would make the process print a
-                    # traceback until it ignores the signal by itself.
-                    process.start()
-            except BaseException:
-                ours.close()
-                raise
-        assert process.pid is not None  # it is started
-        self._process, self.pid = process, process.pid
-        self._connection = Connection(ours)
-        self._receiving = asyncio.create_task(self._receive(self._connection))
-        self._watch(process.pid)
-        await self.call(os.getpid, deadline_s=_SPAWN_DEADLINE_S)
+        hide_secrets()  # first: the executor may start a process of multiprocessing's own
+        self._executor = ProcessPoolExecutor(
+            max_workers=1,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=partial(log_lines.initialise, logs.child_format, self._initializer, *self._initargs),
+        )
+        with _sigint_blocked():
+            # The process is spawned here and inherits the mask. Without it, Ctrl-C would make the process
+            # print a traceback until it ignores the signal by itself.
+            started = self._executor.submit(os.getpid)
+        # The process alone writes answers, so its end is theirs, too. A thread would wait for ever for the
+        # rest of one in whose middle the process was killed.
+        self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
+        # From the executor's own table: a process that hangs while it starts cannot report its pid.
+        [self._process] = self._executor._processes.values()
+        self.pid = self._process.pid
+        self._watching = asyncio.create_task(self._watch(self._process))
+        await self._result(started, self._process, _SPAWN_DEADLINE_S)
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
-        """Run `function(*args)` in the process, which is killed if that takes longer than `deadline_s`.
+        """Run `function(*args)` in the process, which is killed if the answer takes longer than `deadline_s`.
 
-        Raises ProcessCrashed if the process ends before it answers, ProcessHung if it takes longer,
-        ProcessLost if there is no memory to send the call, what `pickled` raises, and the exception of the
-        function; a note has the traceback of the process. If the caller is cancelled, the call runs on. What
-        the process logs meanwhile has the ids of the caller's log lines.
+        Raises ProcessCrashed if the process ends before it answers, ProcessHung if it takes longer, and the
+        exception of the function. A call that has begun runs on if the caller is cancelled, and so does the
+        next one. What the process logs meanwhile has the ids of the caller's log lines, and what it measures
+        is added to the caller's call.
         """
-        if self._connection is None:
-            raise ProcessCrashed(
-                f"process {self.pid} crashed" if self.pid else "the process has not been started"
-            )
-        number = next(self._numbers)
-        outcome = self._calls[number] = asyncio.get_running_loop().create_future()
+        executor, process = self._executor, self._process
+        if executor is None or process is None:
+            raise ProcessCrashed("the process has not been started")
         try:
-            try:
-                self._connection.send(number, (bound_ids(), function, *args))
-            except MemoryError as unsent:  # that of the function would mean the memory of the process
-                raise ProcessLost("a call was not sent: the server has no memory left") from unsent
-            await asyncio.wait([outcome], timeout=deadline_s)
-        finally:
-            self._calls.pop(number, None)
-        if not outcome.done():
-            self._kill()
-            raise ProcessHung(f"process {self.pid} did not answer within {deadline_s:.0f} s")
-        error, answer = outcome.result()
-        if error is not None:
-            raise error
-        result: R = answer.result
-        self.parts = answer.parts
-        return result
+            future = executor.submit(calls.answer_parent, bound_ids(), function, *args)
+        except BrokenProcessPool:
+            raise await _crash_of(process) from None
+        answer: calls.Answer[R] = await self._result(future, process, deadline_s)
+        calls.current().parts.extend(answer.parts)
+        return answer.result
 
-    async def _receive(self, connection: Connection) -> None:
-        """Receive answers until the process ends. One that sends what cannot be read is killed."""
+    async def _result(self, future: Future[R], process: BaseProcess, deadline_s: float | None) -> R:
+        answer = asyncio.wrap_future(future)
         try:
-            while True:
-                number = await connection.receive()
-                outcome = await connection.receive()
-                if number in self._calls:  # the caller still waits
-                    self._calls.pop(number).set_result(outcome)
-        except EOFError:
-            pass
+            await asyncio.wait([answer], timeout=deadline_s)
+            if not answer.done():
+                process.kill()
+                raise ProcessHung(f"process {process.pid} did not answer within {deadline_s:.0f} s")
+            return answer.result()
+        except BrokenProcessPool:
+            process.kill()  # it may have sent what cannot be read
+            raise await _crash_of(process) from None
         finally:
-            if connection is self._connection:
-                self._kill()
+            answer.cancel()
 
     async def close(self) -> None:
         """Kill the process, whatever it is doing, and wait until it has ended.
 
         Gives up after `_KILL_DEADLINE_S`: a process may be stuck in a driver for ever.
         """
-        if self._process is not None:
-            self._kill()
-            self._unwatch()
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            if self._watching is not None:
+                self._watching.cancel()
             self._ending, self._process = self._process, None
-            _ending.add(self._ending)
+            if self._ending is not None:
+                self._ending.kill()
+                _ending.add(self._ending)
+            # Not with `wait=True`, in a thread: the event loop waits for its threads when it closes.
+            executor.shutdown(wait=False, cancel_futures=True)
         ending = self._ending
         if ending is None:
             return
@@ -171,37 +150,36 @@ class ChildProcess:
         _ending.discard(ending)
         self._ending = self.pid = None
 
-    def _kill(self) -> None:
-        """Kill the process. Its calls under way have crashed at once: it may be stuck."""
-        assert self._process is not None  # it is started
-        self._process.kill()
-        connection, self._connection = self._connection, None
-        if connection is None or self._receiving is None:
-            return
-        self._receiving.cancel()
-        connection.close()
-        calls, self._calls = self._calls, {}
-        for outcome in calls.values():
-            outcome.set_result((ProcessCrashed(f"process {self.pid} crashed"), None))
-
-    def _watch(self, pid: int) -> None:
+    async def _watch(self, process: BaseProcess) -> None:
         """Call `on_exit` when the process ends, even between two calls."""
-        if not hasattr(os, "pidfd_open"):
-            return  # not Linux: the next call notices
-        with suppress(OSError):
-            self._pidfd = os.pidfd_open(pid)
-            asyncio.get_running_loop().add_reader(self._pidfd, self._on_pidfd)
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop.add_reader(process.sentinel, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(process.sentinel)
+        self.on_exit(await _crash_of(process))
 
-    def _on_pidfd(self) -> None:
-        self._unwatch()
-        self.exit_error = ProcessCrashed(f"process {self.pid} crashed")
-        self.on_exit()
 
-    def _unwatch(self) -> None:
-        if self._pidfd is not None:
-            asyncio.get_running_loop().remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = None
+async def _crash_of(process: BaseProcess) -> ProcessCrashed:
+    """The error of a process that has ended, with its exit status."""
+    give_up_at = time.monotonic() + _STATUS_S
+    # Asked again: a process that the executor's thread has just waited for has no status for a moment.
+    while (status := process.exitcode) is None:
+        if time.monotonic() > give_up_at:
+            break
+        await asyncio.sleep(_POLL_S)
+    return ProcessCrashed(f"process {process.pid} {_ended_by(status)}", exit_status=status)
+
+
+def _ended_by(status: int | None) -> str:
+    if status is None:
+        return "crashed"
+    if status >= 0:
+        return f"exited with status {status}"
+    name = f" ({signal.Signals(-status).name})" if -status in set(signal.Signals) else ""
+    return f"was killed by signal {-status}{name}"
 
 
 @contextmanager
@@ -219,7 +197,8 @@ def have_all_ended(timeout_s: float) -> bool:
     The interpreter's exit waits for them, however long that takes.
     """
     give_up_at = time.monotonic() + timeout_s
-    # Asked again, not joined: a process that another thread has just waited for looks alive for a moment.
+    # Asked again, not joined: a process that its executor's thread has just waited for looks alive to other
+    # threads for a moment.
     while any(process.is_alive() for process in _ending):
         if time.monotonic() > give_up_at:
             return False

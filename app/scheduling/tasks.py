@@ -63,7 +63,7 @@ class Slot(Protocol[Payload, Result]):
     index: int
     status: SlotStatus
     needs_restart: asyncio.Event  # set when the process has ended, or must be replaced
-    batches_at_once: int  # of urgent tasks, and as many of others
+    batches_at_once: int  # that its process has: it runs the first, and the others are ready
 
     def batch_limit(self, weight: int = 1) -> int:
         """How many tasks of this weight the slot takes at once. Changes with the free memory."""
@@ -78,13 +78,11 @@ class Slot(Protocol[Payload, Result]):
         """
 
     async def run(
-        self, payloads: Sequence[Payload], expected_s: float | None, urgent: bool
+        self, payloads: Sequence[Payload], expected_s: float | None
     ) -> Sequence[Result | Exception]:
         """Run a batch; returns one result for each payload, in order, or the error of this payload alone.
 
-        Called while the slot runs others: up to `batches_at_once` of urgent tasks, and as many of others. The
-        process prepares the later ones of a kind while it runs the first, and those of one kind do not wait
-        for those of the other.
+        Called up to `batches_at_once` times at a time. The process runs the batches in order.
 
         `expected_s`: what such a batch should take on this slot; None if that is not known yet. Raises
         ProcessCrashed if the process crashes or hangs, ProcessLost if its node or the connection to it is
@@ -120,7 +118,7 @@ class Task(Generic[P, R]):
     future: asyncio.Future[TaskResult[R]]
     queued_at: float = 0.0  # when it was submitted (time of the event loop)
     deadline: float | None = None  # it is dropped if it was not sent by then (time of the event loop)
-    urgent: bool = False  # its place is among those with deadlines
+    urgent: bool = False  # it comes before those that are not
     passed_over: int = 0  # times that a later task of its job was taken first
     isolated: bool = False  # runs in a batch of its own: it may be what crashes processes
     cancelled: bool = False  # its job was cancelled while the task was in flight
@@ -140,7 +138,7 @@ class Batch(Generic[P, R]):
     slot: int
     tasks: Sequence[Task[P, R]]
     start: float  # when its process was free for them
-    sent: float  # when the process got them; before `start` if it ran another of the kind
+    sent: float  # when the process got them; before `start` if it ran another
     began: float  # as `start`, in the time of the event loop
     expected_s: float | None  # what they should take; None if that is not known
     end: float = 0.0  # when they were answered, or the process was gone; 0 while they are in flight

@@ -16,7 +16,7 @@ from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.remote_process import Actor, RemoteProcess
 from app.engines.model_files import DEMO_PATH
-from app.engines.simulated import SimulatedProcess, Simulation
+from app.engines.simulated import SimulatedWorker, Simulation
 from app.errors import ClusterUnavailable, DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost
 from app.scheduling.process import ChildProcess, WorkerProcess
 from tests.cluster import node_functions
@@ -162,7 +162,7 @@ async def test_actors_may_hold_several_simulated_processes(bridge: Bridge) -> No
     actor = Actor(bridge, spec)
     simulation = Simulation(crash=1, speed=1000)
     both = [
-        RemoteProcess(bridge, spec, SimulatedProcess, number, "", simulation, actor=actor)
+        RemoteProcess(bridge, spec, SimulatedWorker, number, "", simulation, actor=actor)
         for number in range(2)
     ]
     options = LoadOptions("simulated", "", "simulated", "simulated", 1)

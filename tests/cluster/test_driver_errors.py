@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from app.engines.cluster import authentication, driver
+from app.engines.cluster.connection import Connection
 from app.engines.cluster.driver import Driver, connect
 from app.engines.cluster.messages import ActorSpec, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import diagnose
-from app.scheduling.connection import Connection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

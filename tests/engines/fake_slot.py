@@ -7,6 +7,7 @@ from typing import Any
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory
+from app.errors import ProcessCrashed
 from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
@@ -20,52 +21,74 @@ def new_catalogue(idle_s: float = 99, compute_type: str = "int8") -> ModelCatalo
     return ModelCatalogue("main", idle_s, options)
 
 
+class FakeWorker:
+    """A `WhisperWorker` that does what its slot says, one thing after the other."""
+
+    def __init__(self, slot: "FakeSlot") -> None:
+        self._slot = slot
+        self._turn = asyncio.Lock()
+
+    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None: ...
+
+    async def start(self) -> None:
+        self._slot.calls.append("spawn")
+        self._slot.loaded = {}
+
+    async def load(self, options: LoadOptions) -> WorkerInfo:
+        async with self._turn:
+            await asyncio.sleep(0)
+            return self._slot.load(options)
+
+    async def unload(self, model: str) -> None:
+        async with self._turn:
+            await asyncio.sleep(0)
+            self._slot.calls.append(f"unload {model}")
+            self._slot.loaded.pop(model, None)
+
+    async def smaller_compute_type(self, options: LoadOptions) -> str | None:
+        return smaller(options.compute_type, "cpu", {"float32", "int8_float32", "int8"})
+
+    async def decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+        async with self._turn:
+            await asyncio.sleep(0)
+            await self._slot.unblocked.wait()
+            return self._slot.answer(windows)
+
+    async def close(self) -> None: ...
+
+
 class FakeSlot(WhisperSlot):
     """Its worker has memory for `max_models` models, and notes its calls."""
 
     def __init__(
         self, idle_s: float = 99, max_models: int = 9, compute_type: str = "int8", **limits: Any
     ) -> None:
-        super().__init__(0, new_catalogue(idle_s, compute_type), Limits(**{"batch_size": 8} | limits))
+        catalogue = new_catalogue(idle_s, compute_type)
+        super().__init__(0, catalogue, Limits(**{"batch_size": 8} | limits), FakeWorker(self))
         self.calls: list[str] = []
         self.loaded: dict[str, str] = {}  # models, and their compute types
         self.max_models = max_models
         self.deadlines_s: list[float] = []
+        self.unblocked = asyncio.Event()  # batches wait for it
+        self.unblocked.set()
 
-    async def _spawn(self) -> None:
-        self.calls.append("spawn")
-        self.loaded = {}
+    def load(self, options: LoadOptions) -> WorkerInfo:
+        if len(self.loaded) >= self.max_models or not self.fits(options.compute_type):
+            raise RuntimeError("CUDA failed with error out of memory")
+        self.calls.append(f"load {options.model}")
+        self.loaded[options.model] = options.compute_type
+        loads = len(self.calls)
+        return WorkerInfo(1, "0", options.model, "cpu", options.compute_type, loads, ("en", "de"))
 
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
-        await asyncio.sleep(0)
-        if function is whisper.load:
-            options: LoadOptions = args[0]
-            if len(self.loaded) >= self.max_models or not self.fits(options.compute_type):
-                raise RuntimeError("CUDA failed with error out of memory")
-            self.calls.append(f"load {options.model}")
-            self.loaded[options.model] = options.compute_type
-            loads = len(self.calls)
-            return WorkerInfo(1, "0", options.model, "cpu", options.compute_type, loads, ("en", "de"))
-        if function is whisper.unload:
-            self.calls.append(f"unload {args[0]}")
-            self.loaded.pop(args[0], None)
-            return None
-        if function is whisper.smaller_compute_type:
-            return smaller(args[0].compute_type, "cpu", {"float32", "int8_float32", "int8"})
-        assert function is whisper.decode
-        return self.answer(args[0])
-
-    async def _decode(
-        self, windows: Sequence[AnyWindow], deadline_s: float, urgent: bool
-    ) -> list[whisper.Answer]:
+    async def _decode(self, windows: Sequence[AnyWindow], deadline_s: float) -> list[whisper.Answer]:
         self.deadlines_s.append(deadline_s)
-        return await super()._decode(windows, deadline_s, urgent)
+        return await super()._decode(windows, deadline_s)
 
-    def answer(self, windows: Sequence[AnyWindow], *how: Any) -> list[whisper.Answer]:
+    def answer(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
         """The answers of a worker that reads the windows itself."""
         batch = whisper.read(windows)
         readable = [window for window in batch if isinstance(window, Window)]
-        return whisper.in_place(self.decode_batch(readable, *how) if readable else [], batch)
+        return whisper.in_place(self.decode_batch(readable) if readable else [], batch)
 
     def fits(self, compute_type: str) -> bool:
         """Whether there is memory for a model's weights."""
@@ -76,8 +99,6 @@ class FakeSlot(WhisperSlot):
         assert model in self.loaded
         self.calls.append(f"transcribe {model}")
         return [RESULT for _ in windows]
-
-    async def _end(self) -> None: ...
 
     async def transcribe(
         self, model: str, windows: int = 1, seconds: int = 1, beams: int = 5, expected_s: float | None = None

@@ -8,9 +8,7 @@ from itertools import count
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from app.errors import ProcessCrashed
-from app.scheduling.process import ChildProcess, Outcome
 from bench.virtual_clock import VirtualClockLoop
-from workers import calls
 from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
@@ -73,7 +71,6 @@ class Machine:
     memory: float = 20.0  # that each worker can use
     fates: dict[str, Fate] = field(default_factory=dict)  # by the prompt of a window
     hanging_loads: int = 0
-    unsent: int = 0  # batches that cannot be sent
     exhausted: list[tuple[str, str, int, int]] = field(default_factory=list)
     """Model, its compute type, windows (0: it was loaded) and beams of each call without enough memory."""
     faults: list[str] = field(default_factory=list)  # of the service, that workers have noticed
@@ -83,19 +80,24 @@ class Machine:
         return self.fates.get(str(window.decoding.prompt)) or Fate()  # that of a probe
 
 
-class StubProcess(ChildProcess):
-    """A `ChildProcess` whose process is a `StubWorker`."""
+class StubProcess:
+    """A `WorkerProcess` whose process is a `StubWorker`."""
 
     def __init__(self, machine: Machine) -> None:
-        super().__init__(lambda: None)
-        self._machine = machine
+        self.pid: int | None = None
+        self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
         self.worker: StubWorker | None = None
+        self._machine = machine
 
     async def start(self) -> None:
         self.pid = self._machine.pids()
-        self.worker = StubWorker(self._machine, self.pid, self._answered, self._on_pidfd)
-        self._connection = self.worker  # type: ignore[assignment]
+        self.worker = StubWorker(self._machine, self.pid, self.on_exit)
         await asyncio.sleep(1)
+
+    async def call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
+        if self.worker is None:
+            raise ProcessCrashed("the process has not been started")
+        return await self.worker.call(function.__name__, *args)
 
     def check_that_it_hangs(self) -> None:
         assert self.worker is not None
@@ -104,56 +106,39 @@ class StubProcess(ChildProcess):
                 f"process {self.pid} is taken for one that hangs, although it works: {self.worker.doing}"
             )
 
-    def _kill(self) -> None:
-        assert self.worker is not None
-        self.check_that_it_hangs()
-        self.worker.exit("killed: it did not answer")
-
     async def close(self) -> None:
         if self.worker is not None:
-            self.worker.on_exit = lambda: None
+            self.worker.on_exit = lambda error: None
             self.worker.exit("closed")
-        self._connection = self.worker = self.pid = None
+        self.worker = self.pid = None
         await asyncio.sleep(0.01)
-
-    def _answered(self, number: int, outcome: Outcome) -> None:
-        if number in self._calls:
-            self._calls.pop(number).set_result(outcome)
 
 
 class StubWorker:
-    """A process with the functions of `workers.whisper.worker`. A connection that takes their calls."""
+    """A process with the functions of `workers.whisper.worker`, which it runs in order."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        pid: int,
-        on_answer: Callable[[int, Outcome], None],
-        on_exit: Callable[[], None],
-    ) -> None:
+    def __init__(self, machine: Machine, pid: int, on_exit: Callable[[ProcessCrashed], None]) -> None:
         self.pid = pid
         self.on_exit = on_exit
         self.hangs = False
         self.doing = "nothing"
         self._machine = machine
         self._models: dict[str, str] = {}  # with their compute types
-        # Of batches that are urgent, and of others.
-        self._on_host = {False: asyncio.Lock(), True: asyncio.Lock()}
-        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
-        self._calls: dict[int, asyncio.Task[None]] = {}
-        self._on_answer = on_answer
+        self._turn = asyncio.Lock()
+        self._calls: set[asyncio.Task[Any]] = set()
         self._has_exited = False
 
-    def send(self, number: int, call: tuple[Any, ...]) -> None:
-        """Run a call beside others. Raises ProcessCrashed if the process has ended."""
+    async def call(self, name: str, *args: Any) -> Any:
+        """Run a call after those before. Raises ProcessCrashed if the process ends."""
         if self._has_exited:
-            raise ProcessCrashed(f"process {self.pid} crashed")
-        _, function, *args = call
-        if self._machine.unsent and function is whisper.decode:
-            self._machine.unsent -= 1
-            self._machine.trace(f"process {self.pid} does not get {_described(args)}")
-            raise MemoryError
-        self._calls[number] = asyncio.get_running_loop().create_task(self._run(number, function, args))
+            raise self._crashed()
+        call = asyncio.get_running_loop().create_task(self._run(name, args))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        await asyncio.wait([call])
+        if call.cancelled():
+            raise self._crashed()
+        return call.result()
 
     def exit(self, reason: str) -> None:
         """The process ends, whatever it does."""
@@ -161,31 +146,23 @@ class StubWorker:
             return
         self._has_exited = True
         self._machine.trace(f"process {self.pid} ends: {reason} ({self.doing})")
-        for number, call in self._calls.items():
+        for call in self._calls:
             call.cancel()
-            self._on_answer(number, (ProcessCrashed(f"process {self.pid} crashed"), None))
-        self.on_exit()
+        self.on_exit(self._crashed())
 
-    async def _run(self, number: int, function: Callable[..., Any], args: Sequence[Any]) -> None:
-        self.doing = f"{function.__name__} {_described(args)}"
-        try:
-            result = await self._answer(function, *args)
-        except Exception as error:
-            self._on_answer(number, (error, None))
-        else:
-            self._on_answer(number, (None, calls.Answer(result, ())))
-        del self._calls[number]
+    def _crashed(self) -> ProcessCrashed:
+        return ProcessCrashed(f"process {self.pid} was killed by signal 9 (SIGKILL)", exit_status=-9)
 
-    async def _answer(self, function: Callable[..., Any], *args: Any) -> Any:
-        if function is whisper.load:
-            return await self._load(*args)
-        if function is whisper.unload:
-            self._models.pop(args[0], None)
-            return None
-        if function is whisper.smaller_compute_type:
-            return smaller(args[0].compute_type, "cuda", COMPUTE_TYPES)
-        assert function is whisper.decode
-        return await self._decode(*args)
+    async def _run(self, name: str, args: Sequence[Any]) -> Any:
+        async with self._turn:
+            self.doing = f"{name} {_described(args)}"
+            return await getattr(self, f"_{name}")(*args)
+
+    async def _unload(self, model: str) -> None:
+        self._models.pop(model, None)
+
+    async def _smaller_compute_type(self, options: LoadOptions) -> str | None:
+        return smaller(options.compute_type, "cuda", COMPUTE_TYPES)
 
     async def _load(self, options: LoadOptions) -> WorkerInfo:
         model, compute_type = options.model, options.compute_type
@@ -200,23 +177,21 @@ class StubWorker:
         self._machine.trace(f"process {self.pid} has loaded {model} in {compute_type}")
         return WorkerInfo(self.pid, "0", model, options.device, compute_type, 1, ("en",))
 
-    async def _decode(self, windows: Sequence[AnyWindow], urgent: bool = False) -> list[whisper.Answer]:
+    async def _decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
         model, beams = windows[0].decoding.model, windows[0].decoding.beams
         if model not in self._models:
             self._machine.faults.append(f"process {self.pid} should decode with {model}, which is not loaded")
             raise RuntimeError(f"the model {model!r} is not loaded in this worker")
         compute_type = self._models[model]
-        async with self._on_host[urgent]:
-            await asyncio.sleep(_FEATURES_S * len(windows))
-        async with self._turns[urgent]:
-            self._use(ROW * beams * len(windows), model, compute_type, len(windows), beams)
-            seconds = sum(window.samples for window in windows) / 16_000 * self._machine.factors[model]
-            await asyncio.sleep(seconds / 2)
-            batch = whisper.read(windows)
-            readable = [window for window in batch if isinstance(window, Window)]
-            for window in readable:
-                await self._suffer(window)
-            await asyncio.sleep(seconds / 2)
+        await asyncio.sleep(_FEATURES_S * len(windows))
+        self._use(ROW * beams * len(windows), model, compute_type, len(windows), beams)
+        seconds = sum(window.samples for window in windows) / 16_000 * self._machine.factors[model]
+        await asyncio.sleep(seconds / 2)
+        batch = whisper.read(windows)
+        readable = [window for window in batch if isinstance(window, Window)]
+        for window in readable:
+            await self._suffer(window)
+        await asyncio.sleep(seconds / 2)
         self._machine.trace(f"process {self.pid} has decoded {_described([windows])}")
         return whisper.in_place([_result(window) for window in readable], batch)
 

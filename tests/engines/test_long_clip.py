@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation
+from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import Limits
 from app.engines.window_request import WindowSource
 from app.media.clip_planner import PlannedClip
@@ -23,7 +23,7 @@ WINDOWS = 6
 LONG_S, SHORT_S = STEP_S * WINDOWS, STEP_S * WINDOWS - 1
 
 
-class ScriptedProcess(SimulatedProcess):
+class ScriptedWorker(SimulatedWorker):
     """Transcribes a window of a short clip as a whole, and four seconds of each window of the long one."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -31,21 +31,21 @@ class ScriptedProcess(SimulatedProcess):
         self.lengths_s: list[list[int]] = []  # of the windows of each batch
         self.ended: list[float] = []  # when each batch was decoded
 
-    async def _decode(self, windows: Sequence[Window], urgent: bool = False) -> list[WindowResult]:
-        results = await super()._decode(windows, urgent)
+    async def decode(self, windows: Sequence[Window]) -> list[WindowResult]:
+        results = await super().decode(windows)
         self.lengths_s.append([length_s(window) for window in windows])
         self.ended.append(asyncio.get_running_loop().time())
         return [script(window, result) for window, result in zip(windows, results, strict=True)]
 
 
 class ScriptedSlot(SimulatedSlot):
-    process: ScriptedProcess
+    worker: ScriptedWorker
 
     def __init__(self, simulation: Simulation) -> None:
         options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
         catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
-        limits = Limits(simulation.batch, overlap=simulation.host_ms > 0)
-        super().__init__(0, catalogue, limits, ScriptedProcess(simulation))
+        limits = Limits(simulation.batch, batches_at_once=2 if simulation.host_ms > 0 else 1)
+        super().__init__(0, catalogue, limits, ScriptedWorker(simulation))
 
 
 def length_s(window: Window) -> int:
@@ -94,9 +94,9 @@ def answers(slot: ScriptedSlot, behind: int) -> tuple[list[float], list[Segment]
 def test_seven_clips_of_one_window_do_not_wait_for_one_of_six(host_ms: float) -> None:
     slot = ScriptedSlot(Simulation(host_ms=host_ms))
     answered, segments = answers(slot, behind=0)
-    assert slot.process.lengths_s == [[*[SHORT_S] * 7, LONG_S], *([left] for left in range(20, 0, -STEP_S))]
-    assert answered[:7] == [slot.process.ended[0]] * 7
-    assert answered[7] == slot.process.ended[-1]
+    assert slot.worker.lengths_s == [[*[SHORT_S] * 7, LONG_S], *([left] for left in range(20, 0, -STEP_S))]
+    assert answered[:7] == [slot.worker.ended[0]] * 7
+    assert answered[7] == slot.worker.ended[-1]
     assert [segment.end // SAMPLE_RATE for segment in segments] == [4, 8, 12, 16, 20, 24]
 
 
@@ -107,14 +107,14 @@ def test_the_rows_beside_a_long_clip_are_filled_with_the_clips_behind(
     """If a batch is prepared ahead, every other one has a window of the long clip."""
     slot = ScriptedSlot(Simulation(host_ms=host_ms))
     answered, _ = answers(slot, behind=107)
-    first = next(place for place, lengths in enumerate(slot.process.lengths_s) if LONG_S in lengths)
+    first = next(place for place, lengths in enumerate(slot.worker.lengths_s) if LONG_S in lengths)
     of_long_clip = [
         place
-        for place, lengths in enumerate(slot.process.lengths_s)
+        for place, lengths in enumerate(slot.worker.lengths_s)
         if any(seconds != SHORT_S for seconds in lengths)
     ]
     assert of_long_clip == [first + batches_between * number for number in range(WINDOWS)]
-    assert answered[7] == slot.process.ended[of_long_clip[-1]]
-    rows = sum(map(len, slot.process.lengths_s))
+    assert answered[7] == slot.worker.ended[of_long_clip[-1]]
+    rows = sum(map(len, slot.worker.lengths_s))
     assert rows == 7 + WINDOWS + 107
-    assert rows / (8 * len(slot.process.lengths_s)) >= 0.9
+    assert rows / (8 * len(slot.worker.lengths_s)) >= 0.9

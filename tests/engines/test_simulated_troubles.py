@@ -7,18 +7,18 @@ slots that come and go. One seed alone: `.venv/bin/pytest -m '' -k 'seed-123]'` 
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import pytest
 from structlog.testing import capture_logs
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.local import ProcessSlot
+from app.engines.local import ProcessWorker
 from app.engines.oom_fallback import OomFallback
-from app.engines.slot import Limits
+from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowSource, expected_tokens
 from app.errors import NotReady, ProcessHung, TaskCrashes
 from app.scheduling.batching import BatchCost
@@ -28,6 +28,8 @@ from app.transcription.ledger import BatchLedger
 from tests.engines.stub_worker import COMPUTE_TYPES, TASK_ERROR, Fate, Machine, StubProcess, ThreadlessLoop
 from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowInFile, WindowResult
 from workers.whisper.compute_types import smaller
+
+T = TypeVar("T")
 
 MODELS = ("main", "second")
 TROUBLED_S = 20_000.0  # after that, nothing happens any more
@@ -83,15 +85,18 @@ class CheckedFallback(OomFallback):
             self._machine.faults.append(f"{model} in {smaller}, but it had no memory in {types}")
 
 
-class CheckedSlot(ProcessSlot):
+class CheckedSlot(WhisperSlot):
     """Checks that only a process that hangs is taken for one."""
 
-    async def _decode(self, *batch: Any) -> list[Any]:
-        process = cast(StubProcess, self.process)
+    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: StubProcess) -> None:
+        super().__init__(index, catalogue, limits, ProcessWorker(process))
+        self.process = process
+
+    async def _ask(self, asking: Coroutine[Any, Any, T], deadline_s: float) -> T:
         try:
-            return await super()._decode(*batch)
+            return await super()._ask(asking, deadline_s)
         except ProcessHung:
-            process.check_that_it_hangs()
+            self.process.check_that_it_hangs()
             raise
 
 
@@ -107,9 +112,11 @@ class Simulation:
         options = {name: LoadOptions(name, "", self.device, "float16", 1) for name in MODELS}
         self.catalogue = ModelCatalogue("main", 600, options, others=("second",))
         self.limits = Limits(
-            draw.choice((1, 1, 4, 8)), overlap=draw.random() < 0.6, one_model=draw.random() < 0.1
+            draw.choice((1, 1, 4, 8)),
+            batches_at_once=2 if draw.random() < 0.6 else 1,
+            one_model=draw.random() < 0.1,
         )
-        self.slots: list[ProcessSlot] = []  # also those that are removed
+        self.slots: list[CheckedSlot] = []  # also those that are removed
         self.answers: dict[str, asyncio.Task[str]] = {}
         self.windows: dict[str, StubWindow] = {}
         self.failures: dict[str, int] = {}  # of processes or attempts that a window is going to cause
@@ -120,7 +127,7 @@ class Simulation:
     def trace(self, event: str) -> None:
         self.logs.append({"event": event, "at": round(asyncio.get_running_loop().time(), 2)})
 
-    def new_slot(self, index: int) -> ProcessSlot:
+    def new_slot(self, index: int) -> CheckedSlot:
         slot = CheckedSlot(index, self.catalogue, self.limits, StubProcess(self.machine))
         slot._oom = CheckedFallback(self.limits.batch_size, self.machine)
         self.slots.append(slot)
@@ -231,10 +238,9 @@ class Simulation:
         await asyncio.sleep(begins_s)
         assert self.dispatcher is not None
         slot = draw.choice(self.dispatcher.slots)
-        assert isinstance(slot, ProcessSlot)
+        assert isinstance(slot, CheckedSlot)
         process = slot.process
-        assert isinstance(process, StubProcess)
-        match draw.choice(("memory", "memory", "memory", "crash", "load", "send", "drain", "remove")):
+        match draw.choice(("memory", "memory", "memory", "crash", "load", "drain", "remove")):
             case "memory":
                 self.machine.memory = draw.uniform(4.2, 10)
                 self.trace(f"memory is {self.machine.memory:.1f}")
@@ -246,8 +252,6 @@ class Simulation:
             case "load":
                 self.machine.hanging_loads = 1
                 slot.needs_restart.set()
-            case "send":
-                self.machine.unsent += 1
             case "drain" | "remove" as how:
                 leaving = self.dispatcher.drain_slot if how == "drain" else self.dispatcher.remove_slot
                 self.trace(f"{how} slot {slot.index}")
@@ -292,7 +296,7 @@ class Simulation:
         self.check(not list(fleet._unanswered()), "tasks are left")
         for served in fleet._served.values():
             self.check(not served.in_flight, f"batches of slot {served.index} are in flight")
-        for estimate in fleet._throughput._lanes.values():
+        for estimate in fleet._throughput._slots.values():
             self.check(not estimate.in_flight, "estimates are of batches in flight")
         for fault in self.machine.faults:
             self.check(condition=False, message=fault)

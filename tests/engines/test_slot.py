@@ -14,8 +14,7 @@ from app.engines.slot import WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import RESULT, FakeSlot
-from workers.messages import DecodingOptions, Window, WindowResult
-from workers.whisper import worker as whisper
+from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -152,12 +151,9 @@ class SmallSlot(FakeSlot):
 
     capacity: int | None = 3
 
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
-        answer = await super()._call(function, *args, deadline_s=deadline_s)
-        if function is not whisper.load:
-            return answer
-        assert args[0].batch_size == 8
-        return replace(answer, backend="torch", batch_size=self.capacity)
+    def load(self, options: LoadOptions) -> WorkerInfo:
+        assert options.batch_size == 8
+        return replace(super().load(options), backend="torch", batch_size=self.capacity)
 
 
 async def test_batches_are_as_large_as_a_process_has_memory_for(start: Start[SmallSlot]) -> None:
@@ -170,6 +166,56 @@ async def test_batches_are_as_large_as_a_process_has_memory_for(start: Start[Sma
     await slot.close()
     await slot.start()
     assert slot.batch_limit() == 8
+
+
+class TorchSlot(FakeSlot):
+    """Torch is unfit for its device, or has no memory there for some models."""
+
+    fault: Exception = BackendUnfit("the demo model has another text than it should")
+    faulty = ("main",)
+
+    def load(self, options: LoadOptions) -> WorkerInfo:
+        if options.backend == "torch" and options.model in self.faulty:
+            raise self.fault
+        return replace(super().load(options), backend=options.backend)
+
+    def _load_options(self, model: str) -> LoadOptions:
+        options = self._catalogue.options[model]
+        self._catalogue.options[model] = replace(options, backend="torch", compute_type="float32")
+        return super()._load_options(model)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(TorchSlot.fault, "device"), (RuntimeError("CUDA failed with error out of memory"), "memory")],
+)
+async def test_ctranslate2_takes_the_place_of_a_torch_that_is_unfit(
+    start: Start[TorchSlot], fault: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot = TorchSlot()
+    slot.fault = fault
+    monkeypatch.setattr("tests.engines.fake_slot.smaller", lambda *args: None)
+    await start(slot)
+    row = slot.row()
+    assert (row["backend"], row["error"]) == ("ctranslate2", f"CTranslate2 instead of torch: {fault}")
+    assert slot.status.restarts_by == {reason: 1}
+    await slot.close()
+    await slot.start()
+    assert slot.status.restarts_by == {reason: 1}, "torch is not tried again"
+
+
+async def test_torch_may_be_unfit_for_a_model_that_is_loaded_later(start: Start[TorchSlot]) -> None:
+    slot = TorchSlot()
+    slot.faulty = ("a",)
+    await start(slot)
+    assert slot.row()["backend"] == "torch"
+    with pytest.raises(RequeueBatch, match="torch is given up"):
+        await slot.transcribe("a")
+    assert slot.needs_restart.is_set()  # so the dispatcher closes and starts it
+    await slot.close()
+    await slot.start()
+    await slot.transcribe("a")
+    assert slot.row()["backend"] == "ctranslate2"
 
 
 async def test_other_models_are_unloaded_before_the_limit_is_halved(start: Start[LowMemorySlot]) -> None:
@@ -222,12 +268,10 @@ async def test_a_model_too_large_to_load_is_loaded_with_a_smaller_compute_type(
 
 async def test_each_model_has_its_own_compute_type(start: Start[LowMemorySlot]) -> None:
     class OneTooLarge(LowMemorySlot):
-        async def _call(
-            self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None
-        ) -> Any:
-            if function is whisper.load and args[0].model == "a" and args[0].compute_type == "float32":
+        def load(self, options: LoadOptions) -> WorkerInfo:
+            if options.model == "a" and options.compute_type == "float32":
                 raise RuntimeError("CUDA failed with error out of memory")
-            return await super()._call(function, *args, deadline_s=deadline_s)
+            return super().load(options)
 
     slot = await start(OneTooLarge({}))
     with pytest.raises(RequeueBatch):
@@ -358,11 +402,11 @@ async def test_a_wide_search_does_not_halve_the_batches_of_others(start: Start[F
 class WordlessSlot(FakeSlot):
     """Its default model gives no word times, and its model `a` fails to give them for some windows."""
 
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
-        answer = await super()._call(function, *args, deadline_s=deadline_s)
-        if function is whisper.load and args[0].model == "main":
-            return replace(answer, note="no word times: config.json names no alignment_heads")
-        return answer
+    def load(self, options: LoadOptions) -> WorkerInfo:
+        info = super().load(options)
+        if options.model == "main":
+            return replace(info, note="no word times: config.json names no alignment_heads")
+        return info
 
     def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
         results = super().decode_batch(windows)

@@ -1,7 +1,7 @@
-"""Slots whose worker has several batches at once."""
+"""Slots whose worker has one batch ready while it decodes another."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,8 @@ class BusySlot(FakeSlot):
     """Its worker decodes when the test says so, with an error for the batches of some languages."""
 
     def __init__(self, **limits: Any) -> None:
-        super().__init__(overlap=True, **limits)
+        super().__init__(batches_at_once=2, **limits)
         self.errors: dict[str, Exception] = {}  # by language of a batch
-        self.unblocked = asyncio.Event()
-        self.unblocked.set()
-
-    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
-        if function is whisper.decode:
-            await self.unblocked.wait()
-        return await super()._call(function, *args, deadline_s=deadline_s)
 
     def decode_batch(self, windows: Sequence[Window]) -> list[WindowResult]:
         name = str(windows[0].decoding.language)
@@ -68,9 +61,9 @@ async def outcomes(slot: BusySlot, *batches: list[WindowInMemory]) -> list[objec
     return [answer if isinstance(answer, BaseException) else names(answer) for answer in answers]
 
 
-async def test_a_slot_that_overlaps_takes_two_batches_of_a_kind(slot: BusySlot) -> None:
-    assert slot.batches_at_once == 2
-    assert FakeSlot().batches_at_once == 1
+async def test_the_worker_decodes_one_batch_after_the_other(slot: BusySlot) -> None:
+    assert await outcomes(slot, *(batch(name) for name in "abc")) == [["a"], ["b"], ["c"]]
+    assert slot.calls == ["spawn", "load main", "decode a", "decode b", "decode c"]
 
 
 async def test_an_error_of_a_batch_costs_the_others_nothing(slot: BusySlot) -> None:
@@ -108,34 +101,11 @@ async def test_models_change_only_while_the_worker_has_no_batch(slot: BusySlot) 
     assert slot.calls.index("decode c") < slot.calls.index("unload a")
 
 
-async def test_a_window_without_memory_beside_a_batch_makes_batches_smaller() -> None:
+async def test_a_shortage_of_two_batches_is_one_step() -> None:
     slot = BusySlot(compute_type="float32")
     await slot.start()
-    slot.errors["draft"] = OUT_OF_MEMORY
-    slot.unblocked.clear()
-    film = asyncio.create_task(slot.run(batch("film", windows=8)))
-    await let_tasks_run()
-    blocked, slot.unblocked = slot.unblocked, asyncio.Event()
-    slot.unblocked.set()
-    draft = asyncio.create_task(slot.run(batch("draft"), None, True))
-    await let_tasks_run()
-    assert not draft.done(), "it would lack memory again"
-    blocked.set()
-    assert names(await film) == ["film"] * 8
-    with pytest.raises(RequeueBatch, match="beside 8 windows"):
-        await draft
-    assert (slot.batch_limit(), slot.needs_restart.is_set()) == (4, False)
-    with pytest.raises(RequeueBatch):
-        await slot.run(batch("draft"), None, True)
-    assert slot.needs_restart.is_set(), "alone, it is what takes too much"
-
-
-async def test_a_shortage_of_two_batches_at_once_is_one_step() -> None:
-    slot = BusySlot(compute_type="float32")
-    await slot.start()
-    slot.errors |= {"film": OUT_OF_MEMORY, "draft": OUT_OF_MEMORY}
-    film, draft = slot.run(batch("film", windows=8)), slot.run(batch("draft"), None, True)
-    found = await asyncio.gather(film, draft, return_exceptions=True)
+    slot.errors |= {"a": OUT_OF_MEMORY, "b": OUT_OF_MEMORY}
+    found = await outcomes(slot, batch("a", windows=8), batch("b", windows=8))
     assert [type(error) for error in found] == [RequeueBatch, RequeueBatch]
     assert (slot.batch_limit(), slot.needs_restart.is_set()) == (4, False)
 
@@ -172,15 +142,28 @@ async def test_audio_that_is_gone_is_an_error_of_its_own_window(slot: BusySlot, 
 
 
 async def test_the_time_of_a_batch_begins_when_the_one_before_has_ended() -> None:
-    slot = BusySlot(batch_timeout_s=0.2)
+    class BlockedAgain(BusySlot):
+        def decode_batch(self, windows: Sequence[Window]) -> list[WindowResult]:
+            self.unblocked.clear()
+            return super().decode_batch(windows)
+
+    slot = BlockedAgain(batch_timeout_s=0.2)
     await slot.start()
     slot.unblocked.clear()
-    running = [asyncio.create_task(slot.run(batch(name))) for name in "ab"]
+    first, second = (asyncio.create_task(slot.run(batch(name))) for name in "ab")
     await asyncio.sleep(0.15)
-    urgent = asyncio.create_task(slot.run(batch("c"), None, True))
-    with pytest.raises(DeviceFailed, match=r"did not answer within 0 s"):
-        await running[0]
-    assert not running[1].done()
-    assert not urgent.done(), "it waits for no others"
     slot.unblocked.set()
-    assert [names(await task) for task in (running[1], urgent)] == [["b"], ["c"]]
+    assert names(await first) == ["a"]
+    await asyncio.sleep(0.1)
+    assert not second.done()
+    slot.unblocked.set()
+    assert names(await second) == ["b"]
+
+
+async def test_a_worker_that_hangs_is_replaced() -> None:
+    slot = BusySlot(batch_timeout_s=0.1)
+    await slot.start()
+    slot.unblocked.clear()
+    with pytest.raises(DeviceFailed, match=r"did not answer within 0 s"):
+        await slot.run(batch("a"))
+    assert slot.needs_restart.is_set()

@@ -98,6 +98,7 @@ class FakeDispatcher:
     windows: list[tuple[WindowInFile, bool]] = field(default_factory=list)  # and whether it is a draft
     urgent_clips: list[bool] = field(default_factory=list)  # of the windows that are no drafts, as they come
     cancelled: list[str] = field(default_factory=list)
+    streams: int = 0  # that are open
 
     async def submit(
         self,
@@ -125,6 +126,12 @@ class FakeDispatcher:
 
     def cancel(self, job: str) -> None:
         self.cancelled.append(job)
+
+    @contextmanager
+    def expecting_urgent(self) -> Iterator[None]:
+        self.streams += 1
+        yield
+        self.streams -= 1
 
     async def until_ended(self, job: str) -> None: ...
 

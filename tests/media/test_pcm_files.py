@@ -37,9 +37,7 @@ DAY_S = 86400.0
 class InlineSlot(StubSlot):
     """A `Slot[Call, Any]` that runs each call in this process."""
 
-    async def run(
-        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
-    ) -> list[Any]:
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         [call] = payloads
         return [call.function(*call.args)]
 

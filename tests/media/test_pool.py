@@ -44,9 +44,7 @@ class FakeSlot(StubSlot):
     async def start(self) -> None:
         await self._may_start.wait()
 
-    async def run(
-        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
-    ) -> list[Any]:
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         [call] = payloads
         self._in_flight[call.function].set()
         if call.function is tasks.decode:
@@ -95,9 +93,7 @@ class RecordingSlot(StubSlot):
         super().__init__()
         self.called: list[object] = []
 
-    async def run(
-        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
-    ) -> list[Any]:
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         self.called += [call.function for call in payloads]
         await asyncio.sleep(0)
         return [b"\0\0\0\0"]
@@ -139,9 +135,7 @@ class BarrierSlot(StubSlot):
     async def start(self) -> None:
         self._started.append(self.index)
 
-    async def run(
-        self, payloads: Sequence[Call], expected_s: float | None, urgent: bool = False
-    ) -> list[Any]:
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         await self._barrier.wait()
         return [b"\0\0\0\0"]
 

@@ -60,9 +60,7 @@ class FakeSlot(StubSlot):
     async def probe(self) -> None:
         self.probes += 1
 
-    async def run(
-        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-    ) -> list[str | Exception]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         self.batches.append(list(payloads))
         await self.unblocked.wait()
         await asyncio.sleep(0)
@@ -103,9 +101,7 @@ class SickSlot(FakeSlot):
         if self.is_sick and not self.passes_probes:
             raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
 
-    async def run(
-        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-    ) -> list[str | Exception]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         if self.is_sick or "poison" in payloads:
             self.batches.append(list(payloads))
             await asyncio.sleep(0)
@@ -113,8 +109,8 @@ class SickSlot(FakeSlot):
         return await super().run(payloads, expected_s)
 
 
-class OverlappingFakeSlot(FakeSlot):
-    """Runs a batch of urgent tasks and one of others at a time, and takes another of each meanwhile.
+class TwoBatchSlot(FakeSlot):
+    """Has two batches, and runs them in order. A crash takes both.
 
     `in_flight` has what it holds with each new one. "no memory" cannot run beside other tasks.
     """
@@ -124,22 +120,21 @@ class OverlappingFakeSlot(FakeSlot):
     def __init__(self, index: int, *, batch_limit: int = 1) -> None:
         super().__init__(index, batch_limit=batch_limit)
         self.in_flight: list[list[list[str]]] = []
+        self.errors: dict[str, Exception] = {}  # raised once when a batch with such a task has run
         self._taken: list[list[str]] = []
-        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._turn = asyncio.Lock()
         self._is_gone = False
 
     async def start(self) -> None:
         await super().start()
         self._is_gone = False
 
-    async def run(
-        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-    ) -> list[str | Exception]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         batch = list(payloads)
         self._taken.append(batch)
         self.in_flight.append([*self._taken])
         try:
-            async with self._turns[urgent]:
+            async with self._turn:
                 if self._is_gone:
                     raise ProcessCrashed("killed")
                 if "no memory" in payloads and len(payloads) > 1:
@@ -147,7 +142,11 @@ class OverlappingFakeSlot(FakeSlot):
                     raise RequeueBatch("out of memory")
                 if "sick" in payloads:
                     raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
-                return await super().run(payloads, expected_s)
+                results = await super().run(payloads, expected_s)
+                for payload in payloads:
+                    if payload in self.errors:
+                        raise self.errors.pop(payload)
+                return results
         except ProcessCrashed:
             self._is_gone = True
             raise

@@ -40,7 +40,7 @@ async def test_a_batch_has_tasks_of_one_key_up_to_the_limit(new_dispatcher: NewD
 class TimedSlot(FakeSlot):
     """Takes exactly the expected time for a batch; payloads are "job:tokens"."""
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         self.batches.append(list(payloads))
         await asyncio.sleep(BatchCost().seconds([tokens(payload) for payload in payloads]))
         return list(payloads)
@@ -160,7 +160,7 @@ class ShrinkingSlot(TimedSlot):
         super().__init__(index, batch_limit=8)
         self.capacity = capacity
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         if len(payloads) > self.capacity:
             self.limit = max(1, len(payloads) // 2)
             await asyncio.sleep(0.001)
@@ -183,9 +183,7 @@ def test_a_requeued_batch_does_not_count_as_throughput() -> None:
     class RequeuesOnce(TimedSlot):
         requeued = False
 
-        async def run(
-            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-        ) -> list[str]:
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             if not self.requeued:
                 self.requeued = True
                 await asyncio.sleep(0.001)
@@ -348,7 +346,7 @@ class ImpatientSlot(FakeSlot):
         super().__init__(index)
         self.deadlines_s: list[float] = []
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         self.deadlines_s.append(60.0 if expected_s is None else 50 * expected_s)
         try:
             async with asyncio.timeout(self.deadlines_s[-1]):

@@ -10,7 +10,7 @@ from app.errors import ProcessCrashed
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Batch, Outcome, Slot
 from tests.event_loop import let_tasks_run, until
-from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot, SickSlot, submit_all
+from tests.scheduling.fake_slots import FakeSlot, SickSlot, TwoBatchSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -80,7 +80,7 @@ async def test_a_crash_requeues_until_the_task_fails(start: Start, reports: Repo
 
 
 async def test_batches_of_an_overlapping_slot_follow_each_other(start: Start, reports: Reports) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=2)
+    slot = TwoBatchSlot(0, batch_limit=2)
     await submit_all(start(slot), *"abcdef")
     assert [outcome for _, outcome in reports.ended] == ["ok"] * 3
     for before, after in zip(reports.batches, reports.batches[1:], strict=False):
@@ -90,7 +90,7 @@ async def test_batches_of_an_overlapping_slot_follow_each_other(start: Start, re
 async def test_a_crash_with_two_batches_in_flight_reports_the_one_that_ran(
     start: Start, reports: Reports
 ) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=1)
+    slot = TwoBatchSlot(0, batch_limit=1)
     slot.unblocked.clear()
     dispatcher = start(slot)
     work = asyncio.create_task(submit_all(dispatcher, "crash", "b"))

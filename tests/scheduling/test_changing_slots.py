@@ -9,7 +9,7 @@ from app.errors import NotReady, ProcessLost
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import RestartReason
 from tests.event_loop import let_tasks_run, until
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, SickSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, SickSlot, TwoBatchSlot
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -56,7 +56,7 @@ class LostSlot(FakeSlot):
             raise ProcessLost("node 7 is gone")
         await super().start()
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         results = await super().run(payloads, expected_s)
         if self.is_lost:
             raise ProcessLost("node 7 is gone")
@@ -90,7 +90,7 @@ async def test_numbers_may_have_gaps_and_the_lowest_free_one_is_reused(serve: Ne
     assert await asyncio.gather(*submit(dispatcher, *"abcdef")) == list("ABCDEF")
 
 
-@pytest.mark.parametrize("kind", [FakeSlot, OverlappingFakeSlot])
+@pytest.mark.parametrize("kind", [FakeSlot, TwoBatchSlot])
 async def test_the_tasks_of_a_removed_slot_go_to_others_in_order(
     serve: NewDispatcher, kind: type[FakeSlot]
 ) -> None:
@@ -128,9 +128,7 @@ async def test_an_answer_that_comes_after_the_removal_is_ignored(serve: NewDispa
     class Stubborn(FakeSlot):
         """Answers although it is cancelled."""
 
-        async def run(
-            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-        ) -> list[str]:
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             try:
                 await self.unblocked.wait()
             except asyncio.CancelledError:
@@ -191,7 +189,7 @@ async def test_a_reused_number_has_no_past(serve: NewDispatcher) -> None:
     assert new.probes == 0
 
 
-@pytest.mark.parametrize("kind", [FakeSlot, OverlappingFakeSlot])
+@pytest.mark.parametrize("kind", [FakeSlot, TwoBatchSlot])
 async def test_a_slot_that_drains_answers_what_it_has_and_goes(
     serve: NewDispatcher, kind: type[FakeSlot]
 ) -> None:

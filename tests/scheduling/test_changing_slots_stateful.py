@@ -49,7 +49,6 @@ class DirectedSlot(StubSlot):
         self.sent: list[str] = []
         self.in_flight: list[list[str]] = []
         self._answers: list[asyncio.Future[None]] = []  # of these, in order
-        self._urgent: list[bool] = []
 
     @property
     def must_answer(self) -> bool:
@@ -66,15 +65,14 @@ class DirectedSlot(StubSlot):
     async def probe(self) -> None:
         await self.start()
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         assert not self.is_removed
-        assert self._urgent.count(urgent) < self.batches_at_once
+        assert len(self.in_flight) < self.batches_at_once
         self.sent += payloads
         answer = asyncio.get_running_loop().create_future()
         if not self.answers_at_once:
             self.in_flight.append(list(payloads))
             self._answers.append(answer)
-            self._urgent.append(urgent)
             try:
                 await answer
             except asyncio.CancelledError:
@@ -93,7 +91,6 @@ class DirectedSlot(StubSlot):
 
     def _take_first(self) -> asyncio.Future[None]:
         self.in_flight.pop(0)
-        self._urgent.pop(0)
         return self._answers.pop(0)
 
     async def close(self) -> None:
@@ -258,8 +255,7 @@ class ChangingSlots(RuleBasedStateMachine):
         assert set(self.dispatcher._served) == numbers
         assert set(self.dispatcher._backlog._by_index) == numbers
         assert set(self.dispatcher._failures._health) <= numbers
-        lanes = self.dispatcher._throughput._lanes
-        assert {index for index, _ in lanes} <= numbers
+        assert set(self.dispatcher._throughput._slots) <= numbers
         for task in self.dispatcher._unanswered():
             assert {task.affinity, task.failed_on} <= {None, *numbers}
 

@@ -9,7 +9,7 @@ from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import Outcome
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -56,7 +56,7 @@ async def test_an_error_of_one_task_does_not_fail_the_others(serve: NewDispatche
     assert slot.status.restarts == 0
 
 
-@pytest.mark.parametrize("kind", [FakeSlot, OverlappingFakeSlot])
+@pytest.mark.parametrize("kind", [FakeSlot, TwoBatchSlot])
 async def test_the_others_of_a_batch_are_answered_although_one_has_an_error(
     new_dispatcher: NewDispatcher, kind: type[FakeSlot]
 ) -> None:
@@ -250,9 +250,7 @@ async def test_drain_times_out(serve: NewDispatcher, slot: FakeSlot) -> None:
 
 async def test_a_result_comes_with_the_number_of_crashes_before_it(serve: NewDispatcher) -> None:
     class CrashesTwice(FakeSlot):
-        async def run(
-            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-        ) -> list[str]:
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             if len(self.batches) < 2:
                 self.batches.append(list(payloads))
                 raise ProcessCrashed("killed")
@@ -331,7 +329,7 @@ class SmallSlot(FakeSlot):
         if self.starts > 1:
             self.capacity = max(self.capacity, 1)
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         results = await super().run(payloads, expected_s)
         if len(payloads) > self.capacity:
             self.limit = max(1, len(payloads) // 2)
@@ -421,9 +419,7 @@ async def test_starts_are_retried_without_limit(
 
 async def test_a_batch_with_a_missing_result_fails_and_the_slot_goes_on(serve: NewDispatcher) -> None:
     class DropsAResult(FakeSlot):
-        async def run(
-            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-        ) -> list[str]:
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             return (await super().run(payloads, expected_s))[1:]
 
     dispatcher = serve(DropsAResult(0))

@@ -12,7 +12,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import restart_reason
 from app.scheduling.tasks import Batch, RestartReason
 from tests.event_loop import until
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -31,7 +31,7 @@ class EndingSlot(FakeSlot):
         super().__init__(0)
         self.error: Exception | None = error
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         error, self.error = self.error, None
         if error is not None:
             raise error
@@ -108,7 +108,7 @@ async def test_a_fault_of_the_service_is_no_fault_of_the_process(
 async def test_a_batch_takes_the_same_time_when_the_clock_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     ended: list[Batch[str, str]] = []
-    slot = OverlappingFakeSlot(0)
+    slot = TwoBatchSlot(0)
     dispatcher = Dispatcher[str, str](
         "worker", [slot], on_batch=lambda slot, batch, outcome: ended.append(batch)
     )

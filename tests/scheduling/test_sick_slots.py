@@ -38,7 +38,7 @@ async def until_error(slot: FakeSlot, part: str) -> None:
 class BrokenSlot(FakeSlot):
     """Raises an error for every batch that no row of known errors matches."""
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         self.batches.append(list(payloads))
         await asyncio.sleep(0)
         raise ValueError("this slot cannot do anything")
@@ -79,9 +79,7 @@ async def test_a_device_that_fails_now_and_then_is_never_quarantined(serve: NewD
             await super().start()
             self.is_sick = False
 
-        async def run(
-            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-        ) -> list[str]:
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             self.is_sick = len(self.batches) % 4 == 3
             return await super().run(payloads, expected_s)
 

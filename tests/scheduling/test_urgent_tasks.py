@@ -17,7 +17,7 @@ from app.scheduling.urgent_queue import UrgentQueue
 from app.telemetry.work import Work, working_for
 from bench import virtual_clock
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot
 from tests.scheduling.test_fair_queue import check_turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -82,8 +82,12 @@ def urgent_counts(batches: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
 async def test_urgent_tasks_have_batches_of_their_own() -> None:
     captions = [(f"caption {number}", "k") for number in range(2)]
     batches = await batches_of(FakeSlot(0, batch_limit=4), *films(8), *drafts(3), *captions)
-    assert sorted(urgent_counts(batches)) == [(1, 1), (4, 0), (4, 0), (4, 4)]
-    assert batches[1] == [f"film {number}" for number in range(4)], "beside the first urgent ones"
+    assert urgent_counts(batches) == [(4, 4), (1, 1), (4, 0), (4, 0)], "which come first"
+
+
+async def test_films_do_not_starve() -> None:
+    batches = await batches_of(FakeSlot(0), *films(2), *drafts(9))
+    assert urgent_counts(batches) == [*[(1, 1)] * 4, (1, 0)] * 2 + [(1, 1)]
 
 
 async def test_urgent_tasks_of_two_kinds_take_turns() -> None:
@@ -95,7 +99,7 @@ async def test_urgent_tasks_are_sent_one_by_one_where_a_batch_saves_no_time() ->
     slot = FakeSlot(0, batch_limit=4)
     cost = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
     batches = await batches_of(slot, *drafts(3), ("film", "k"), cost=cost)
-    assert urgent_counts(batches) == [(1, 1), (1, 0), (1, 1), (1, 1)]
+    assert urgent_counts(batches) == [(1, 1), (1, 1), (1, 1), (1, 0)]
 
 
 async def test_films_of_many_are_sent_one_by_one_where_a_batch_saves_no_time() -> None:
@@ -104,23 +108,22 @@ async def test_films_of_many_are_sent_one_by_one_where_a_batch_saves_no_time() -
     assert list(map(len, await batches_of(FakeSlot(0, batch_limit=4), *waiting, cost=cost))) == [1] * 4
 
 
-@pytest.mark.parametrize(("waiting", "ahead"), [(1, 0), (2, 2), (9, 4)])
-async def test_an_urgent_batch_is_prepared_ahead_if_it_is_half_full(
-    serve: NewDispatcher, waiting: int, ahead: int
-) -> None:
-    """Those that come meanwhile make a smaller one larger."""
-    slot = OverlappingFakeSlot(0, batch_limit=4)
+async def test_an_urgent_batch_is_ready_behind_the_one_that_runs(serve: NewDispatcher) -> None:
+    slot = TwoBatchSlot(0, batch_limit=4)
     submit = Submitting(serve(slot))
     await let_tasks_run()
     slot.unblocked.clear()
-    submit("caption first", key="k")
+    submit("film 0", key="k")
     await let_tasks_run()
-    for number in range(waiting):
+    for number in range(1, 9):
+        submit(f"film {number}", key="k")
+    for number in range(6):
         submit(f"caption {number}", key="k")
     await let_tasks_run()
-    assert [len(batch) for batch in slot.in_flight[-1][1:]] == ([ahead] if ahead else [])
+    assert slot.in_flight[-1] == [["film 0"], [f"caption {number}" for number in range(4)]]
     slot.unblocked.set()
     await submit.outcomes()
+    assert [len(batch) for batch in slot.batches] == [1, 4, 2, 4, 4]
 
 
 async def test_of_an_owner_a_caption_is_first() -> None:
@@ -198,9 +201,7 @@ class FailsOnce(FakeSlot):
         super().__init__(0, batch_limit=batch_limit)
         self.error: Exception | None = error
 
-    async def run(
-        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-    ) -> list[str | Exception]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
         if self.error is not None:
             self.batches.append(list(payloads))
             error, self.error = self.error, None
@@ -249,7 +250,7 @@ async def test_a_draft_that_was_alone_is_not_retried_but_its_crash_is_reported(
 
 async def test_a_draft_under_suspicion_is_alone_in_flight(new_dispatcher: NewDispatcher) -> None:
     """Its caller says how many processes have crashed on what it is made of."""
-    slot = OverlappingFakeSlot(0, batch_limit=4)
+    slot = TwoBatchSlot(0, batch_limit=4)
     dispatcher = new_dispatcher(slot)
     submit = Submitting(dispatcher)
     for number in range(8):
@@ -296,7 +297,6 @@ async def test_cancelling_a_job_cancels_its_drafts_and_draining_sends_none(serve
     slot.unblocked.clear()
     submit = Submitting(dispatcher)
     submit("film")
-    submit("caption")
     await let_tasks_run()
     submit("draft 1", 10.0, job="cancelled")
     submit("draft 2", 0.001)
@@ -309,13 +309,13 @@ async def test_cancelling_a_job_cancels_its_drafts_and_draining_sends_none(serve
     outcomes = await submit.outcomes()
     assert (outcomes["film"], outcomes["draft 1"]) == ("FILM", "cancelled")
     assert isinstance(outcomes["draft 2"], Expired)
-    assert sorted(slot.batches) == [["caption"], ["film"]]
+    assert slot.batches == [["film"]]
 
 
 class TimedSlot(FakeSlot):
     """Takes exactly the expected time for a batch of films, and a third of it for drafts alone."""
 
-    async def run(self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         self.batches.append(list(payloads))
         sizes = [float(payload.rpartition(":")[2]) for payload in payloads]
         part = 1 / 3 if all(payload.startswith("draft") for payload in payloads) else 1
@@ -376,23 +376,22 @@ def test_owners_take_fair_turns_and_the_deadlines_of_each_are_in_order(lines: li
 
 
 class WatchedSlot(FakeSlot):
-    """A batch takes a second. Checks that it gets urgent tasks and others apart, and one batch of each."""
+    """A batch takes a second. Checks that it gets urgent tasks and others apart, and one batch at a time."""
 
     def __init__(self, index: int, batch_limit: int) -> None:
         super().__init__(index, batch_limit=batch_limit)
-        self.runs = {False: False, True: False}
+        self.runs = False
 
-    async def run(
-        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-    ) -> list[str | Exception]:
-        assert not self.runs[urgent]
-        self.runs[urgent] = True
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+        assert not self.runs
+        self.runs = True
         now = asyncio.get_running_loop().time()
+        urgent = "film" not in payloads[0]
         for payload in payloads:
             assert ("film" not in payload) == urgent
             assert "draft" not in payload or float(payload.rpartition(":")[2]) >= now, "sent too late"
         await asyncio.sleep(1)
-        self.runs[urgent] = False
+        self.runs = False
         return await super().run(payloads, expected_s)
 
 

@@ -18,7 +18,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.process import ChildProcess
 from app.telemetry.work import Work, bound_ids, current_work, log_ids, working_for
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, TwoBatchSlot
 from workers import calls, runtime
 from workers.log_lines import initialise
 
@@ -77,12 +77,14 @@ async def test_a_call_of_a_process_has_the_ids_of_its_caller_and_returns_what_it
         await child.start()
         before = time.time()
         with structlog.contextvars.bound_contextvars(**log_ids([Work("a"), Work("b", "job")]), slot=1):
-            assert await child.call(ids_and_part) == {"request_id": ["a", "b"], "job": "job"}
-        [part] = child.parts
+            context, own = calls.separate()
+        called = asyncio.create_task(child.call(ids_and_part), context=context)
+        assert await called == {"request_id": ["a", "b"], "job": "job"}
+        [part] = own.parts
         assert part.name == "a part"
         assert before <= part.start <= part.end <= time.time()
         assert await child.call(os.getpid) == child.pid
-        assert child.parts == ()
+        assert len(own.parts) == 1
     finally:
         await child.close()
 
@@ -172,7 +174,7 @@ async def test_a_crash_is_logged_with_the_ids_of_all_that_it_may_have_been() -> 
 
 @pytest.mark.anyio
 async def test_each_batch_of_a_slot_runs_with_its_own_ids() -> None:
-    slot = OverlappingFakeSlot(0)
+    slot = TwoBatchSlot(0)
     seen: list[dict[str, Any]] = []
     run = slot.run
 

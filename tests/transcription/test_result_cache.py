@@ -123,9 +123,7 @@ class ReadingSlot(StubSlot):
         self.may_read = asyncio.Event()
         self.read: list[Path] = []
 
-    async def run(
-        self, payloads: Sequence[WindowRequest], expected_s: float | None, urgent: bool = False
-    ) -> list[ClipResult]:
+    async def run(self, payloads: Sequence[WindowRequest], expected_s: float | None) -> list[ClipResult]:
         self.taken.set()
         await self.may_read.wait()
         for request in payloads:

@@ -92,9 +92,9 @@ class LoadedModel:
         self.note = missing_word_times(folder)
         self.backend = options.backend
         self._hf_tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._network = _open_backend(options, compute_type, _special_tokens(self._hf_tokenizer))
-        self.compute_type = self._network.compute_type
-        self.batch_size = self._network.batch_size
+        self.network = _open_backend(options, compute_type, _special_tokens(self._hf_tokenizer))
+        self.compute_type = self.network.compute_type
+        self.batch_size = self.network.batch_size
         self.languages = self._supported_languages()
         self._thresholds = _read_thresholds(folder)
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
@@ -103,15 +103,15 @@ class LoadedModel:
         """What the host computes of each window."""
         with calls.measured("features"):
             audio = [window.pcm for window in windows]
-            return self._network.prepare(audio, windows[0].decoding.context_s) if audio else []
+            return self.network.prepare(audio, windows[0].decoding.context_s) if audio else []
 
     def decode(self, windows: Sequence[Window], prepared: Sequence[Any]) -> list[WindowResult]:
         """The transcripts of a batch of windows. Raises the backend's errors."""
         windows = [self._adapt_to_model(window) for window in windows]
         # Prompts are equally long in all languages.
         lengths = [len(self._prompt(window.decoding, self.languages[0])) for window in windows]
-        parts = self._network.divide(lengths, windows[0].decoding.beams) if windows else []
-        with ThreadPoolExecutor(self._network.threads, "decoder") as pool:
+        parts = self.network.divide(lengths, windows[0].decoding.beams) if windows else []
+        with ThreadPoolExecutor(self.network.threads, "decoder") as pool:
             decoded = [
                 pool.submit(
                     copy_context().run,
@@ -128,7 +128,7 @@ class LoadedModel:
 
     def close(self) -> None:
         """Free the model's memory."""
-        self._network.close()
+        self.network.close()
 
     def _adapt_to_model(self, window: Window) -> Window:
         """Replace options that the model does not support: a language that it lacks is detected instead."""
@@ -142,7 +142,7 @@ class LoadedModel:
     def _decode_together(self, windows: Sequence[Window], prepared: Sequence[Any]) -> list[WindowResult]:
         """Decode windows that the backend has put together."""
         with calls.measured("encode"):
-            encoded = self._network.encode(prepared)
+            encoded = self.network.encode(prepared)
         with calls.measured("detect language"):
             detected = self._detect_languages(windows, encoded)
         languages = [
@@ -155,7 +155,7 @@ class LoadedModel:
         decoding = windows[0].decoding
         search = Search(decoding.beams, decoding.temperature, decoding.no_repeat_ngram_size)
         with calls.measured("generate text"):
-            generated = self._network.generate(encoded, prompts, search)
+            generated = self.network.generate(encoded, prompts, search)
         rows = [self._row(*parts) for parts in zip(windows, languages, detected, generated, strict=True)]
         with calls.measured("align words"):
             self._align_words(rows, encoded)
@@ -173,7 +173,7 @@ class LoadedModel:
         texts = [row.to_align() for row in rows]
         if self.note is not None or not any(texts):
             return
-        for row, aligned in zip(rows, self._network.align(encoded, texts), strict=True):
+        for row, aligned in zip(rows, self.network.align(encoded, texts), strict=True):
             try:
                 if isinstance(aligned, Exception):
                     raise aligned
@@ -188,7 +188,7 @@ class LoadedModel:
         """The likeliest languages of each window, likeliest first; empty if its language is known."""
         if all(window.decoding.language for window in windows):
             return [()] * len(windows)
-        detected = self._network.detect_language(encoded)
+        detected = self.network.detect_language(encoded)
         return [
             () if window.decoding.language else rank_languages(probs)[:_MAX_LANGUAGES]
             for window, probs in zip(windows, detected, strict=True)
@@ -213,7 +213,7 @@ class LoadedModel:
         key = (language, task)
         if key not in self._tokenizers:
             self._tokenizers[key] = Tokenizer(
-                self._hf_tokenizer, self._network.multilingual, task=task, language=language
+                self._hf_tokenizer, self.network.multilingual, task=task, language=language
             )
         return self._tokenizers[key]
 
@@ -221,7 +221,7 @@ class LoadedModel:
         """The languages for which the model has a token: some models lack some of Whisper's."""
         from faster_whisper.tokenizer import _LANGUAGE_CODES
 
-        if not self._network.multilingual:
+        if not self.network.multilingual:
             return ("en",)
         token_id = self._hf_tokenizer.token_to_id
         return tuple(code for code in _LANGUAGE_CODES if token_id(f"<|{code}|>") is not None)

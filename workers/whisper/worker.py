@@ -24,7 +24,7 @@ def supported_compute_types(device: str, backend: str = "ctranslate2") -> set[st
     """The compute types that a backend offers on `device` ("cuda": on the first visible GPU)."""
     if backend == "torch":
         return set(TORCH_TYPES[device])
-    _prepare(device)
+    _prepare(device, backend)
     import ctranslate2
 
     return set(ctranslate2.get_supported_compute_types(device))
@@ -33,10 +33,11 @@ def supported_compute_types(device: str, backend: str = "ctranslate2") -> set[st
 def load(options: LoadOptions) -> WorkerInfo:
     """Load a model into this process.
 
-    Raises the errors of CTranslate2, and RuntimeError if the model's files do not fit together.
+    Raises the errors of its backend, RuntimeError if the model's files do not fit together, and BackendUnfit
+    if torch does not pass its test on a GPU.
     """
     global _loads
-    _prepare(options.device)
+    _prepare(options.device, options.backend)
     with calls.measured("load model"):
         loaded = _models[options.model] = open_model(options)
     _loads += 1
@@ -61,7 +62,13 @@ def open_model(options: LoadOptions) -> Model:
     """A model that is loaded now. Raises as `load` does."""
     from workers.whisper.model import LoadedModel
 
-    return LoadedModel(options, _compute_type(options))
+    compute_type = _compute_type(options)
+    model = LoadedModel(options, compute_type)
+    if options.backend == "torch" and options.device == "cuda":
+        from workers.whisper.torch.self_test import self_test
+
+        self_test(model, options, compute_type)
+    return model
 
 
 def unload(model: str) -> None:
@@ -129,8 +136,8 @@ def _compute_type(options: LoadOptions) -> str:
     return choose(options.compute_type, options.device, supported, safe=options.safe)
 
 
-def _prepare(device: str) -> None:
-    if device == "cuda":
-        preload_cublas()
-    else:
+def _prepare(device: str, backend: str) -> None:
+    if device == "cpu":
         keep_freed_memory()
+    elif backend == "ctranslate2":  # torch brings a cuBLAS of its own
+        preload_cublas()

@@ -14,12 +14,12 @@ from typing import Any
 
 import structlog
 
+from app.engines.cluster.frames import pickled
 from app.engines.cluster.messages import ActorSpec, StartedProcess
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
 from app.telemetry import logs
-from workers import probe
-from workers.frames import pickled, readable
+from workers import calls, probe
 from workers.log_lines import LogFormat
 
 _CHECK_DEADLINE_S = 120.0  # for the libraries of CUDA to load
@@ -39,7 +39,7 @@ class WorkerActor:
         self._spec = spec
         self._node_name = node_name
         self._processes: dict[int, WorkerProcess] = {}
-        self._ended: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
+        self._ended: asyncio.Queue[tuple[int, str, int | None]] = asyncio.Queue()
 
     async def ready(self) -> int:
         """The actor's pid. Answers when the actor has its resources."""
@@ -60,15 +60,15 @@ class WorkerActor:
         """End a process, and wait until it has ended."""
         process = self._processes.pop(number, None)
         if process is not None:
-            process.on_exit = lambda: None
+            process.on_exit = lambda error: None
             await process.close()
 
     async def close(self) -> None:
         """End all processes."""
         await asyncio.gather(*map(self.close_process, list(self._processes)))
 
-    async def next_exit(self) -> tuple[int, str]:
-        """Wait until a process has ended by itself: its number, and a line."""
+    async def next_exit(self) -> tuple[int, str, int | None]:
+        """Wait until a process has ended by itself: its number, a line, and its exit status."""
         return await self._ended.get()
 
     async def _start(self, number: int, initializer: Callable[..., Any], *args: Any) -> StartedProcess:
@@ -80,7 +80,7 @@ class WorkerActor:
         else:
             process = ChildProcess(initializer, *given, *args)
         self._processes[number] = process
-        process.on_exit = partial(self._exited, number, process)
+        process.on_exit = partial(self._exited, number)
         await process.start()
         if not isinstance(process, ChildProcess):
             return StartedProcess(process.pid or os.getpid(), "")
@@ -113,12 +113,13 @@ class WorkerActor:
         process = self._processes.get(number)
         if process is None:
             raise ProcessCrashed("the process has not been started")
-        with structlog.contextvars.bound_contextvars(**ids):
-            result = await process.call(function, *args, deadline_s=deadline_s)
-        return result, process.parts
+        context, call = calls.separate()
+        context.run(structlog.contextvars.bind_contextvars, **ids)
+        running = process.call(function, *args, deadline_s=deadline_s)
+        return await asyncio.create_task(running, context=context), call.parts
 
-    def _exited(self, number: int, process: WorkerProcess) -> None:
-        self._ended.put_nowait((number, f"process {process.pid} on node {self._node_name} crashed"))
+    def _exited(self, number: int, error: ProcessCrashed) -> None:
+        self._ended.put_nowait((number, f"{error.message} on node {self._node_name}", error.exit_status))
 
 
 def run_task(call: bytes) -> bytes:
@@ -135,7 +136,10 @@ async def _answer(answer: Any) -> bytes:
     try:
         return b"".join(pickled((True, await answer)))
     except Exception as error:
-        return b"".join(pickled((False, readable(error))))
+        sent = calls.readable(error)
+        if error.__cause__ is not None:  # it has the traceback of the process, and is not sent
+            sent.add_note(str(error.__cause__))
+        return b"".join(pickled((False, sent)))
 
 
 def _assigned_gpus() -> str:

@@ -13,10 +13,10 @@ from typing import Any
 import structlog
 
 from app.engines.cluster import driver
+from app.engines.cluster.connection import Connection
 from app.engines.cluster.messages import ActorEvent, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.scheduling.child_environment import hide_secrets
-from app.scheduling.connection import Connection
 from app.telemetry import logs
 
 _FIRST_PAUSE_S = 1.0

@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 from app.concurrency import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
+from app.engines.cluster.connection import Connection
+from app.engines.cluster.frames import pickled, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import last_line
-from app.scheduling.connection import Connection
 from workers import runtime
-from workers.frames import one_line, pickled, readable, result_of
+from workers.calls import one_line, readable
 from workers.log_lines import LogFormat
 
 R = TypeVar("R")
@@ -229,14 +230,14 @@ class Driver:
         """Tell the server when a process of an actor ends, and when the actor does."""
         while True:
             try:
-                number, reason = await _lost_if_ray_fails(actor.next_exit.remote(), None)
+                number, *how = await _lost_if_ray_fails(actor.next_exit.remote(), None)
             except ProcessLost as error:
                 if self._actors.pop(name, None) is not None:
                     self._ready.discard(name)
                     _kill(actor)  # perhaps only the connection to it is lost: it would keep its GPU
                     self._connection.send(("actor", name, ActorEvent(None, error.message)))
                 return
-            self._connection.send(("actor", name, ActorEvent(number, reason)))
+            self._connection.send(("actor", name, ActorEvent(number, *how)))
 
     async def _follow_nodes(self) -> None:
         """Send the list of nodes every two seconds, also as a sign of life."""

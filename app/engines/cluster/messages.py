@@ -67,3 +67,4 @@ class ActorEvent:
 
     process: int | None  # that has ended; None: the actor has, with all of its processes
     reason: str
+    exit_status: int | None = None  # of the process: see `ProcessCrashed`

@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.frames import pickled, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.telemetry.work import bound_ids
-from workers.frames import pickled, result_of
-from workers.messages import Part
+from workers import calls
 
 R = TypeVar("R")
 
@@ -68,7 +68,8 @@ class Actor:
     def _on_event(self, event: ActorEvent) -> None:
         if event.process is not None:
             if event.process in self._processes:
-                self._processes[event.process].ended(ProcessCrashed(event.reason))
+                error = ProcessCrashed(event.reason, exit_status=event.exit_status)
+                self._processes[event.process].ended(error)
             return
         if self.name is not None:
             self._bridge.on_event(self.name, None)
@@ -99,9 +100,8 @@ class RemoteProcess:
         """
         self.pid: int | None = None
         self.visible_devices: str | None = None
-        self.parts: tuple[Part, ...] = ()
-        self.on_exit: Callable[[], None] = lambda: None
-        self.exit_error: ProcessCrashed | None = None
+        self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
+        self._exit_error: ProcessCrashed | None = None
         self._bridge = bridge
         self._actor = actor or Actor(bridge, spec)
         self._number: int | None = None  # in the actor; None: neither started nor starting
@@ -119,7 +119,7 @@ class RemoteProcess:
         DeviceFailed if the process does not see its GPU.
         """
         await self.close()
-        self.exit_error = None
+        self._exit_error = None
         number = self._number = self._actor.add(self)
         name = await self._actor.start()
         answer = await self._bridge.call("start_process", name, number, pickled(self._initializer))
@@ -128,14 +128,14 @@ class RemoteProcess:
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
         """Run `function(*args)` in the process: see `ChildProcess.call`."""
-        self.parts = ()
         name, number = self._actor.name, self._number
         if name is None or number is None:
-            raise self.exit_error or ProcessLost("the process has not been started")
+            raise self._exit_error or ProcessLost("the process has not been started")
         call = pickled((bound_ids(), deadline_s, function, *args))
         margin_s = None if deadline_s is None else deadline_s + _MARGIN_S
         answer = await self._bridge.call("call_process", name, number, call, margin_s)
-        result, self.parts = result_of(answer)
+        result, parts = result_of(answer)
+        calls.current().parts.extend(parts)
         return result  # type: ignore[no-any-return]
 
     async def close(self) -> None:
@@ -149,8 +149,8 @@ class RemoteProcess:
         """The process has crashed, or is lost with its actor."""
         if isinstance(error, ProcessLost):
             self._number = None
-        self.exit_error = error
-        self.on_exit()
+        self._exit_error = error
+        self.on_exit(error)
 
 
 async def _unless_gone(call: Awaitable[Any]) -> None:

@@ -13,9 +13,9 @@ from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.node import ClusterNode
 from app.engines.cluster.nodes import Place, worker_places
 from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.engines.local import ProcessSlot
-from app.engines.simulated import SimulatedProcess, Simulation
-from app.engines.slot import Limits
+from app.engines.local import ProcessWorker
+from app.engines.simulated import SimulatedWorker, Simulation
+from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowSource
 from workers import runtime
 from workers.messages import AnyWindow, LoadOptions
@@ -23,20 +23,21 @@ from workers.messages import AnyWindow, LoadOptions
 log = structlog.get_logger(__name__)
 
 
-class RaySlot(ProcessSlot):
+class RaySlot(WhisperSlot):
     """A worker in an actor. It differs from a local slot in its process, and in where its models are."""
 
     def __init__(
         self, index: int, catalogue: ModelCatalogue, limits: Limits, process: RemoteProcess, node: ClusterNode
     ) -> None:
-        super().__init__(index, catalogue, limits, process)
+        super().__init__(index, catalogue, limits, ProcessWorker(process))
         self.node_name = node.node.name
-        self._remote = process
+        self._process = process
+        self._reading = asyncio.Lock()  # so batches are sent in their order
         self._node = node
 
     def row(self) -> dict[str, object]:
         """The slot as `GET /v1/workers` shows it."""
-        return super().row() | {"node": self._node.node.id, "actor": self._remote.actor}
+        return super().row() | {"node": self._node.node.id, "actor": self._process.actor}
 
     async def _spawn(self) -> None:
         await self._node.check()
@@ -44,8 +45,9 @@ class RaySlot(ProcessSlot):
 
     async def _windows(self, payloads: Sequence[WindowSource]) -> Sequence[AnyWindow]:
         """The windows with their audio: nodes have other disks. Raises OSError if it cannot be read."""
-        windows = await super()._windows(payloads)
-        return await asyncio.to_thread(lambda: [window.read() for window in windows])
+        async with self._reading:
+            windows = await super()._windows(payloads)
+            return await asyncio.to_thread(lambda: [window.read() for window in windows])
 
     async def _load(self, model: str) -> None:
         await self._node.find(model)
@@ -100,7 +102,7 @@ class RaySlots:
             # It needs no CPU: its workers compute nothing.
             spec = ActorSpec(place.node.id, processes=self.simulation.slots_per_actor)
             actor = self._shared_actor(place, spec)
-            return RemoteProcess(self.bridge, spec, SimulatedProcess, index, "", self.simulation, actor=actor)
+            return RemoteProcess(self.bridge, spec, SimulatedWorker, index, "", self.simulation, actor=actor)
         if place.device == "cuda":
             spec = ActorSpec(place.node.id, gpus=self.gpus_per_worker)
             return RemoteProcess(self.bridge, spec, runtime.initialise, self.niceness)

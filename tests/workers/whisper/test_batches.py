@@ -46,7 +46,7 @@ def test_a_batch_whose_model_is_not_loaded_is_refused() -> None:
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, where threads decode parts of a batch."""
-    monkeypatch.setattr(whisper._models["demo"]._network, "threads", 3)  # type: ignore[attr-defined]
+    monkeypatch.setattr(whisper._models["demo"].network, "threads", 3)  # type: ignore[attr-defined]
 
 
 def test_a_batch_that_is_decoded_in_parts_has_the_same_answers(

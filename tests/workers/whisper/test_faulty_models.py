@@ -41,7 +41,7 @@ class FakeModel:
 @pytest.fixture
 def loaded(demo: WorkerInfo, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Replaces methods of the loaded demo model."""
-    network: Any = whisper._models["demo"]._network  # type: ignore[attr-defined]
+    network: Any = whisper._models["demo"].network  # type: ignore[attr-defined]
 
     def change(**changes: Any) -> None:
         monkeypatch.setattr(network, "_whisper", FakeModel(network._whisper, **changes))

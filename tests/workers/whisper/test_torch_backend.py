@@ -14,17 +14,19 @@ import torch
 from app.engines.model_files import DEMO_PATH
 from tests.media_files import read_pcm
 from workers.causes import is_out_of_memory
-from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, Word
+from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, Word
 from workers.whisper.backend import Model
-from workers.whisper.torch import backend as torch_backend
+from workers.whisper.torch.backend import TorchBackend, batch_bytes
 from workers.whisper.torch.features import Spectrograms, padded
 from workers.whisper.torch.network import Network
+from workers.whisper.torch.self_test import self_test
 from workers.whisper.torch.weights import read_weights
 from workers.whisper.worker import open_model
 
 DATA = Path(__file__).parents[2] / "data"
-OPTIONS = LoadOptions("demo", str(DEMO_PATH), "cpu", "float32", 2)
 BATCH = 3
+OPTIONS = LoadOptions("demo", str(DEMO_PATH), "cpu", "float32", 2)
+TORCH = replace(OPTIONS, backend="torch", batch_size=BATCH)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -32,7 +34,7 @@ pytestmark = pytest.mark.timeout(120)
 @pytest.fixture(scope="module")
 def ours() -> Iterator[Model]:
     threads = torch.get_num_threads()
-    model = open_model(replace(OPTIONS, backend="torch", batch_size=BATCH))
+    model = open_model(TORCH)
     yield model
     model.close()
     torch.set_num_threads(threads)
@@ -153,6 +155,34 @@ def test_torchs_errors_are_readable_without_torch(ours: Model, monkeypatch: pyte
     assert is_out_of_memory(raised.value)
 
 
+def test_a_device_that_computes_well_passes_the_test(ours: Any) -> None:
+    self_test(ours, TORCH, "float32")
+
+
+def test_a_device_that_finds_another_text_is_unfit(ours: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Network, "logits", lambda network, x, logits=Network.logits: -logits(network, x))
+    with pytest.raises(BackendUnfit, match="the demo model has another text"):
+        self_test(ours, TORCH, "float32")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"tokens": (50364, 440)}, "gives another text"), ({"score": -0.5}, "gives other scores")],
+)
+def test_a_device_whose_recorded_steps_differ_is_unfit(
+    ours: Any, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], reason: str
+) -> None:
+    generate = TorchBackend.generate
+
+    def generate_otherwise(backend: TorchBackend, *args: Any) -> Any:
+        found = generate(backend, *args)
+        return found if backend.replays else [replace(text, **change) for text in found]
+
+    monkeypatch.setattr(TorchBackend, "generate", generate_otherwise)
+    with pytest.raises(BackendUnfit, match=f"a recorded step {reason}"):
+        self_test(ours, TORCH, "float32")
+
+
 def network_of(width: int, layers: int, vocabulary: int) -> Network:
     """A network of some size without values."""
     shapes = {"decoder/embeddings/weight": (vocabulary, width)}
@@ -164,10 +194,10 @@ def network_of(width: int, layers: int, vocabulary: int) -> Network:
 
 def test_a_gpu_with_less_memory_gets_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     large = network_of(1280, 32, 51866)
-    needed = [torch_backend.batch_bytes(large, windows, alignment_heads=10) for windows in range(1, 17)]
+    needed = [batch_bytes(large, windows, alignment_heads=10) for windows in range(1, 17)]
     assert needed == sorted(needed)
     assert needed[15] + 3.1e9 == pytest.approx(11e9, rel=0.1), "large-v3 with 16 windows"
-    model = torch_backend.TorchBackend.__new__(torch_backend.TorchBackend)
+    model = TorchBackend.__new__(TorchBackend)
     model._network, model._alignment_heads = large, [(0, 0)] * 10
     for free, fitting in ((80e9, 16), (needed[7] / 0.94, 8), (needed[0] / 0.94, 1)):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free: (int(free), int(80e9)))

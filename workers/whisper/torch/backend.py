@@ -97,6 +97,7 @@ class TorchBackend:
     """A model in torch, and its memory."""
 
     threads = 1
+    replays = True  # the steps that a GPU has recorded
 
     @_computes
     def __init__(self, options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> None:
@@ -179,7 +180,7 @@ class TorchBackend:
         for step in range(1, MAX_NEW_TOKENS):
             if step % _STEPS_BETWEEN_LOOKS[self._device] == 0 and bool(texts.done.all()):
                 break
-            decoder.step(search)
+            decoder.step(search, replay=self.replays)
         no_speech = at_start.softmax(-1)[:, self._tokens.no_speech]
         found = zip(
             texts.best.tolist(),

@@ -149,9 +149,12 @@ class Decoder:
             self._compute_step(search)
         self._recorded[search] = graph
 
-    def step(self, search: Search) -> None:
-        """Read the last token of each text and choose the next one. The host reads nothing."""
-        if (graph := self._recorded.get(search)) is not None:
+    def step(self, search: Search, *, replay: bool = True) -> None:
+        """Read the last token of each text and choose the next one. The host reads nothing.
+
+        `replay`: as it was recorded, if it was.
+        """
+        if replay and (graph := self._recorded.get(search)) is not None:
             graph.replay()
         else:
             self._compute_step(search)

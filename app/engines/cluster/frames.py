@@ -1,4 +1,4 @@
-"""Pickled messages of any size between two processes that trust each other: a length, then a pickle."""
+"""Pickled messages of any size between the server and the bridge to Ray: a length, then a pickle."""
 
 import pickle
 import struct
@@ -6,7 +6,6 @@ from typing import Any
 
 MAX_BYTES = 256 << 20  # of a message; the largest are batches of audio, 16 MB
 LENGTH = struct.Struct("!Q")
-_MOST_CHARACTERS = 400  # of an error
 
 
 class FrameTooLarge(ValueError):
@@ -32,22 +31,6 @@ def pickled(message: object) -> list[bytes]:
     if sum(map(len, pieces)) > MAX_BYTES:
         raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
     return pieces
-
-
-def readable(error: BaseException) -> Exception:
-    """The error, or one that says the same if another process could not read it, or would end with it."""
-    try:
-        pickle.loads(b"".join(pickled(error)))
-        if isinstance(error, Exception):
-            return error
-    except Exception:
-        pass
-    return RuntimeError(f"{type(error).__name__}: {one_line(error)}")
-
-
-def one_line(error: BaseException) -> str:
-    """The text of an error, on one line of bounded length."""
-    return " ".join(str(error).split())[:_MOST_CHARACTERS]
 
 
 def result_of(answer: bytes) -> Any:

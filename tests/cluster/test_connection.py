@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.scheduling.connection import Connection
-from workers.frames import MAX_BYTES, FrameTooLarge, pickled
+from app.engines.cluster.connection import Connection
+from app.engines.cluster.frames import MAX_BYTES, FrameTooLarge, pickled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -6,7 +6,7 @@ import socket
 from collections import deque
 from typing import Any
 
-from workers.frames import LENGTH, MAX_BYTES, FrameTooLarge, framed
+from app.engines.cluster.frames import LENGTH, MAX_BYTES, FrameTooLarge, framed
 
 
 class Connection:

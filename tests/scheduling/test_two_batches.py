@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,13 +14,13 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import RestartReason, TaskResult
 from tests.event_loop import let_tasks_run, until
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
 async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=2)
+    slot = TwoBatchSlot(0, batch_limit=2)
     slot.unblocked.clear()
     dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abcdef"))
@@ -33,103 +34,95 @@ async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispat
 
 
 async def test_without_overlap_a_batch_waits_for_the_one_before(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=2)
+    slot = TwoBatchSlot(0, batch_limit=2)
     slot.batches_at_once = 1
     dispatcher = serve(slot)
     assert await submit_all(dispatcher, *"abcd") == list("ABCD")
     assert slot.in_flight == [[["a", "b"]], [["c", "d"]]]
 
 
-class CrashingSlot(OverlappingFakeSlot):
-    """Raises `error` once, when it has run a batch with `culprit`."""
-
-    error: Exception | None = None
-    culprit = ""
-
-    async def run(
-        self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-    ) -> list[str | Exception]:
-        results = await super().run(payloads, expected_s, urgent)
-        if self.culprit in payloads and self.error is not None:
-            error, self.error = self.error, None
-            raise error
-        return results
-
-
-async def with_an_urgent_batch_beside(
-    slot: OverlappingFakeSlot, dispatcher: Dispatcher[str, str], *payloads: str
+async def with_an_urgent_batch(
+    slot: TwoBatchSlot, dispatcher: Dispatcher[str, str], *payloads: str
 ) -> list["asyncio.Task[TaskResult[str]]"]:
-    """Tasks of an urgent batch with a deadline, and of the others, all of which the slot has got."""
+    """Tasks of an urgent batch with a deadline, and of others. The slot has it behind the first of these."""
     slot.unblocked.clear()
-    tasks = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in payloads]
+    tasks = [asyncio.create_task(dispatcher.submit("job", payloads[0]))]
     await let_tasks_run()
     deadline = asyncio.get_running_loop().time() + 100
     tasks.insert(0, asyncio.create_task(dispatcher.submit("live", "urgent", deadline=deadline)))
+    tasks += [asyncio.create_task(dispatcher.submit("job", payload)) for payload in payloads[1:]]
     await let_tasks_run()
     return tasks
 
 
-async def test_an_urgent_batch_runs_beside_another(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0)
+async def test_an_urgent_batch_is_the_next_one(serve: NewDispatcher) -> None:
+    slot = TwoBatchSlot(0)
     dispatcher = serve(slot)
-    tasks = await with_an_urgent_batch_beside(slot, dispatcher, *"abc")
-    assert slot.batches == [["a"], ["urgent"]], "they run"
-    assert slot.in_flight[-1] == [["a"], ["b"], ["urgent"]]
+    tasks = await with_an_urgent_batch(slot, dispatcher, *"abc")
+    assert slot.in_flight[-1] == [["a"], ["urgent"]]
     slot.unblocked.set()
     assert [answer.result for answer in await asyncio.gather(*tasks)] == ["URGENT", "A", "B", "C"]
+    assert slot.batches == [["a"], ["urgent"], ["b"], ["c"]]
     assert (slot.status.batches, slot.status.state) == (4, "idle")
 
 
 async def test_an_urgent_batch_goes_to_an_idle_slot_if_there_is_one(serve: NewDispatcher) -> None:
-    busy, idle = OverlappingFakeSlot(0), OverlappingFakeSlot(1)
+    busy, idle = TwoBatchSlot(0), TwoBatchSlot(1)
     dispatcher = serve(busy, idle)
     await let_tasks_run()
     idle.unblocked.clear()
-    tasks = await with_an_urgent_batch_beside(busy, dispatcher, "a")
+    tasks = await with_an_urgent_batch(busy, dispatcher, "a")
     assert (busy.batches, idle.batches) == ([["a"]], [["urgent"]])
     for slot in (busy, idle):
         slot.unblocked.set()
     await asyncio.gather(*tasks)
 
 
-@pytest.mark.parametrize("culprit", ["urgent", "a"])
 @pytest.mark.parametrize("error", [ProcessCrashed("killed"), DeviceFailed("no answer")])
-async def test_a_process_that_ends_costs_all_in_flight_time_and_drafts_their_answers(
-    serve: NewDispatcher, culprit: str, error: Exception
+async def test_a_process_that_ends_takes_the_batch_that_was_ready_along(
+    serve: NewDispatcher, error: Exception
 ) -> None:
-    slot = CrashingSlot(0)
-    slot.culprit, slot.error = culprit, error
+    """Only the tasks that it ran are suspects, and a draft is not sent again."""
+    slot = TwoBatchSlot(0, batch_limit=2)
+    slot.errors["a"] = error
     dispatcher = serve(slot)
-    urgent, *others = await with_an_urgent_batch_beside(slot, dispatcher, *"ab")
+    slot.unblocked.clear()
+    films = asyncio.create_task(submit_all(dispatcher, *"abcd"))
+    await let_tasks_run()
+    assert slot.in_flight[-1] == [["a", "b"], ["c", "d"]]
     slot.unblocked.set()
-    if culprit == "urgent":
-        with pytest.raises(type(error)):
-            await urgent
-    else:  # its answer came with the crash
-        await asyncio.wait([urgent])
-    assert [(await task).result for task in others] == ["A", "B"]
-    assert slot.starts == 2
-    assert dispatcher.running(0) is None
-    assert slot.batches.count(["urgent"]) == 1
-    assert all(len(flight) == 1 for flight in slot.in_flight[3:]), "each alone in flight"
+    assert await films == list("ABCD")
+    assert slot.in_flight[2:] == [[["a"]], [["b"]], [["c", "d"]]]
+    assert (slot.starts, dispatcher.running(0)) == (2, None)
+
+
+async def test_a_draft_that_was_ready_is_lost_with_the_process(serve: NewDispatcher) -> None:
+    slot = TwoBatchSlot(0)
+    slot.errors["a"] = ProcessCrashed("killed")
+    draft, film = await with_an_urgent_batch(slot, serve(slot), "a")
+    slot.unblocked.set()
+    with pytest.raises(ProcessCrashed):
+        await draft
+    assert (await film).result == "A"
+    assert slot.batches == [["a"], ["a"]]
 
 
 async def test_an_answer_that_comes_with_a_crash_is_not_lost(serve: NewDispatcher) -> None:
-    slot = CrashingSlot(0)
-    slot.culprit, slot.error = "a", ProcessCrashed("killed")
-    urgent, film = await with_an_urgent_batch_beside(slot, serve(slot), "a")
+    slot = TwoBatchSlot(0)
+    slot.errors["b"] = ProcessCrashed("killed")
+    slot.unblocked.clear()
+    answers = asyncio.create_task(submit_all(serve(slot), *"ab"))
+    await let_tasks_run()
     slot.unblocked.set()
-    assert [(await task).result for task in (urgent, film)] == ["URGENT", "A"]
-    assert slot.batches.count(["urgent"]) == 1
+    assert await answers == ["A", "B"]
+    assert slot.batches == [["a"], ["b"], ["b"]]
 
 
 async def test_a_hang_is_named_as_the_cause_of_the_end_that_follows(serve: NewDispatcher) -> None:
-    class Hanging(OverlappingFakeSlot):
-        async def run(
-            self, payloads: Sequence[str], expected_s: float | None, urgent: bool = False
-        ) -> list[str | Exception]:
+    class Hanging(TwoBatchSlot):
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
             if self.starts > 1:
-                return await super().run(payloads, expected_s, urgent)
+                return await super().run(payloads, expected_s)
             await self.unblocked.wait()
             raise ProcessHung("no answer") if "b" in payloads else ProcessCrashed("it is gone")
 
@@ -143,7 +136,7 @@ async def test_a_hang_is_named_as_the_cause_of_the_end_that_follows(serve: NewDi
 
 
 async def test_a_suspect_runs_alone_although_urgent_tasks_keep_coming(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0)
+    slot = TwoBatchSlot(0)
     dispatcher = serve(slot)
     suspect = asyncio.create_task(dispatcher.submit("job", "suspect", crash_count=1))
 
@@ -157,20 +150,22 @@ async def test_a_suspect_runs_alone_although_urgent_tasks_keep_coming(serve: New
 
 
 async def test_a_service_that_drains_answers_all_batches(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0)
+    slot = TwoBatchSlot(0)
     dispatcher = serve(slot)
-    tasks = await with_an_urgent_batch_beside(slot, dispatcher, *"ab")
-    waiting = asyncio.create_task(dispatcher.submit("job", "c"))
+    tasks = await with_an_urgent_batch(slot, dispatcher, "a")
+    waiting = asyncio.create_task(dispatcher.submit("job", "b"))
     draining = asyncio.create_task(dispatcher.drain(10))
     await let_tasks_run()
     assert not draining.done()
     slot.unblocked.set()
     await draining
-    assert [task.done() for task in [*tasks, waiting]] == [True, True, True, False]
+    assert [task.done() for task in [*tasks, waiting]] == [True, True, False]
 
 
-async def test_both_batches_are_requeued_singly_when_the_process_crashes(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=2)
+async def test_the_batch_that_crashed_is_requeued_singly_and_the_next_one_as_it_was(
+    serve: NewDispatcher,
+) -> None:
+    slot = TwoBatchSlot(0, batch_limit=2)
     dispatcher = serve(slot)
     counts: list[int] = []
     tasks = [
@@ -182,14 +177,15 @@ async def test_both_batches_are_requeued_singly_when_the_process_crashes(serve: 
     others = [answers[0], *answers[2:]]
     assert [getattr(answer, "result", answer) for answer in others] == ["A", "C", "D", "E"]
     assert counts == list(range(1, MAX_CRASHES + 1)), "only of processes with this task alone"
-    # After the first crash the four suspects run alone: nothing else is in flight with them.
+    # After the first crash the suspects run alone: nothing else is in flight with them.
     for first, *following in slot.in_flight[2:]:
-        if set(first) & {"a", "crash", "c", "d"}:
+        if set(first) & {"a", "crash"}:
             assert (len(first), following) == (1, [])
+    assert ["c", "d"] in slot.batches
 
 
 async def test_the_only_task_in_flight_is_counted_at_once(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=4)
+    slot = TwoBatchSlot(0, batch_limit=4)
     dispatcher = serve(slot)
     counts: list[int] = []
     with pytest.raises(TaskCrashes):
@@ -199,7 +195,7 @@ async def test_the_only_task_in_flight_is_counted_at_once(serve: NewDispatcher) 
 
 
 async def test_an_error_of_a_batch_costs_the_following_one_nothing(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=2)
+    slot = TwoBatchSlot(0, batch_limit=2)
     dispatcher = serve(slot)
     answers = await submit_all(dispatcher, "raise", "b", "c", "d")
     assert isinstance(answers[0], ValueError)
@@ -209,7 +205,7 @@ async def test_an_error_of_a_batch_costs_the_following_one_nothing(serve: NewDis
 
 
 async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=2)
+    slot = TwoBatchSlot(0, batch_limit=2)
     dispatcher = serve(slot)
     assert await submit_all(dispatcher, "no memory", "b", "c", "d") == ["NO MEMORY", "B", "C", "D"]
     assert slot.batches[0][0] == "c"
@@ -217,7 +213,7 @@ async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(
 
 
 async def test_a_failed_device_is_no_fault_of_two_batches(serve: NewDispatcher) -> None:
-    slot, sound = OverlappingFakeSlot(0, batch_limit=2), OverlappingFakeSlot(1, batch_limit=2)
+    slot, sound = TwoBatchSlot(0, batch_limit=2), TwoBatchSlot(1, batch_limit=2)
     dispatcher = serve(slot, sound)
     answers = await submit_all(dispatcher, "sick", "b", "c", "d", "e", "f", "g", "h")
     assert isinstance(answers[0], TaskCrashes), "each device fails on it, and works after it"
@@ -225,7 +221,7 @@ async def test_a_failed_device_is_no_fault_of_two_batches(serve: NewDispatcher) 
 
 
 async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=1)
+    slot = TwoBatchSlot(0, batch_limit=1)
     slot.unblocked.clear()
     dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abc"))
@@ -237,7 +233,7 @@ async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(serve: Ne
 
 
 async def test_cancel_and_drain_with_two_batches_in_flight(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=1)
+    slot = TwoBatchSlot(0, batch_limit=1)
     slot.unblocked.clear()
     dispatcher = serve(slot)
     tasks = [asyncio.create_task(dispatcher.submit(job, job)) for job in ("a", "b", "c", "d")]
@@ -255,7 +251,7 @@ async def test_cancel_and_drain_with_two_batches_in_flight(serve: NewDispatcher)
 
 
 async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(serve: NewDispatcher) -> None:
-    slot = OverlappingFakeSlot(0, batch_limit=1)
+    slot = TwoBatchSlot(0, batch_limit=1)
     slot.unblocked.clear()
     dispatcher = serve(slot)
     first = asyncio.create_task(dispatcher.submit("x", "crash"))
@@ -274,15 +270,15 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
     new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
-    slots = [OverlappingFakeSlot(0), FakeSlot(1)]
+    slots = [TwoBatchSlot(0), FakeSlot(1)]
     dispatcher = new_dispatcher(*slots)
     take_batch = dispatcher._backlog.take_batch
     faults = iter([False, True])
 
-    def take_or_fail(slot: FakeSlot) -> object:
+    def take_or_fail(slot: FakeSlot, **options: Any) -> object:
         if slot.index == 0 and len(dispatcher._backlog) and next(faults, False):
             raise ZeroDivisionError
-        return take_batch(slot)
+        return take_batch(slot, **options)
 
     monkeypatch.setattr(dispatcher._backlog, "take_batch", take_or_fail)
     dispatcher.start()
@@ -330,7 +326,7 @@ async def test_tasks_that_continue_come_first_and_in_order(serve: NewDispatcher)
 )
 def test_whatever_happens_each_task_is_answered_once(kinds: list[str], limit: int, count: int) -> None:
     async def run() -> None:
-        slots = [OverlappingFakeSlot(index, batch_limit=limit) for index in range(count)]
+        slots = [TwoBatchSlot(index, batch_limit=limit) for index in range(count)]
         dispatcher = Dispatcher[str, str]("worker", slots)
         dispatcher.start()
         try:

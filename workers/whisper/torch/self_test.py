@@ -1,0 +1,50 @@
+"""Whether torch computes on a device what it should: a worker first decodes a bundled sentence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult
+from workers.whisper.backend import Model
+from workers.whisper.model import LoadedModel
+from workers.whisper.torch.backend import TorchBackend
+
+_DEMO = Path(__file__).parents[2] / "demo_model"
+_SAME_SCORE = 1e-2  # of a text with and without a recorded step
+
+
+def self_test(model: LoadedModel, options: LoadOptions, compute_type: str) -> None:
+    """Raise BackendUnfit unless the demo model says what is known, and the model the same in both ways.
+
+    Both ways: with the steps that the GPU has recorded, and without.
+    """
+    demo = LoadedModel(replace(options, path=str(_DEMO), batch_size=1), compute_type)
+    known = json.loads((_DEMO / "sample.json").read_text("utf-8"))
+    found = _decode(demo)
+    demo.close()
+    if _tokens(found) != known["tokens"]:
+        raise BackendUnfit("the demo model has another text than it should")
+    network = model.network
+    assert isinstance(network, TorchBackend)
+    replayed = _decode(model)
+    network.replays = False
+    computed = _decode(model)
+    network.replays = True
+    if _tokens(replayed) != _tokens(computed):
+        raise BackendUnfit("a recorded step gives another text than a computed one")
+    if abs(replayed.avg_logprob - computed.avg_logprob) > _SAME_SCORE:
+        raise BackendUnfit("a recorded step gives other scores than a computed one")
+
+
+def _decode(model: Model) -> WindowResult:
+    from faster_whisper import decode_audio
+
+    samples = decode_audio(str(_DEMO / "sample.flac"))
+    pcm = (samples * 32767).astype("<i2").tobytes()
+    window = Window(pcm, ((0, len(samples)),), DecodingOptions("demo", language="en", word_timestamps=True))
+    return model.decode([window], model.prepare([window]))[0]
+
+
+def _tokens(result: WindowResult) -> list[int]:
+    parts = [*result.segments, result.tail] if result.tail else result.segments
+    return [token for part in parts if part is not None for token in part.tokens]
