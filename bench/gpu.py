@@ -76,11 +76,13 @@ async def measure(
     *,
     ways: Sequence[DecodingOptions],
     threads: int,
+    backend: str = "ctranslate2",
 ) -> list[Run]:
     """Run `workers` workers on one device with each batch size and each way in turn, the smallest first."""
-    options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
+    most = max(batches)
+    options = LoadOptions(MODEL, str(folder), device, compute_type, threads, backend=backend, batch_size=most)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
-    limits = Limits(max(batches), batches_at_once=2)
+    limits = Limits(most, batches_at_once=2)
     slots = [
         WhisperSlot(index, catalogue, limits, ProcessWorker(ChildProcess(runtime.initialise, visible)))
         for index in range(workers)
@@ -211,6 +213,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="a model in CTranslate2 format")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--gpu", default="0", help="index or UUID of the GPU")
+    parser.add_argument("--backend", choices=("ctranslate2", "torch"), default="ctranslate2")
     parser.add_argument("--compute", default="float16,int8_float16")
     parser.add_argument("--workers", default="1,2", help="on the one device")
     parser.add_argument("--batches", default="1,4,8,16,32")
@@ -242,6 +245,7 @@ def main() -> None:
                 arguments.repeat,
                 ways=ways,
                 threads=arguments.threads,
+                backend=arguments.backend,
             )
         )
     print(table(runs))
