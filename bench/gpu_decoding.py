@@ -335,10 +335,14 @@ class Decoding:
         with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as profiled:
             work()
             self._wait()
-        return {event.key: getattr(event, kind) / 1e6 for event in profiled.key_averages()}
+        return {
+            event.key: getattr(event, kind) / 1e6
+            for event in profiled.key_averages()
+            if (event.device_type.name == "CUDA") == on_gpu  # without the calls that launch kernels
+        }
 
     def graphs(self) -> Found:
-        """Steps that are replayed against the same ones without a record."""
+        """Steps that are replayed against the same ones without a record; their times with the prefill."""
         windows, backend = self._windows, self._backend
         encoded = backend.encode(backend.prepare(windows, self.context_s))
         prompts = [self.start] * len(windows)

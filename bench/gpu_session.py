@@ -67,8 +67,10 @@ GROUPS = {
     "make-turbo": Group(Models, (TURBO,)),
     "turbo": Group(
         lambda session, _: Decoding(session, TURBO),
-        ("load", "texts", "speed", "stages", "graphs", "drafts", "bytes", "memory", "batches"),
+        ("load", "texts", "speed", "graphs", "drafts", "bytes", "memory", "batches"),
     ),
+    # A profiler may slow down what its process does later.
+    "kernels": Group(lambda session, _: Decoding(session, TURBO), ("stages",)),
     "make-large": Group(Models, (LARGE,)),
     "large": Group(lambda session, _: Decoding(session, LARGE), ("load", "texts", "speed", "memory")),
     "worker": Group(_service("Workers", "torch"), ("batches",), ("av",)),
@@ -119,7 +121,7 @@ TABLE: Sequence[tuple[str, str, str, Sequence[Place]]] = (
         "kernels' share of the time, decoding alone",
         "< 10 %",
         "≥ 70 %",
-        (("turbo stages", "kernels' share", ".0%", ""),),
+        (("kernels stages", "kernels' share", ".0%", ""),),
     ),
     ("large-v3's size, decoding alone", "–", "≥ 700 ×", (("large speed", "x real time", ".0f", " ×"),)),
     (
@@ -243,7 +245,7 @@ class Run:
             wanted = self._arguments.parts
             left = [part for part in group.parts if not wanted or part in wanted.split(",")]
             while left and time.time() < self._end - GRACE_S:
-                done = self._group(name, left, os.environ | environment)
+                done = self._group(name, left, os.environ | (environment if group.needs else {}))
                 # A process that ended in a part: another one goes on behind it.
                 left = left[max((left.index(part) + 1 for part in done), default=len(left)) :]
         self._write()
