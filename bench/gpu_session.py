@@ -258,6 +258,9 @@ class Run:
         site = self._models / "site"
         with tarfile.open(packages) as content:
             content.extractall(site, filter="data")
+        about = site / "whisperfleet-0.dist-info" / "METADATA"  # it asks for its own version
+        about.parent.mkdir()
+        about.write_text("Metadata-Version: 2.1\nName: whisperfleet\nVersion: 0\n")
         for package in ABSENT:  # something for faster-whisper to import
             (site / package).mkdir(exist_ok=True)
             with suppress(FileExistsError), (site / package / "__init__.py").open("x") as file:
@@ -467,7 +470,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as models:
             Run(given, Path(models)).all_groups(given.groups.split(","))
-        print((given.out / "session.md").read_text())
+        print((given.out / "session.md").read_text().partition("| part |")[0])
     else:
         parser.error("one of --prepare and --carried is needed")
 
