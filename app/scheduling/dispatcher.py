@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from app.concurrency import BackgroundTasks, Wakeup
-from app.errors import DeviceFailed, NotReady, ProcessCrashed, ProcessHung
+from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import PLANNED_ROUNDS, BatchCost
@@ -551,14 +551,8 @@ class Dispatcher(Generic[P, R]):
             answered = [batch for batch, run in in_flight.items() if run.done()]
             if not answered:
                 continue
-            errors = {batch: in_flight[batch].exception() for batch in answered}
-            # A crash takes what is in flight, but not what is answered. And of its errors, one may say why.
-            answered.sort(
-                key=lambda batch: (
-                    isinstance(errors[batch], ProcessCrashed),
-                    not isinstance(errors[batch], ProcessHung | DeviceFailed),
-                )
-            )
+            # A crash takes what is in flight, but not what is answered.
+            answered.sort(key=lambda batch: isinstance(in_flight[batch].exception(), ProcessCrashed))
             for batch in answered:
                 tasks = list(served.tasks())
                 try:
