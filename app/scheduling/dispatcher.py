@@ -67,7 +67,7 @@ class _ServedSlot(Generic[P, R]):
     @property
     def has_others(self) -> bool:
         """Whether a batch in flight has tasks that are not urgent."""
-        return not all(batch.is_urgent for batch in self.in_flight)
+        return not all(task.urgent for task in self.tasks())
 
 
 class Dispatcher(Generic[P, R]):
@@ -585,7 +585,7 @@ class Dispatcher(Generic[P, R]):
         run.add_done_callback(lambda run: run.cancelled() or run.exception())  # else asyncio would log it
         run.add_done_callback(lambda run: served.wakeup.set())
         served.in_flight[batch] = run
-        served.urgent_in_a_row = served.urgent_in_a_row + 1 if batch.is_urgent else 0
+        served.urgent_in_a_row = served.urgent_in_a_row + 1 if tasks[0].urgent else 0
         self._idle.clear()
         return True
 
@@ -615,13 +615,13 @@ class Dispatcher(Generic[P, R]):
         """A batch that is about to be sent to a slot."""
         now, clock = time.time(), asyncio.get_running_loop().time()
         cost_s = self._cost.seconds([task.size for task in tasks])
-        kind, urgent = self._kind_of(tasks[0].payload), tasks[0].urgent
+        kind = self._kind_of(tasks[0].payload)
         # They are mostly small batches: what these take says nothing of the others.
-        kind = ("urgent", kind) if urgent else kind
+        kind = ("urgent", kind) if tasks[0].urgent else kind
         expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
         # At least the time that was too short for a task, whatever slot that was.
         expected_s = max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
-        return Batch(served.index, tasks, now, now, clock, expected_s, is_urgent=urgent)
+        return Batch(served.index, tasks, now, now, clock, expected_s)
 
     def _end(
         self, served: _ServedSlot[P, R], ended: Batch[P, R], *, succeeded: bool = False, hung: bool = False
