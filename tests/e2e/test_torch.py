@@ -27,14 +27,18 @@ def test_a_kill_and_short_memory_cost_no_words(commands, sabotage, server, short
 
 
 @pytest.mark.soak
-def test_memory_that_is_short_for_torch_makes_batches_smaller(commands, sabotage, server, shorts, background):
-    sabotage.plan(batch_limits={"auto": 2})
+def test_memory_that_is_short_for_torch(commands, sabotage, server, two_minutes, shorts, background):
+    sabotage.plan(batch_limits={"auto": 1})
     torch = commands.ready(**ONE_WORKER, **sabotage.settings)
-    expected = [server.srt(path) for path in shorts]
-    while torch.workers()[0]["batch_size"] == 4:  # until some of them come at once
-        assert [one.result() for one in [background.submit(torch.srt, path) for path in shorts]] == expected
+    requests = [background.submit(torch.srt, two_minutes) for _ in range(3)]  # so that clips queue up
+    assert len({request.result() for request in requests}) == 1
+    [row] = torch.workers()
+    assert (row["backend"], row["batch_size"], row["restarts"]) == ("torch", 1, 0)
     sabotage.plan(batch_limits={"auto": 0})
-    assert torch.srt(shorts[0]) == expected[0], "by CTranslate2, which takes less"
+    failed = torch.post(shorts[0])  # CTranslate2 takes less, but here it has no more
+    assert (failed.status_code, failed.json()["error"]["code"]) == (500, "clip_failed")
+    sabotage.plan()
+    assert torch.srt(shorts[0]) == server.srt(shorts[0])
     [row] = torch.workers()
     assert row["backend"] == "ctranslate2"
     assert "out of memory" in row["error"]
