@@ -307,8 +307,8 @@ class Settings(BaseSettings):
     )
     safe_mode: bool = Field(
         False,
-        description="One clip at a time, and one of live speech (ignores `WHISPER_BATCH_SIZE`), one model "
-        "per worker, int8_float16 or int8 unless `WHISPER_COMPUTE_TYPE` names a type.",
+        description="One clip at a time (ignores `WHISPER_BATCH_SIZE`), one model per worker, int8_float16 "
+        "or int8 unless `WHISPER_COMPUTE_TYPE` names a type.",
     )
     engine: Literal["local", "ray", "inline", "simulated"] = Field(
         "local",

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from app.errors import UnknownJob, UploadStalled, WhisperfleetError
+from app.errors import ProcessCrashed, ProcessLost, UnknownJob, UploadStalled, WhisperfleetError
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,8 @@ from app.errors import UnknownJob, UploadStalled, WhisperfleetError
     [
         UnknownJob("There is no job.", param="after", code="gone"),
         UploadStalled("It stalled.", "Send it again.", code="upload_stalled"),
+        ProcessCrashed("process 7 was killed by signal 9 (SIGKILL)", exit_status=-9),
+        ProcessLost("Its node is gone."),
     ],
 )
 def test_an_error_is_the_same_after_pickling(error: WhisperfleetError) -> None:

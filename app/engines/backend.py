@@ -2,10 +2,12 @@
 
 import importlib.util
 import re
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from app.engines.devices import PresentGpu
 from app.errors import InvalidSetting
 
 if TYPE_CHECKING:  # nodes of a cluster import this module, and need no settings
@@ -16,16 +18,23 @@ Backend = Literal["torch", "ctranslate2"]
 TORCH: Backend = "torch"
 CTRANSLATE2: Backend = "ctranslate2"
 _TORCH_TYPES = {"cuda": ("auto", "float16", "float32"), "cpu": ("auto", "float32")}
+# Compute capabilities of GPUs on which torch was measured, and found the right texts: there `auto` is torch.
+# None has been yet; bench/gpu_session.py measures.
+PROVEN_CAPABILITIES: frozenset[tuple[int, int]] = frozenset()
 _CUDA = re.compile(r"^cuda\b.*= *['\"](.+)['\"]", re.MULTILINE)  # in torch's version.py
 
 
-def resolve_backend(settings: "Settings", device: str, *, here: bool) -> Backend:
+def resolve_backend(settings: "Settings", device: str, gpus: Sequence[PresentGpu], *, here: bool) -> Backend:
     """The backend of all workers. Raises InvalidSetting if they cannot have it.
 
-    `here`: the workers run on this machine, so its build of torch must fit the device. For now `auto` means
-    CTranslate2: torch has been tried on CPUs only.
+    `here`: the workers run on this machine with the GPUs `gpus`, so its build of torch must fit the device.
+    `auto` means torch where it can compute as the settings say, on GPUs for which it is proven.
     """
-    if settings.backend != TORCH:
+    if settings.backend == "auto":
+        proven = bool(gpus) and all(gpu.capability in PROVEN_CAPABILITIES for gpu in gpus)
+        suits = not settings.safe_mode and settings.compute_type in _TORCH_TYPES[device]
+        return TORCH if here and device == "cuda" and proven and suits and torch_cuda() else CTRANSLATE2
+    if settings.backend == CTRANSLATE2:
         return CTRANSLATE2
     if settings.safe_mode:
         raise InvalidSetting(

@@ -24,6 +24,7 @@ class PresentGpu:
 
     uuid: str = ""  # empty if NVML does not know it
     instances: tuple[str, ...] | None = None  # UUIDs of its MIG instances; None if MIG is disabled
+    capability: tuple[int, int] | None = None  # CUDA's compute capability, if NVML knows it
 
     @property
     def is_unusable(self) -> bool:
@@ -60,7 +61,8 @@ def _present_gpu(index: int) -> PresentGpu:
 
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        return PresentGpu(str(pynvml.nvmlDeviceGetUUID(handle)), mig_instances(handle))
+        capability = tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle))
+        return PresentGpu(str(pynvml.nvmlDeviceGetUUID(handle)), mig_instances(handle), capability)
     except pynvml.NVMLError:  # a GPU that has failed must not hide the others; its worker shows the reason
         return PresentGpu()
 

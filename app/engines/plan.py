@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from app.engines.backend import CTRANSLATE2, resolve_backend
+from app.engines.backend import CTRANSLATE2, TORCH, resolve_backend
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.slot import RaySlots
@@ -27,6 +27,7 @@ from workers.messages import FULL_CONTEXT_S, LoadOptions
 
 KERNEL_CACHE = "cuda-cache"  # in the data folder
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
+_TORCH_BATCH_SIZE = 16  # on a GPU
 # On a CPU the encoder takes most of the time, for each clip anew. The beams of one clip keep a single thread
 # busy, so batches save it nothing (measured with the demo model and with `small`).
 _CPU_COST = BatchCost(fixed_ms=10, task_ms=350, size_ms=2)
@@ -37,7 +38,7 @@ _NICENESS = {"cuda": 0, "cpu": 10}
 _FEWEST_MEDIA_WORKERS = 4
 # One decodes and finds speech at 420 times real time, and a GPU transcribes at up to 400 times. The second
 # one is for slower codecs and busy cores. It starts only if there is work for it.
-_MEDIA_WORKERS_PER_GPU = 2
+_MEDIA_WORKERS_PER_GPU = {CTRANSLATE2: 2, TORCH: 8, SIMULATED: 2}
 
 log = structlog.get_logger(__name__)
 
@@ -137,11 +138,11 @@ def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
     Safe mode overrides WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE overrides safe mode: the type that is
     named may be the only one that works on a device.
     """
-    cluster = None
+    cluster, gpus = None, () if settings.engine == "ray" else list_gpus()
     if settings.engine == "ray":
         cluster, devices = _cluster_plan(settings), plan_cluster_devices(settings, cluster_device)
     else:
-        devices = plan_devices(settings, os.environ, list_gpus(), usable_cores())
+        devices = plan_devices(settings, os.environ, gpus, usable_cores())
     if devices.device == SIMULATED:
         return _simulated_plan(settings, devices, cluster)
     default = model_name("WHISPER_MODEL", settings.model, devices.device)
@@ -149,15 +150,18 @@ def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
     models = tuple(dict.fromkeys([default, *others]))
     aliases = parse_aliases(settings.model_aliases)
     check_aliases(aliases, models)
+    on_gpus = devices.device == "cuda"
+    backend = resolve_backend(settings, devices.device, gpus, here=cluster is None)
+    batch_size = _TORCH_BATCH_SIZE if on_gpus and backend == TORCH else _BATCH_SIZE[devices.device]
     return Plan(
         models=models,
         aliases=aliases,
         devices=devices,
-        limits=_limits(settings, _BATCH_SIZE[devices.device], on_gpus=devices.device == "cuda"),
+        limits=_limits(settings, batch_size, on_gpus=on_gpus),
         engine=settings.engine,
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
-        backend=resolve_backend(settings, devices.device, here=cluster is None),
+        backend=backend,
         cost=_cost(devices),
         cluster=cluster,
         short_context=settings.audio_context == "auto",
@@ -235,7 +239,7 @@ def media_workers(settings: Settings, plan: Plan, cores: int) -> int:
     if plan.cluster is not None:
         return max(1, cores)
     device, workers = plan.devices.device, plan.worker_count
-    wanted = 0 if device == "cpu" else _MEDIA_WORKERS_PER_GPU * workers
+    wanted = 0 if device == "cpu" else _MEDIA_WORKERS_PER_GPU[plan.backend] * workers
     taken = workers if device == "cuda" else 0  # simulated workers have no processes
     return max(1, min(max(wanted, _FEWEST_MEDIA_WORKERS), cores - taken))
 

@@ -3,9 +3,8 @@
 import asyncio
 import contextvars
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -109,9 +108,6 @@ class WhisperSlot:
         self._background = BackgroundTasks()
         self.batches_at_once = limits.batches_at_once
         self._changing = asyncio.Lock()  # held while a model is loaded or unloaded
-        self._using: Counter[str] = Counter()  # models, and how many batches need them
-        self._unused = asyncio.Event()  # no batch needs any
-        self._unused.set()
         self._asked: asyncio.Task[Any] | None = None  # what the worker was asked last
 
     def batch_limit(self, weight: int = USUAL_BEAMS) -> int:
@@ -277,7 +273,6 @@ class WhisperSlot:
                 if not is_out_of_memory(error) or self._held.keys() <= {model}:
                     raise
                 async with self._changing:
-                    await self._unused.wait()
                     await self._unload_others(model)
             return await self._decode(windows, deadline_s)
         except (RuntimeError, MemoryError) as error:
@@ -286,31 +281,19 @@ class WhisperSlot:
             raise
 
     async def _decode(self, windows: Sequence[AnyWindow], deadline_s: float) -> list[Answer]:
-        """Decode a batch with its model, which is loaded first if necessary."""
-        async with self._using_model(windows[0].decoding.model):
-            return await self._ask(self._worker.decode(windows), deadline_s)
+        """Decode a batch with its model, which is loaded first if necessary.
 
-    @asynccontextmanager
-    async def _using_model(self, model: str) -> AsyncGenerator[None]:
-        """Let a batch use a model, which is loaded first if necessary.
-
-        The worker has no batch while a model is loaded, or others are unloaded to free memory.
+        A model is unloaded after the batches that need it: the worker does what it is asked in order.
         """
+        model = windows[0].decoding.model
         async with self._changing:
             if model not in self._held:
-                await self._unused.wait()
                 await self._load_on_demand(model)
             self._stop_unload_timer(model)
-            self._using[model] += 1
-            self._unused.clear()
         try:
-            yield
+            return await self._ask(self._worker.decode(windows), deadline_s)
         finally:
-            self._using[model] -= 1
-            if not self._using[model]:
-                self._start_unload_timer(model)
-            if not self._using.total():
-                self._unused.set()
+            self._start_unload_timer(model)
 
     def _deadline_s(self, windows: Sequence[AnyWindow], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
@@ -354,7 +337,8 @@ class WhisperSlot:
 
     async def _shrink_and_requeue(self, model: str, windows: int, beams: int, error: Exception) -> NoReturn:
         """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""
-        self._requeue_before_restart(error)
+        if self.needs_restart.is_set():  # the shortage may end with it
+            raise RequeueBatch(f"out of memory before a restart: {last_line(error)}") from error
         if windows > 1:
             self._oom.halve(windows, beams, error)
             limit = self.batch_limit(beams)
@@ -366,11 +350,6 @@ class WhisperSlot:
         reason = last_line(error)
         message = f"not enough memory for one window with the smallest compute type: {reason}"
         raise RuntimeError(message) from error
-
-    def _requeue_before_restart(self, error: Exception) -> None:
-        """Raise RequeueBatch if the worker is about to be replaced: the shortage may end with it."""
-        if self.needs_restart.is_set():
-            raise RequeueBatch(f"out of memory before a restart: {last_line(error)}") from error
 
     async def _use_smaller_type(self, model: str, error: Exception) -> bool:
         """Load a model with a smaller compute type from now on. Returns whether there is one."""
@@ -446,7 +425,7 @@ class WhisperSlot:
     async def _unload_unused(self, model: str) -> None:
         async with self._changing:
             # Its timer may have run out while another was being unloaded, and the worker may have ended.
-            if model in self._held and not self._using[model]:
+            if model in self._held:
                 log.info("unloading idle model", slot=self.index, model=model)
                 await self._unload(model)
 

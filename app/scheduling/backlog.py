@@ -33,7 +33,8 @@ _LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may tak
 _PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which they failed
 _LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any time on the clock
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
-_SHORT_S = 0.45  # of a batch for which urgent tasks may have to wait
+# Of a batch for which urgent tasks may have to wait. With 0.5 s, first words come after more than a second.
+_SHORT_S = 0.45
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from app.concurrency import BackgroundTasks, Wakeup
-from app.errors import DeviceFailed, NotReady, ProcessCrashed, ProcessHung
+from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import PLANNED_ROUNDS, BatchCost
@@ -67,7 +67,7 @@ class _ServedSlot(Generic[P, R]):
     @property
     def has_others(self) -> bool:
         """Whether a batch in flight has tasks that are not urgent."""
-        return not all(batch.is_urgent for batch in self.in_flight)
+        return not all(task.urgent for task in self.tasks())
 
 
 class Dispatcher(Generic[P, R]):
@@ -551,14 +551,8 @@ class Dispatcher(Generic[P, R]):
             answered = [batch for batch, run in in_flight.items() if run.done()]
             if not answered:
                 continue
-            errors = {batch: in_flight[batch].exception() for batch in answered}
-            # A crash takes what is in flight, but not what is answered. And of its errors, one may say why.
-            answered.sort(
-                key=lambda batch: (
-                    isinstance(errors[batch], ProcessCrashed),
-                    not isinstance(errors[batch], ProcessHung | DeviceFailed),
-                )
-            )
+            # A crash takes what is in flight, but not what is answered.
+            answered.sort(key=lambda batch: isinstance(in_flight[batch].exception(), ProcessCrashed))
             for batch in answered:
                 tasks = list(served.tasks())
                 try:
@@ -591,7 +585,7 @@ class Dispatcher(Generic[P, R]):
         run.add_done_callback(lambda run: run.cancelled() or run.exception())  # else asyncio would log it
         run.add_done_callback(lambda run: served.wakeup.set())
         served.in_flight[batch] = run
-        served.urgent_in_a_row = served.urgent_in_a_row + 1 if batch.is_urgent else 0
+        served.urgent_in_a_row = served.urgent_in_a_row + 1 if tasks[0].urgent else 0
         self._idle.clear()
         return True
 
@@ -621,13 +615,13 @@ class Dispatcher(Generic[P, R]):
         """A batch that is about to be sent to a slot."""
         now, clock = time.time(), asyncio.get_running_loop().time()
         cost_s = self._cost.seconds([task.size for task in tasks])
-        kind, urgent = self._kind_of(tasks[0].payload), tasks[0].urgent
+        kind = self._kind_of(tasks[0].payload)
         # They are mostly small batches: what these take says nothing of the others.
-        kind = ("urgent", kind) if urgent else kind
+        kind = ("urgent", kind) if tasks[0].urgent else kind
         expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
         # At least the time that was too short for a task, whatever slot that was.
         expected_s = max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
-        return Batch(served.index, tasks, now, now, clock, expected_s, is_urgent=urgent)
+        return Batch(served.index, tasks, now, now, clock, expected_s)
 
     def _end(
         self, served: _ServedSlot[P, R], ended: Batch[P, R], *, succeeded: bool = False, hung: bool = False

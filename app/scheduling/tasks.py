@@ -143,7 +143,6 @@ class Batch(Generic[P, R]):
     expected_s: float | None  # what they should take; None if that is not known
     end: float = 0.0  # when they were answered, or the process was gone; 0 while they are in flight
     took_s: float = 0.0  # from its start to its end, whatever the clock says
-    is_urgent: bool = False  # its tasks are
     parts: Sequence[Part] = ()  # that its process has measured
 
 

@@ -7,7 +7,6 @@ would take the server with it.
 
 import asyncio
 import gc
-import pickle
 import zlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -89,14 +88,11 @@ class Helper:
 
     async def _run_alone(self, deadline_s: float, function: Callable[..., R], *args: object) -> R:
         """Call a function in the process, and once more in a new one: something else may have killed it."""
-        # In threads: the objects of a long transcript take the event loop's time, too.
-        call = await asyncio.to_thread(pickle.dumps, (function, args))
         for attempt in (1, 2):
             child = None
             try:
                 child = await self._started()
-                result = await child.call(_run_pickled, call, deadline_s=deadline_s)
-                break
+                return await child.call(function, *args, deadline_s=deadline_s)
             except (ProcessCrashed, MemoryError) as error:
                 is_last = attempt == 2 or isinstance(error, ProcessHung) or child is not self._child
                 await self._end(child)
@@ -107,7 +103,7 @@ class Helper:
                         "This transcript takes more memory or time than it may, or crashes the process that "
                         "works on it. Try again later; if it fails again, try with less text."
                     ) from None
-        return await asyncio.to_thread(pickle.loads, result)
+        raise AssertionError
 
     @asynccontextmanager
     async def turn(self, recording_s: float | None) -> AsyncGenerator[None]:
@@ -161,12 +157,6 @@ class Helper:
             if child is not None and child is self._child:
                 self._child = None
                 await child.close()
-
-
-def _run_pickled(call: bytes) -> bytes:
-    """Run a pickled function with its arguments. Returns its pickled result."""
-    function, args = pickle.loads(call)
-    return pickle.dumps(function(*args))
 
 
 def _initialise() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -22,7 +23,7 @@ from app.scheduling.process import ChildProcess, WorkerProcess
 from tests.cluster import node_functions
 from tests.cluster.clusters import RayCluster, until
 from tests.media_files import read_pcm
-from workers import runtime
+from workers import calls, runtime
 from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, LoadOptions, Window
 from workers.whisper import worker as whisper
 
@@ -50,11 +51,21 @@ def new_process(bridge: Bridge, name: str = "node0") -> RemoteProcess:
     return RemoteProcess(bridge, ActorSpec(node(bridge, name).id, cpus=1), runtime.initialise, "")
 
 
+class Ended(asyncio.Event):
+    """Set when a process ends."""
+
+    error: ProcessCrashed | None = None
+
+    def __call__(self, error: ProcessCrashed) -> None:
+        self.error = error
+        self.set()
+
+
 @asynccontextmanager
-async def started(process: RemoteProcess) -> AsyncIterator[asyncio.Event]:
+async def started(process: RemoteProcess) -> AsyncIterator[Ended]:
     """A process that is closed in the end, and an event for its end."""
-    ended = asyncio.Event()
-    process.on_exit = ended.set
+    ended = Ended()
+    process.on_exit = ended
     await process.start()
     try:
         yield ended
@@ -103,12 +114,18 @@ async def test_a_process_knows_nothing_of_ray_and_decodes_as_those_of_this_machi
         assert (modules, visible, ids) == ([], "", {"job": "abc"})
         assert process.visible_devices == ""
         assert await process.call(node_functions.secrets) == []
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(ZeroDivisionError) as divided:
             await process.call(node_functions.divide, 1, 0)
+        assert "in divide" in divided.value.__notes__[0], "it says where that was"
         local = ChildProcess(runtime.initialise, "")
         await local.start()
-        assert await decode_talk(process) == await decode_talk(local)
-        assert [part.name for part in process.parts] == [part.name for part in local.parts] != []
+        here, there = calls.separate(), calls.separate()
+        decoding = [
+            asyncio.create_task(decode_talk(each), context=context)
+            for each, (context, _) in ((process, there), (local, here))
+        ]
+        assert await decoding[0] == await decoding[1]
+        assert [part.name for part in there[1].parts] == [part.name for part in here[1].parts] != []
         await local.close()
 
 
@@ -119,13 +136,14 @@ async def test_crashes_and_hangs_are_noticed_on_the_node(bridge: Bridge) -> None
         with pytest.raises(ProcessHung, match="did not answer within 1 s"):
             await process.call(time.sleep, 3600, deadline_s=1.0)
         await ended.wait()
-        with pytest.raises(ProcessCrashed, match="crashed"):
+        with pytest.raises(ProcessCrashed, match="SIGKILL"):
             await process.call(os.getpid)
         ended.clear()
         await process.start()
-        with pytest.raises(ProcessCrashed) as crashed:
+        with pytest.raises(ProcessCrashed, match="exited with status 3") as crashed:
             await process.call(os._exit, 3)
         assert not isinstance(crashed.value, ProcessLost)
+        assert crashed.value.exit_status == 3
 
 
 @pytest.mark.soak
@@ -135,8 +153,9 @@ async def test_the_end_of_a_process_between_two_calls_is_noticed(bridge: Bridge)
         assert process.pid is not None
         psutil.Process(process.pid).kill()
         await ended.wait()
-        assert type(process.exit_error) is ProcessCrashed
-        assert "on node node0 crashed" in process.exit_error.message
+        assert type(ended.error) is ProcessCrashed
+        assert ended.error.message == f"process {process.pid} was killed by signal 9 (SIGKILL) on node node0"
+        assert ended.error.exit_status == -signal.SIGKILL
 
 
 @pytest.mark.soak
@@ -150,7 +169,7 @@ async def test_an_actor_that_is_killed_takes_its_process_with_it_and_is_lost(bri
         with pytest.raises(ProcessLost, match=r"^ActorDiedError: [^\n]*$"):
             await process.call(time.sleep, 3600)
         await ended.wait()
-        assert isinstance(process.exit_error, ProcessLost)
+        assert isinstance(ended.error, ProcessLost)
         await gone(pid)
         await process.start()
         assert await process.call(os.getpid) == process.pid != pid

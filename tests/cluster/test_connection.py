@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engines.cluster.connection import Connection
-from app.engines.cluster.frames import MAX_BYTES, FrameTooLarge, pickled
+from app.engines.cluster.connection import MAX_BYTES, Connection, FrameTooLarge, pickled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

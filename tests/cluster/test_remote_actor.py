@@ -9,7 +9,7 @@ import pytest
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
 from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.errors import ProcessLost
+from app.errors import ProcessCrashed, ProcessLost
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -40,11 +40,13 @@ class AnsweringBridge(Bridge):
 async def test_of_an_actor_that_is_lost_nothing_is_kept() -> None:
     bridge = AnsweringBridge()
     process = RemoteProcess(bridge, ActorSpec("a", cpus=1), dict)
+    errors: list[ProcessCrashed] = []
     for number in range(3):
+        process.on_exit = errors.append
         await process.start()
         assert len(bridge.actors) == number + 1
         bridge.lose(bridge.actors[-1])
-        assert isinstance(process.exit_error, ProcessLost)
+        assert isinstance(errors[-1], ProcessLost)
         assert process.actor is None
         assert bridge._listeners == {}
         await process.close()

@@ -33,7 +33,7 @@ from workers import runtime
 from workers.media import encode as encoding
 from workers.media import remote, tasks
 from workers.media.voices import embed
-from workers.messages import EVERYTHING, Part, Selection, SpeakerModel
+from workers.messages import EVERYTHING, Selection, SpeakerModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 
@@ -323,11 +323,9 @@ class FakeProcess:
     """A `WorkerProcess` that only notes what it is asked."""
 
     pid: int | None = None
-    parts: tuple[Part, ...] = ()
 
     def __init__(self) -> None:
-        self.on_exit: Callable[[], None] = lambda: None
-        self.exit_error: ProcessCrashed | None = None
+        self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
         self.called: list[Callable[..., Any]] = []
 
     async def start(self) -> None: ...

@@ -5,10 +5,11 @@ import socket
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import httpx
@@ -44,11 +45,18 @@ class Chaos:
     """A service whose processes are killed. Starts a killed server again."""
 
     def __init__(
-        self, commands: Commands, folder: Path, sabotage: Sabotage, seed: int, pause_s: tuple[float, float]
+        self,
+        commands: Commands,
+        folder: Path,
+        sabotage: Sabotage,
+        seed: int,
+        pause_s: tuple[float, float],
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._commands = commands
         self._folder = folder
         self._sabotage = sabotage
+        self._settings = {"WHISPER_GPUS": WORKERS, **settings, **sabotage.settings}
         self._random = random.Random(seed)
         self._pause_s = pause_s  # between two kills: least and most
         self._known: dict[
@@ -100,8 +108,7 @@ class Chaos:
         return [*processes, *files, *rows]
 
     def _start(self) -> Server:
-        settings = {"WHISPER_GPUS": WORKERS, **self._sabotage.settings}
-        return self._commands.serve(folder=self._folder / "chaos", **settings).wait_until_up()
+        return self._commands.serve(folder=self._folder / "chaos", **self._settings).wait_until_up()
 
     def _submit(self, name: str, path: Path) -> str:
         return str(self.server.submit(path, headers={"Idempotency-Key": name})["id"])

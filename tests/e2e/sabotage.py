@@ -27,9 +27,9 @@ class Sabotage:
         return log.read_text().splitlines() if log.exists() else []
 
     @property
-    def overlapped(self) -> bool:
-        """Whether a worker has decoded a batch that it took over ahead."""
-        return (self._folder / "overlapped").exists()
+    def had_two_batches(self) -> bool:
+        """Whether a worker had a batch ready while it decoded another."""
+        return (self._folder / "had_two_batches").exists()
 
     @property
     def settings(self) -> dict[str, Any]:

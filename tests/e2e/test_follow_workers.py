@@ -106,7 +106,7 @@ def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
             while fleet.rows[victim["slot"]]["state"] != "restarting":
                 fleet.advance()
         row = fleet.rows[victim["slot"]]
-        assert f"process {victim['pid']} crashed" in row["error"]
+        assert f"process {victim['pid']} was killed by signal 9 (SIGKILL)" in row["error"]
         assert row["restarts"] == victim["restarts"] + 1
         while fleet.rows[victim["slot"]]["state"] not in ("idle", "busy"):
             fleet.advance()

@@ -20,7 +20,7 @@ from workers.messages import LoadOptions
 def plan(
     monkeypatch: pytest.MonkeyPatch, *, gpus: int = 0, gpus_setting: str = "all", **given: object
 ) -> Plan:
-    monkeypatch.setattr("app.engines.plan.list_gpus", lambda: [PresentGpu()] * gpus)
+    monkeypatch.setattr("app.engines.plan.list_gpus", lambda: [PresentGpu(capability=(9, 0))] * gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return make_plan(load_settings(model="demo", gpus=gpus_setting, **given))
 
@@ -76,6 +76,30 @@ def test_on_a_gpu_torch_must_be_built_for_cuda(monkeypatch: pytest.MonkeyPatch, 
     assert plan(monkeypatch, gpus=1, engine="ray", backend="torch").backend == "torch"  # nodes are asked
     (tmp_path / "torch" / "version.py").write_text("cuda: Optional[str] = '12.6'\n")
     assert plan(monkeypatch, gpus=1, backend="torch", compute_type="float16").backend == "torch"
+
+
+def test_auto_is_torch_on_gpus_for_which_it_is_proven(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with_torch(monkeypatch, tmp_path, "cuda: Optional[str] = '13.0'\n")
+    assert plan(monkeypatch, gpus=1).backend == "ctranslate2", "nothing by analogy"
+    monkeypatch.setattr("app.engines.backend.PROVEN_CAPABILITIES", {(9, 0)})
+    proven = plan(monkeypatch, gpus=2)
+    assert (proven.backend, proven.limits.batch_size) == ("torch", 16)
+    assert media_workers(load_settings(), proven, 64) == 16
+    for given in (
+        {"safe_mode": True},
+        {"compute_type": "int8_float16"},
+        {"engine": "ray"},
+        {"device": "cpu"},
+    ):
+        assert plan(monkeypatch, gpus=1, **given).backend == "ctranslate2"
+    assert plan(monkeypatch, gpus=1, backend="ctranslate2").limits.batch_size == 8
+    monkeypatch.setattr("app.engines.backend.PROVEN_CAPABILITIES", {(8, 0)})
+    assert plan(monkeypatch, gpus=1).backend == "ctranslate2"
+    monkeypatch.setattr("app.engines.backend.PROVEN_CAPABILITIES", {(9, 0)})
+    (tmp_path / "torch" / "version.py").write_text("cuda: Optional[str] = None\n")
+    assert plan(monkeypatch, gpus=1).backend == "ctranslate2"
 
 
 @pytest.mark.parametrize(

@@ -613,6 +613,19 @@ def test_audio_that_is_examined_after_the_end_leaves_no_file(tmp_path: Path, cra
     assert not list(tmp_path.iterdir())
 
 
+def test_while_it_is_open_the_workers_expect_urgent_tasks(tmp_path: Path) -> None:
+    dispatcher = FakeDispatcher()
+
+    async def run() -> None:
+        with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, _):
+            assert dispatcher.streams == 1
+            await stream.close()
+            await stream.close()
+            assert dispatcher.streams == 0
+
+    asyncio.run(run())
+
+
 def test_a_stream_that_ends_begins_no_draft(tmp_path: Path) -> None:
     class Busy(FakeDispatcher):
         async def until_ended(self, job: str) -> None:

@@ -220,6 +220,11 @@ async def test_messages_may_be_large(child: ChildProcess) -> None:
     assert length == len(large)
 
 
+async def test_a_process_does_not_notice_ctrl_c(child: ChildProcess) -> None:
+    assert signal.SIGINT in await child.call(signal.pthread_sigmask, signal.SIG_BLOCK, [])
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 async def test_a_process_loads_nothing_of_the_service(child: ChildProcess) -> None:
     names = "[name for name in __import__('sys').modules if name.partition('.')[0] == 'app']"
     assert await child.call(eval, names) == []

@@ -2,17 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, TaskCrashes
+from app.errors import DeviceFailed, ProcessCrashed, TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
-from app.scheduling.tasks import RestartReason, TaskResult
+from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run, until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, submit_all
 
@@ -116,23 +115,6 @@ async def test_an_answer_that_comes_with_a_crash_is_not_lost(serve: NewDispatche
     slot.unblocked.set()
     assert await answers == ["A", "B"]
     assert slot.batches == [["a"], ["b"], ["b"]]
-
-
-async def test_a_hang_is_named_as_the_cause_of_the_end_that_follows(serve: NewDispatcher) -> None:
-    class Hanging(TwoBatchSlot):
-        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
-            if self.starts > 1:
-                return await super().run(payloads, expected_s)
-            await self.unblocked.wait()
-            raise ProcessHung("no answer") if "b" in payloads else ProcessCrashed("it is gone")
-
-    slot = Hanging(0)
-    slot.unblocked.clear()
-    answers = asyncio.create_task(submit_all(serve(slot), *"ab"))
-    await let_tasks_run()
-    slot.unblocked.set()
-    assert await answers == ["A", "B"]
-    assert slot.status.restarts_by == {RestartReason.HANG: 1}
 
 
 async def test_a_suspect_runs_alone_although_urgent_tasks_keep_coming(serve: NewDispatcher) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -350,6 +351,73 @@ def test_the_last_batches_of_a_film_are_planned_with_drafts_beside_it() -> None:
     counts = [sum(map(len, slot)) for slot in batches]
     assert sum(counts) == 240
     assert max(counts) - min(counts) <= 10, "no slot has a round more than the others"
+
+
+class SlowSlot(FakeSlot):
+    """Takes so many times as long for a batch as expected. Notes when, and what it has in flight."""
+
+    def __init__(self, factor: float, *, batches_at_once: int = 1) -> None:
+        super().__init__(0, batch_limit=8)
+        self.factor = factor
+        self.batches_at_once = batches_at_once
+        self.seconds: list[float] = []
+        self.most_in_flight = 0
+        self._in_flight = 0
+        self._turn = asyncio.Lock()
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        self._in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        async with self._turn:
+            self.batches.append(list(payloads))
+            self.seconds.append(self.factor * BatchCost().seconds([50] * len(payloads)))
+            await asyncio.sleep(self.seconds[-1])
+        self._in_flight -= 1
+        return list(payloads)
+
+
+def beside_a_stream(slot: SlowSlot, jobs: int, *, with_stream: bool = True) -> None:
+    """Transcribe many films on the slot while a stream is open."""
+
+    async def work() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        dispatcher.start()
+        await let_tasks_run()
+        with dispatcher.expecting_urgent() if with_stream else nullcontext():
+            tasks = [dispatcher.submit(f"job{number % jobs}", "film", size=50) for number in range(40)]
+            await asyncio.gather(*tasks)
+        await dispatcher.stop()
+
+    virtual_clock.run(work())
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("batches_at_once", [1, 2])
+def test_while_a_stream_is_open_slow_slots_take_short_batches(jobs: int, batches_at_once: int) -> None:
+    slot = SlowSlot(1.5, batches_at_once=batches_at_once)  # a full batch takes 0.77 s
+    beside_a_stream(slot, jobs)
+    assert max(slot.seconds[3:]) <= 0.5
+    assert max(map(len, slot.batches)) >= 3, "as many as it can in that time"
+    assert slot.most_in_flight == 1
+    without = SlowSlot(1.5, batches_at_once=batches_at_once)
+    beside_a_stream(without, jobs, with_stream=False)
+    assert max(map(len, without.batches)) == 8
+    assert without.most_in_flight == batches_at_once
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_slot_that_takes_long_for_a_task_takes_one_at_a_time(jobs: int) -> None:
+    slot = SlowSlot(10, batches_at_once=2)
+    beside_a_stream(slot, jobs)
+    assert {len(batch) for batch in slot.batches[1:]} == {1}, "once its speed is known"
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_while_a_stream_is_open_fast_slots_take_full_batches(jobs: int) -> None:
+    slot = SlowSlot(0.3, batches_at_once=2)
+    beside_a_stream(slot, jobs)
+    assert max(map(len, slot.batches)) == 8
+    assert slot.most_in_flight == 2
 
 
 @given(st.lists(st.tuples(st.sampled_from("XYZ"), st.integers(1, 9))))

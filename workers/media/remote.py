@@ -8,7 +8,6 @@ however it ends. Linux only.
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,8 +54,6 @@ class _Output:
 
 
 _files: dict[str, IO[bytes]] = {}  # received, by name
-# A caller that has lost patience drops a file while a call for it still runs.
-_changing_files = threading.RLock()
 _outputs: dict[str, _Output] = {}  # by session
 
 
@@ -65,28 +62,25 @@ def begin_file(name: str, size: int) -> bool:
 
     Raises OSError.
     """
-    with _changing_files:
-        drop_file(name)
-        if shutil.disk_usage(tempfile.gettempdir()).free < size + _MARGIN_BYTES:
-            return False
-        file = _files[name] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open until `drop_file`
-        if size:
-            os.posix_fallocate(file.fileno(), 0, size)
-        return True
+    drop_file(name)
+    if shutil.disk_usage(tempfile.gettempdir()).free < size + _MARGIN_BYTES:
+        return False
+    file = _files[name] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open until `drop_file`
+    if size:
+        os.posix_fallocate(file.fileno(), 0, size)
+    return True
 
 
 def receive_block(name: str, offset: int, block: bytes) -> None:
     """Receive a block of a file, at `offset` bytes. Raises OSError."""
-    with _changing_files:
-        os.pwrite(_files[name].fileno(), block, offset)
+    os.pwrite(_files[name].fileno(), block, offset)
 
 
 def drop_file(name: str) -> None:
     """Forget a file, if it is there."""
-    with _changing_files:
-        file = _files.pop(name, None)
-        if file is not None:
-            file.close()
+    file = _files.pop(name, None)
+    if file is not None:
+        file.close()
 
 
 def decode(

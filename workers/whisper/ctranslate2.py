@@ -77,7 +77,6 @@ class CTranslate2Backend:
         return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
 
     def encode(self, prepared: "Sequence[npt.NDArray[np.float32]]") -> Any:
-        """The encoder's output."""
         import ctranslate2
         import numpy as np
 
@@ -86,14 +85,12 @@ class CTranslate2Backend:
             return self._whisper.encode(ctranslate2.StorageView.from_array(np.stack(prepared)))
 
     def detect_language(self, encoded: Any) -> list[list[tuple[str, float]]]:
-        """The languages of each window, the likeliest first."""
         return [
             [(token[2:-2], probability) for token, probability in languages]
             for languages in self._whisper.detect_language(encoded)
         ]
 
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
-        """The best text of each window."""
         results = self._whisper.generate(
             encoded,
             [list(prompt) for prompt in prompts],

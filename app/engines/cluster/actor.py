@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from app.engines.cluster.frames import pickled
+from app.engines.cluster.connection import pickled
 from app.engines.cluster.messages import ActorSpec, StartedProcess
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess

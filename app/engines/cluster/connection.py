@@ -1,12 +1,38 @@
-"""Sends and receives pickled messages over a socket."""
+"""Pickled messages of any size between the server and the bridge to Ray, over a socket."""
 
 import asyncio
 import pickle
 import socket
+import struct
 from collections import deque
 from typing import Any
 
-from app.engines.cluster.frames import LENGTH, MAX_BYTES, FrameTooLarge, framed
+MAX_BYTES = 256 << 20  # of a message; the largest are batches of audio, 16 MB
+_LENGTH = struct.Struct("!Q")
+
+
+class FrameTooLarge(ValueError):
+    """A message is larger than `MAX_BYTES`."""
+
+
+def pickled(message: object) -> list[bytes]:
+    """A pickled message in pieces. Large bytes objects in it are pieces by themselves, and not copied.
+
+    Raises FrameTooLarge, and what pickle raises if the message cannot be pickled.
+    """
+    pieces = _Pieces()
+    pickle.Pickler(pieces, protocol=5).dump(message)
+    if sum(map(len, pieces)) > MAX_BYTES:
+        raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
+    return pieces
+
+
+def result_of(answer: bytes) -> Any:
+    """The result in a pickled answer: whether it is one, and the result or an error. Raises the error."""
+    is_result, value = pickle.loads(answer)
+    if not is_result:
+        raise value
+    return value
 
 
 class Connection:
@@ -19,9 +45,10 @@ class Connection:
         self._has_more = asyncio.Event()
         self._writer = asyncio.create_task(self._write())
 
-    def send(self, *messages: object) -> None:
-        """Queue messages, all or none. Raises as `pickled` does."""
-        self._waiting.extend(framed(*messages))
+    def send(self, message: object) -> None:
+        """Queue a message. Raises as `pickled` does."""
+        first, *others = pickled(message)
+        self._waiting += [_LENGTH.pack(len(first) + sum(map(len, others))) + first, *others]
         self._has_more.set()
 
     async def receive(self) -> Any:
@@ -29,7 +56,7 @@ class Connection:
 
         Also raises FrameTooLarge, and what pickle raises for bytes that are no message.
         """
-        [length] = LENGTH.unpack(await self._read(LENGTH.size))
+        [length] = _LENGTH.unpack(await self._read(_LENGTH.size))
         if length > MAX_BYTES:
             raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
         return pickle.loads(await self._read(length))
@@ -73,3 +100,9 @@ class Connection:
                 raise EOFError
             view = view[count:]
         return data
+
+
+class _Pieces(list[bytes]):
+    """A file that keeps what is written: pickle writes bytes objects of 64 KiB or more without a copy."""
+
+    write = list.append

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from app.concurrency import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
-from app.engines.cluster.connection import Connection
-from app.engines.cluster.frames import pickled, result_of
+from app.engines.cluster.connection import Connection, pickled, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import last_line

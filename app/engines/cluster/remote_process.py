@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.frames import pickled, result_of
+from app.engines.cluster.connection import pickled, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.telemetry.work import bound_ids

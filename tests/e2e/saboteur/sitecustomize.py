@@ -9,7 +9,7 @@
 Read when the server starts:
 `resume_s`: how long a broken live stream waits for its client, instead of a minute;
 `memory_wait_s`: the time after which a limit is raised again, instead of a minute;
-`overlap`: if true, workers on the CPU take over a batch while they decode the one before, as on a GPU.
+`two_batches`: if true, workers on the CPU have a batch ready while they decode another, as on a GPU.
 The `window_name` of each decoded window is appended to the file `decoded` in that folder.
 A window that contains `POISON` kills its worker. The first one that contains `HANGING` blocks it for an hour.
 """
@@ -60,8 +60,24 @@ def sabotage_streams(module) -> None:
 
 
 def sabotage_plan(module) -> None:
-    if plan().get("overlap"):
-        module._overlaps = lambda settings, devices: True
+    if plan().get("two_batches"):
+        limits = module._limits
+        module._limits = lambda settings, batch_size, on_gpus: limits(settings, batch_size, on_gpus=True)
+
+
+def sabotage_slot(module) -> None:
+    run = module.WhisperSlot.run
+
+    async def run_and_note(self, *batch):
+        self.batches = getattr(self, "batches", 0) + 1
+        if self.batches > 1:
+            (folder() / "had_two_batches").touch()
+        try:
+            return await run(self, *batch)
+        finally:
+            self.batches -= 1
+
+    module.WhisperSlot.run = run_and_note
 
 
 def sabotage_kill() -> None:
@@ -76,19 +92,13 @@ def sabotage_kill() -> None:
 
 def sabotage_model(module) -> None:
     model_class = module.LoadedModel
-    load, prepare, decode = model_class.__init__, model_class.prepare, model_class.decode
-    decoding = []  # batches
+    load, decode = model_class.__init__, model_class.decode
 
     def load_or_fail(self, options, compute_type):
         self.requested = options.compute_type
         if self.requested in plan().get("too_large", []):
             raise out_of_memory()
         load(self, options, compute_type)
-
-    def note_preparation(self, windows):
-        if decoding:
-            (folder() / "overlapped").touch()
-        return prepare(self, windows)
 
     def decode_or_fail(self, windows, prepared):
         if any(POISON in window.pcm for window in windows):
@@ -102,20 +112,14 @@ def sabotage_model(module) -> None:
             raise out_of_memory()
         if len(windows) > plan().get("batch_limits", {}).get(self.requested, len(windows)):
             raise out_of_memory()
-        decoding.append(windows)
         results = decode(self, windows, prepared)
-        decoding.remove(windows)
         with (folder() / "decoded").open("a") as log:
             for window, result in zip(windows, results, strict=True):
                 name = window_name(window.pcm, result.language, window.decoding.no_repeat_ngram_size)
                 log.write(f"{name}\n")
         return results
 
-    model_class.__init__, model_class.prepare, model_class.decode = (
-        load_or_fail,
-        note_preparation,
-        decode_or_fail,
-    )
+    model_class.__init__, model_class.decode = load_or_fail, decode_or_fail
 
 
 def window_name(pcm: bytes, language: str, no_repeat_ngram_size: int = 0) -> str:
@@ -147,5 +151,6 @@ if "SABOTAGE" in os.environ:
     sys.meta_path.insert(0, Saboteur("workers.whisper.model", sabotage_model))
     sys.meta_path.insert(0, Saboteur("app.engines.oom_fallback", sabotage_limits))
     sys.meta_path.insert(0, Saboteur("app.engines.plan", sabotage_plan))
+    sys.meta_path.insert(0, Saboteur("app.engines.slot", sabotage_slot))
     sys.meta_path.insert(0, Saboteur("app.live.streams", sabotage_streams))
     sabotage_kill()

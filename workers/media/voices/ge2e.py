@@ -9,21 +9,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from workers.media.voices.units import Floats
-from workers.messages import SAMPLE_RATE
+from workers.mel import FFT_SAMPLES, HOP_SAMPLES, mel_filters
 
 MEL_BANDS = 40
 VALUES = 256
 _LAYERS = 3
-_FFT_SAMPLES = 400  # 25 ms
-_HOP_SAMPLES = 160  # 10 ms
 _LOUDNESS = 10 ** (-30 / 20)  # RMS to which quieter windows are raised: -30 dBFS
-# Slaney's mel scale: linear below 1 kHz, logarithmic above.
-_LINEAR_HZ = 200 / 3  # per mel
-_BREAK_HZ, _BREAK_MEL = 1000.0, 15.0
-_LOG_STEP = np.log(6.4) / 27  # per mel
 
 
 class Ge2e:
@@ -65,9 +58,9 @@ def mel_spectrogram(samples: Floats) -> Floats:
 
     The first frame has the first sample in its middle; silence surrounds the samples.
     """
-    padded = np.pad(samples, _FFT_SAMPLES // 2)
-    frames = np.lib.stride_tricks.sliding_window_view(padded, _FFT_SAMPLES)[::_HOP_SAMPLES]
-    hann, filters = _hann(), _mel_filters()
+    padded = np.pad(samples, FFT_SAMPLES // 2)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, FFT_SAMPLES)[::HOP_SAMPLES]
+    hann, filters = _hann(), mel_filters(MEL_BANDS)
     power = np.square(np.abs(np.fft.rfft(frames * hann))).astype(np.float32)
     return power @ filters
 
@@ -75,26 +68,4 @@ def mel_spectrogram(samples: Floats) -> Floats:
 @cache
 def _hann() -> Floats:
     """Periodic: the last of its 401 points is the first of the next period."""
-    return np.hanning(_FFT_SAMPLES + 1)[:-1].astype(np.float32)
-
-
-@cache
-def _mel_filters() -> Floats:
-    """Triangles of equal area on Slaney's scale: shape (frequencies, bands)."""
-    edges = _hz(np.linspace(0, _mel(SAMPLE_RATE / 2), MEL_BANDS + 2))
-    low, centre, high = edges[:-2], edges[1:-1], edges[2:]
-    frequencies = np.fft.rfftfreq(_FFT_SAMPLES, 1 / SAMPLE_RATE)[:, None]
-    rising = (frequencies - low) / (centre - low)
-    falling = (high - frequencies) / (high - centre)
-    triangles = np.maximum(0, np.minimum(rising, falling))
-    return (triangles * (2 / (high - low))).astype(np.float32)
-
-
-def _mel(hz: float) -> float:
-    """Of a frequency above the break."""
-    return _BREAK_MEL + float(np.log(hz / _BREAK_HZ) / _LOG_STEP)
-
-
-def _hz(mels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    logarithmic = _BREAK_HZ * np.exp(_LOG_STEP * (mels - _BREAK_MEL))
-    return np.where(mels < _BREAK_MEL, mels * _LINEAR_HZ, logarithmic)
+    return np.hanning(FFT_SAMPLES + 1)[:-1].astype(np.float32)

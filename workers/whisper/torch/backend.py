@@ -6,8 +6,7 @@ prompt and the batch size of the settings, never from the other windows. So batc
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -77,20 +76,15 @@ def _computes(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def compute(*args: P.args, **kwargs: P.kwargs) -> R:
-        with torch.inference_mode(), _readable_errors():
-            return function(*args, **kwargs)
+        try:
+            with torch.inference_mode():
+                return function(*args, **kwargs)
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "torch":
+                raise
+            raise RuntimeError(str(error)) from None
 
     return compute
-
-
-@contextmanager
-def _readable_errors() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "torch":
-            raise
-        raise RuntimeError(str(error)) from None
 
 
 class TorchBackend:
@@ -162,7 +156,6 @@ class TorchBackend:
 
     @_computes
     def detect_language(self, encoded: Sequence[int]) -> list[list[tuple[str, float]]]:
-        """The languages of each window."""
         start = torch.full((self.batch_size, 1), self._tokens.sot, device=self._device)
         logits = self._network.logits(prefill(self._network, self._audio, start)[:, 0])
         probabilities = logits[: len(encoded), list(self._languages)].softmax(-1)
@@ -172,7 +165,6 @@ class TorchBackend:
     def generate(
         self, encoded: Sequence[int], prompts: Sequence[Sequence[int]], search: Search
     ) -> list[Generated]:
-        """The best text of each window."""
         decoder = self._decoder(search.beams, prompt_places(max(map(len, prompts))))
         asked = [prompt.index(self._tokens.sot) for prompt in prompts]
         at_start = decoder.begin(prompts, asked, encoded, search)
@@ -206,7 +198,6 @@ class TorchBackend:
     def align(
         self, encoded: Sequence[int], texts: Sequence[TextToAlign | None]
     ) -> list[Alignment | Exception | None]:
-        """The times of each window's text."""
         start = next(text.start for text in texts if text is not None)
         nothing = TextToAlign(start, (), 1)
         rows = [*(text or nothing for text in texts), *[nothing] * (self.batch_size - len(texts))]
@@ -239,7 +230,6 @@ class TorchBackend:
         return alignment_costs(looks, lengths, frames)[:, skipped:], probabilities[:, skipped:]
 
     def close(self) -> None:
-        """Free the model's memory."""
         on_gpu = self._device == "cuda"
         self.__dict__.clear()
         if on_gpu:

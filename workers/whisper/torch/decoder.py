@@ -53,8 +53,7 @@ def remember(network: Network, encoded: Tensor, audio: Audio, first: int) -> Non
     """Write what the decoder's layers see of the encoder's output (B, S, D), from window `first` on."""
     rows, frames = encoded.shape[:2]
     for layer, of_layer in zip(network.layers, audio.memory, strict=True):
-        assert layer.audio.memory is not None
-        for stored, new in zip(of_layer, layer.audio.split(layer.audio.memory(encoded), 2), strict=True):
+        for stored, new in zip(of_layer, network.keys_of_audio(layer, encoded), strict=True):
             stored[first : first + rows, :, :frames] = new
             # What cannot be seen must be finite all the same.
             stored[first : first + rows, :, frames:] = 0
@@ -69,13 +68,14 @@ def prefill(network: Network, audio: Audio, tokens: Tensor, memory: KeysAndValue
     positions = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
     x = network.embed(tokens, positions)
     for number, (layer, seen) in enumerate(zip(network.layers, audio.memory, strict=True)):
-        query, key, value = layer.text.queries(x)
+        query, key, value = network.queries(f"{layer}/self_attention", x)
         if memory is not None:
             keys, values = memory[number]
             keys[:, :, : key.shape[2]], values[:, :, : key.shape[2]] = key, value
-        x = layer.text.attend(x, query, key, value, causal=True)
-        [query] = layer.audio.queries(x)
-        x = layer.feed_forward(layer.audio.attend(x, query, *seen, bias=audio.bias))
+        x = network.attend(f"{layer}/self_attention", x, query, key, value, causal=True)
+        [query] = network.queries(f"{layer}/attention", x)
+        x = network.attend(f"{layer}/attention", x, query, *seen, bias=audio.bias)
+        x = network.feed_forward(layer, x)
     return x
 
 
@@ -169,12 +169,13 @@ class Decoder:
         bias = torch.zeros_like(visible, dtype=network.embeddings.dtype).masked_fill(~visible, -torch.inf)
         x = network.embed(texts.last, position[:, None].expand_as(texts.last))
         for layer, (keys, values), seen in zip(network.layers, self._memory, self._audio.memory, strict=True):
-            query, key, value = layer.text.queries(x)
+            query, key, value = network.queries(f"{layer}/self_attention", x)
             keys.index_copy_(2, places, key)
             values.index_copy_(2, places, value)
-            x = layer.text.attend(x, query, keys, values, bias=bias)
-            [query] = layer.audio.queries(x)
-            x = layer.feed_forward(layer.audio.attend(x, query, *seen, bias=self._audio.bias))
+            x = network.attend(f"{layer}/self_attention", x, query, keys, values, bias=bias)
+            [query] = network.queries(f"{layer}/attention", x)
+            x = network.attend(f"{layer}/attention", x, query, *seen, bias=self._audio.bias)
+            x = network.feed_forward(layer, x)
         advance(texts, network.logits(x), self._rules, search)
 
 

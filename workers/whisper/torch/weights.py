@@ -1,5 +1,6 @@
 """The weights in `model.bin` of CTranslate2, as tensors."""
 
+import math
 import mmap
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def read_weights(path: Path, device: str, dtype: Any) -> tuple[dict[str, Any], d
                     f"{name} has values of a type that torch does not read; set WHISPER_BACKEND=ctranslate2"
                 )
             values = torch.frombuffer(
-                content, dtype=getattr(torch, _TYPES[kind]), offset=start, count=_count(shape)
+                content, dtype=getattr(torch, _TYPES[kind]), offset=start, count=math.prod(shape)
             )
             # A copy of its own, since the file is closed.
             stored[name] = values.reshape(shape).to(device, copy=True)
@@ -52,10 +53,3 @@ def read_weights(path: Path, device: str, dtype: Any) -> tuple[dict[str, Any], d
             values = values.float() / scale.float().reshape(-1, *[1] * (values.dim() - 1))
         weights[name] = values.to(dtype)
     return weights | {name: weights[target] for name, target in aliases.items()}, scalars
-
-
-def _count(shape: list[int]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count

@@ -27,12 +27,14 @@ def attention_to_audio(
     x = network.embed(tokens, positions)
     looks: dict[tuple[int, int], Tensor] = {}
     for number, (layer, (keys, values)) in enumerate(zip(network.layers, audio.memory, strict=True)):
-        x = layer.text.attend(x, *layer.text.queries(x), causal=True)
-        [query] = layer.audio.queries(x)
+        attention = f"{layer}/self_attention"
+        x = network.attend(attention, x, *network.queries(attention, x), causal=True)
+        [query] = network.queries(f"{layer}/attention", x)
         for head in {head for of_layer, head in heads if of_layer == number}:
             logits = query[:, head] @ keys[:, head, :AUDIO_FRAMES].transpose(1, 2)
             looks[number, head] = logits.float() * query.shape[-1] ** -0.5
-        x = layer.feed_forward(layer.audio.attend(x, query, keys, values, bias=audio.bias))
+        x = network.attend(f"{layer}/attention", x, query, keys, values, bias=audio.bias)
+        x = network.feed_forward(layer, x)
     # CTranslate2 takes the heads layer by layer.
     return torch.stack([looks[head] for head in sorted(heads, key=lambda head: head[0])], 1), x
 
