@@ -229,7 +229,7 @@ class Run:
 
     def __init__(self, arguments: argparse.Namespace, models: Path) -> None:
         self._arguments, self._models = arguments, models
-        self._end = time.time() + 60 * arguments.minutes
+        self._end = time.time() + 60 * arguments.minutes - GRACE_S
         self._results: dict[str, Found] = {}
         self._about = machine(arguments.device)
 
@@ -244,7 +244,7 @@ class Run:
                 continue
             wanted = self._arguments.parts
             left = [part for part in group.parts if not wanted or part in wanted.split(",")]
-            while left and time.time() < self._end - GRACE_S:
+            while left and time.time() < self._end:
                 done = self._group(name, left, os.environ | (environment if group.needs else {}))
                 # A process that ended in a part: another one goes on behind it.
                 left = left[max((left.index(part) + 1 for part in done), default=len(left)) :]
@@ -296,8 +296,8 @@ class Run:
             while process.poll() is None:
                 time.sleep(0.2)
                 found = self._read(file)
-                until = max((part.get("until", 0) for part in found.values()), default=self._end)
-                if time.time() > min(until or self._end, self._end) + GRACE_S:
+                until = max((part.get("until", 0) for part in found.values()), default=0) or self._end
+                if time.time() > min(until + GRACE_S, self._end):
                     break
         finally:
             with suppress(ProcessLookupError):
