@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -201,20 +202,27 @@ class TorchBackend:
         start = next(text.start for text in texts if text is not None)
         nothing = TextToAlign(start, (), 1)
         rows = [*(text or nothing for text in texts), *[nothing] * (self.batch_size - len(texts))]
-        frames = torch.tensor([max(1, row.frames) for row in rows], device=self._device)
-        costs, probabilities = [], []
-        for first in range(0, self.batch_size, self._at_once):
-            part = slice(first, first + self._at_once)
-            found = self._attend(self._audio.rows(part), rows[part], frames[part])
-            costs.append(found[0])
-            probabilities += found[1].tolist()
-        starts = first_frames(torch.cat(costs), [len(row.tokens) + 1 for row in rows], frames)
+        # Those without any text are left out: a batch may have two windows of a live stream alone.
+        parts = [
+            range(self.batch_size)[first : first + self._at_once]
+            for first in range(0, len(texts), self._at_once)
+            if any(texts[first : first + self._at_once])
+        ]
+        found = [self._attend(slice(part.start, part.stop), [rows[at] for at in part]) for part in parts]
+        places = list(chain(*parts))
+        starts = first_frames(
+            torch.cat([costs for costs, _ in found]),
+            [len(rows[at].tokens) + 1 for at in places],
+            [max(1, rows[at].frames) for at in places],
+        )
+        probabilities = torch.cat([of_part for _, of_part in found]).tolist()
+        times = dict(zip(places, zip(starts, probabilities, strict=True), strict=True))
         return [
-            Alignment(tuple(begins), tuple(of_tokens[: len(text.tokens)])) if text is not None else None
-            for text, begins, of_tokens in zip(texts, starts, probabilities, strict=False)
+            Alignment(tuple(times[at][0]), tuple(times[at][1][: len(text.tokens)])) if text else None
+            for at, text in enumerate(texts)
         ]
 
-    def _attend(self, audio: Audio, rows: Sequence[TextToAlign], frames: Tensor) -> tuple[Tensor, Tensor]:
+    def _attend(self, part: slice, rows: Sequence[TextToAlign]) -> tuple[Tensor, Tensor]:
         """The costs of each token at each frame, from the first of the text to its end; and probabilities."""
         eot, skipped = self._tokens.eot, len(rows[0].start)
         sequences = [[*row.start, self._tokens.no_timestamps, *row.tokens, eot] for row in rows]
@@ -222,12 +230,14 @@ class TorchBackend:
             [[*sequence, *[eot] * (_ALIGNED_TOKENS - len(sequence))] for sequence in sequences],
             device=self._device,
         )
-        lengths = torch.tensor([len(sequence) for sequence in sequences], device=self._device)
-        looks, x = attention_to_audio(self._network, audio, tokens, self._alignment_heads)
+        looks, x = attention_to_audio(self._network, self._audio.rows(part), tokens, self._alignment_heads)
+        costs = alignment_costs(
+            looks, [len(sequence) for sequence in sequences], [row.frames for row in rows]
+        )
         logits = self._network.logits(x)[..., :eot]
         own = tokens.roll(-1, 1).clamp(max=eot - 1)[..., None]
         probabilities = (logits.gather(-1, own)[..., 0] - logits.logsumexp(-1)).exp()
-        return alignment_costs(looks, lengths, frames)[:, skipped:], probabilities[:, skipped:]
+        return costs[:, skipped:], probabilities[:, skipped:]
 
     def close(self) -> None:
         on_gpu = self._device == "cuda"

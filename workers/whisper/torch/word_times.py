@@ -39,21 +39,21 @@ def attention_to_audio(
     return torch.stack([looks[head] for head in sorted(heads, key=lambda head: head[0])], 1), x
 
 
-def alignment_costs(looks: Tensor, lengths: Tensor, frames: Tensor) -> Tensor:
+def alignment_costs(looks: Tensor, lengths: Sequence[int], frames: Sequence[int]) -> Tensor:
     """The cost of each token at each frame: (B, T, S), from logits (B, H, T, S).
 
-    `lengths` (B,): tokens that count. `frames` (B,): of the window's audio; the cost of later ones has no
-    meaning.
+    `lengths`: tokens of each window that count. `frames`: of its audio; later ones cost anything.
     """
-    exists = torch.arange(looks.shape[-1], device=looks.device) < frames[:, None, None, None]
+    number = torch.tensor(lengths, device=looks.device)[:, None, None, None]
+    known = torch.tensor(frames, device=looks.device).clamp(min=1)
+    exists = torch.arange(looks.shape[-1], device=looks.device) < known[:, None, None, None]
     weights = looks.masked_fill(~exists, -torch.inf).softmax(-1)
-    counts = (torch.arange(looks.shape[-2], device=looks.device) < lengths[:, None])[:, None, :, None]
-    number = lengths[:, None, None, None]
+    counts = torch.arange(looks.shape[-2], device=looks.device)[:, None] < number
     mean = (weights * counts).sum(-2, keepdim=True) / number
     deviation = (((weights - mean) * counts) ** 2).sum(-2, keepdim=True) / number
     # Frames behind the audio deviate by nothing.
     normal = (weights - mean) / deviation.sqrt().clamp(min=torch.finfo(deviation.dtype).tiny)
-    return -_median(normal, frames).mean(1)
+    return -_median(normal, known).mean(1)
 
 
 def _median(x: Tensor, frames: Tensor) -> Tensor:
@@ -74,12 +74,12 @@ def _median(x: Tensor, frames: Tensor) -> Tensor:
     return torch.where((frames <= reach)[:, None, None, None], x, around[reach])
 
 
-def first_frames(costs: Tensor, rows: Sequence[int], frames: Tensor) -> list[list[int]]:
+def first_frames(costs: Tensor, rows: Sequence[int], frames: Sequence[int]) -> list[list[int]]:
     """At which frame each token begins, on the cheapest path from the first to the last.
 
-    `costs` (B, T, S); `rows` and `frames` (B,): how many tokens and frames count. A path goes to the next
-    token, to the next frame, or to both. Row by row: the path to a frame comes along the row from the frame
-    where it has entered it, so with c the costs of a row, the costs of its paths are
+    `costs` (B, T, S); `rows` and `frames`: how many tokens and frames of each window count. A path goes to
+    the next token, to the next frame, or to both. Row by row: the path to a frame comes along the row from
+    the frame where it has entered it, so with c the costs of a row, the costs of its paths are
     `cumsum(c) + cummin(min(up, diagonal) - cumsum(c before))`.
     """
     most = max(rows)  # later rows change no earlier one
@@ -99,7 +99,7 @@ def first_frames(costs: Tensor, rows: Sequence[int], frames: Tensor) -> list[lis
     first = torch.where(entered, places, 0).cummax(2).values  # where a path in the row has entered it
     before_first = (first - diagonally.gather(2, first).long()).clamp(min=0)  # and where it was before
     counts = torch.arange(most, device=costs.device) < torch.tensor(rows, device=costs.device)[:, None]
-    at = frames[:, None] - 1
+    at = torch.tensor(frames, device=costs.device)[:, None] - 1
     starts = []
     for row in range(most - 1, -1, -1):
         starts.append(first[:, row].gather(1, at))
