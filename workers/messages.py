@@ -298,9 +298,7 @@ class WorkerInfo:
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
     note: str | None = None  # what every result of the model lacks, and why
     backend: str = "ctranslate2"  # the library that computes
-    batch_size: int | None = (
-        None  # windows at once that there is memory for; None: as many as it is asked for
-    )
+    batch_size: int | None = None  # windows at once that it has memory for; None: as many as it gets
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Model(Protocol):
     compute_type: str
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
     note: str | None  # what every result lacks, and why
-    batch_size: int | None  # windows at once that it has memory for; None: as many as it is asked for
+    batch_size: int  # windows at once that it has memory for: as many as it was to have, or fewer
 
     def prepare(self, windows: Sequence[Window]) -> Prepared:
         """What the host computes for a batch before the device decodes it."""
@@ -84,17 +84,10 @@ class Alignment:
 class WhisperBackend(Protocol[E]):
     """The network of a model, in one library. Raises RuntimeError, and no type of the library's own."""
 
+    compute_type: str
+    multilingual: bool
+    batch_size: int  # see `Model`
     threads: int  # how many may each decode a part of a batch
-
-    @property
-    def compute_type(self) -> str: ...
-
-    @property
-    def multilingual(self) -> bool: ...
-
-    @property
-    def batch_size(self) -> int | None:
-        """See `Model`."""
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Which windows of a batch are decoded together: their places.

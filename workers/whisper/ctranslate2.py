@@ -23,14 +23,12 @@ _FRAMES_PER_SECOND = 100  # of the spectrogram: two for each frame of the encode
 class CTranslate2Backend:
     """A model in CTranslate2."""
 
-    batch_size = None
-
     def __init__(self, options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> None:
         """Load the model. Raises RuntimeError and ValueError as CTranslate2 does."""
         import ctranslate2
         from faster_whisper.feature_extractor import FeatureExtractor
 
-        self._tokens = tokens
+        self._tokens, self.batch_size = tokens, options.batch_size
         # On a GPU, CTranslate2 works on the host for most of the time: it lists the tokens that a timestamp
         # excludes, row by row. So threads decode parts of a batch. On a CPU they all work on each row.
         self.threads = options.cpu_threads if options.device == "cuda" else 1
@@ -41,17 +39,11 @@ class CTranslate2Backend:
             intra_threads=options.cpu_threads,
             inter_threads=self.threads,
         )
+        self.compute_type = str(self._whisper.compute_type)
+        self.multilingual = bool(self._whisper.is_multilingual)
         self._extract = FeatureExtractor(**_extractor_settings(Path(options.path), FeatureExtractor))
         self._cpu_threads = options.cpu_threads
         self._encoding = threading.Lock()
-
-    @property
-    def compute_type(self) -> str:
-        return str(self._whisper.compute_type)
-
-    @property
-    def multilingual(self) -> bool:
-        return bool(self._whisper.is_multilingual)
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Windows whose prompts have one length, as CTranslate2 needs them: a part for each thread."""
