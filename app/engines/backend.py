@@ -7,10 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from app.engines.devices import PresentGpu
 from app.errors import InvalidSetting
 
 if TYPE_CHECKING:  # nodes of a cluster import this module, and need no settings
+    from app.engines.devices import PresentGpu
     from app.settings import Settings
 
 Backend = Literal["torch", "ctranslate2"]
@@ -24,7 +24,9 @@ PROVEN_CAPABILITIES: frozenset[tuple[int, int]] = frozenset()
 _CUDA = re.compile(r"^cuda\b.*= *['\"](.+)['\"]", re.MULTILINE)  # in torch's version.py
 
 
-def resolve_backend(settings: "Settings", device: str, gpus: Sequence[PresentGpu], *, here: bool) -> Backend:
+def resolve_backend(
+    settings: "Settings", device: str, gpus: "Sequence[PresentGpu]", *, here: bool
+) -> Backend:
     """The backend of all workers. Raises InvalidSetting if they cannot have it.
 
     `here`: the workers run on this machine with the GPUs `gpus`, so its build of torch must fit the device.
