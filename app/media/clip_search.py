@@ -22,7 +22,7 @@ Probabilities = npt.NDArray[np.float32]
 
 _REQUESTS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
 # Of chunks in one request that waits: each request takes half a millisecond of the server.
-_CHUNKS_AT_ONCE = 3
+_CHUNKS_AT_ONCE = 4
 
 
 @dataclass(slots=True)

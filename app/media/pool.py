@@ -50,7 +50,8 @@ from workers.messages import (
 log = structlog.get_logger(__name__)
 
 FIRST_STEP_SAMPLES = CHUNK_FRAMES * FRAME_SAMPLES  # decoded at first: 60 s, so that speech is found soon
-STEP_SAMPLES = 4 * FIRST_STEP_SAMPLES  # decoded at a time: for each step costs the server a millisecond
+# Later as much as is decoded already, up to this: each step costs the server a millisecond.
+STEP_SAMPLES = 8 * FIRST_STEP_SAMPLES
 _SLEEP_AFTER_S = 300.0  # without work, after which all but the first end, for the memory that they take
 # The fields at fault when a recording is refused for what was selected of it.
 _REFUSED_PARAMS = {
@@ -198,7 +199,7 @@ class MediaPool:
                         await budget.after_step(decoded.samples, decoded.declared, decoded.channels)
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
-                        await start_step(STEP_SAMPLES)
+                        await start_step(min(max(decoded.samples, FIRST_STEP_SAMPLES), STEP_SAMPLES))
                     elif separate:
                         unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
                         await asyncio.to_thread(_remove, unused)
