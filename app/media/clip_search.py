@@ -21,8 +21,9 @@ from workers.messages import CHUNK_FRAMES, EVERYTHING, FRAME_SAMPLES, SAMPLE_RAT
 Probabilities = npt.NDArray[np.float32]
 
 _REQUESTS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
-# Of chunks in one request that waits: each request takes half a millisecond of the server.
-_CHUNKS_AT_ONCE = 4
+# Chunks in one request: as many as were requested before, up to this. A request costs the server half a
+# millisecond.
+_MOST_CHUNKS = 8
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class ClipSearch:
     async def probabilities(self) -> AsyncGenerator[Probabilities]:
         """The frames' speech probabilities, in order and in whole chunks, while decoding goes on."""
         chunks: deque[asyncio.Task[Probabilities]] = deque()
-        requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
+        first = requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
         decoding = asyncio.create_task(self._decode())
         decoding.add_done_callback(lambda _: self.advanced.set())
         try:
@@ -78,7 +79,9 @@ class ClipSearch:
                 if finished:
                     decoding.result()
                 frames = -(-self.samples // FRAME_SAMPLES) if finished else self.samples // FRAME_SAMPLES
-                while count := self._frames_to_request(len(chunks), frames - requested, finished):
+                while count := self._frames_to_request(
+                    len(chunks), requested - first, frames - requested, finished
+                ):
                     chunk = self.media_pool.speech_probabilities(self.job, self.pcm_path, requested, count)
                     chunks.append(asyncio.create_task(chunk))
                     chunks[-1].add_done_callback(lambda _: self.advanced.set())
@@ -91,7 +94,7 @@ class ClipSearch:
                 task.cancel()
             await asyncio.gather(decoding, *chunks, return_exceptions=True)
 
-    def _frames_to_request(self, in_flight: int, frames: int, finished: bool) -> int:
+    def _frames_to_request(self, in_flight: int, requested: int, frames: int, finished: bool) -> int:
         """How many frames to request now, of those that are decoded and not requested.
 
         Whole chunks: only the last one of a recording may be short.
@@ -99,8 +102,11 @@ class ClipSearch:
         workers = self.media_pool.worker_count
         if in_flight >= _REQUESTS_PER_WORKER * workers or not self.wants_clips():
             return 0
-        if in_flight >= workers and frames >= _CHUNKS_AT_ONCE * CHUNK_FRAMES:
-            return _CHUNKS_AT_ONCE * CHUNK_FRAMES
+        chunks = min(requested // CHUNK_FRAMES, _MOST_CHUNKS)
+        many = chunks * CHUNK_FRAMES
+        # At the beginning, workers without work get a chunk each.
+        if 0 < many <= frames and (in_flight >= workers or chunks == _MOST_CHUNKS):
+            return many
         return min(frames, CHUNK_FRAMES) if finished or frames >= CHUNK_FRAMES else 0
 
     async def _decode(self) -> None:
