@@ -1,11 +1,8 @@
 """The backend that computes with CTranslate2."""
 
-import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workers.causes import Cause, cause_of
@@ -41,7 +38,7 @@ class CTranslate2Backend:
         )
         self.compute_type = str(self._whisper.compute_type)
         self.multilingual = bool(self._whisper.is_multilingual)
-        self._extract = FeatureExtractor(**_extractor_settings(Path(options.path), FeatureExtractor))
+        self._extract = FeatureExtractor(self._whisper.n_mels)
         self._cpu_threads = options.cpu_threads
         self._encoding = threading.Lock()
 
@@ -161,10 +158,3 @@ def _search_options(search: Search) -> dict[str, Any]:
             "sampling_temperature": search.temperature,
         }
     return {"beam_size": search.beams}
-
-
-def _extractor_settings(folder: Path, extractor: Any) -> dict[str, Any]:
-    """What the model's files say of its spectrogram."""
-    path = folder / "preprocessor_config.json"
-    settings = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    return {name: settings[name] for name in signature(extractor).parameters if name in settings}

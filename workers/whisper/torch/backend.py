@@ -7,7 +7,6 @@ prompt and the batch size of the settings, never from the other windows. So batc
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
 from pathlib import Path
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
+_Prepared = tuple["npt.NDArray[np.int16]", int, int]
 
 _USUAL_BEAMS = 5
 _TEXT_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
@@ -61,15 +61,6 @@ _FREE_SHARE = 0.95  # of a GPU's free memory, that a model and its batches may t
 
 # Copies of what the search and the alignment compute with, that exist at the same time.
 _LOGITS_COPIES, _MEDIAN_COPIES = 6, 14
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A window before it is encoded."""
-
-    samples: "npt.NDArray[np.int16]"
-    hash: int
-    context_s: int
 
 
 def _computes(function: Callable[P, R]) -> Callable[P, R]:
@@ -140,20 +131,20 @@ class TorchBackend:
         return max(1, min(self.batch_size, self.batch_size * _USUAL_BEAMS // beams))
 
     def prepare(self, audio: Sequence[bytes], context_s: int) -> list[_Prepared]:
-        """The samples, and a hash of them for samples of the texts."""
-        return [_Prepared(padded(pcm), zlib.crc32(pcm), context_s) for pcm in audio]
+        """The samples, a hash of them for samples of the texts, and the context."""
+        return [(padded(pcm), zlib.crc32(pcm), context_s) for pcm in audio]
 
     @_computes
     def encode(self, prepared: Sequence[_Prepared]) -> list[int]:
         """Put windows into the decoder's memory, until the next ones are encoded. Returns their hashes."""
-        context_s = prepared[0].context_s
+        audio, hashes, (context_s, *_) = zip(*prepared, strict=True)
         for first in range(0, len(prepared), self._at_once):
-            windows = [window.samples for window in prepared[first : first + self._at_once]]
-            windows += [windows[0]] * (self._at_once - len(windows))
+            windows = audio[first : first + self._at_once]
+            windows += windows[:1] * (self._at_once - len(windows))
             features = self._spectrograms(windows, context_s).to(self._dtype)
             encoded = self._network.encode(features)[: self.batch_size - first]
             remember(self._network, encoded, self._audio, first)
-        return [window.hash for window in prepared]
+        return list(hashes)
 
     @_computes
     def detect_language(self, encoded: Sequence[int]) -> list[list[tuple[str, float]]]:
