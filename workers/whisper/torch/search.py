@@ -73,9 +73,9 @@ class Texts:
 
 def advance(texts: Texts, logits: Tensor, rules: Rules, search: Search) -> None:
     """Choose the next token of each text from the logits (B, K, V)."""
-    logits = rules.forbid(logits, texts.step, texts.last, texts.before, texts.latest)
-    if search.no_repeat_ngram_size:
+    if search.no_repeat_ngram_size:  # first: the likeliest token of the other rules is one that may come
         logits = rules.forbid_repetition(logits, texts.step, texts.history, search.no_repeat_ngram_size)
+    logits = rules.forbid(logits, texts.step, texts.last, texts.before, texts.latest)
     if search.temperature > 0:
         scores, parents, tokens = _samples(texts, logits, rules, search)
     else:
