@@ -448,7 +448,7 @@ def needed() -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prepare a session, run one, or one group of its parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help="write what is to be carried")
+    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help="write what the other machine needs")
     parser.add_argument("--no-packages", action="store_true", help="prepare without them")
     parser.add_argument("--carried", type=Path, help="what was prepared")
     parser.add_argument("--out", type=Path, default=Path("gpu-session"))

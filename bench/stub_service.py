@@ -44,7 +44,7 @@ class StubModel:
 
     def prepare(self, windows: Sequence[Any]) -> None: ...
 
-    features = prepare  # its name in older checkouts, where `decode` is also told whether the batch is urgent
+    features = prepare  # its name in older checkouts, where `decode` has an argument for urgent batches
 
     def decode(self, windows: Sequence[Any], prepared: None, urgent: bool = False) -> list[Any]:
         time.sleep(sum(window.samples for window in windows) / RATE / STUB["speed"])

@@ -3,7 +3,7 @@
 A worker knows `Model` alone. `LoadedModel` is one, above a `WhisperBackend`: the network of one library.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -79,6 +79,14 @@ class Alignment:
 
     starts: tuple[int, ...]  # frame of each token, and last the frame at which the text ends
     probabilities: tuple[float, ...]  # of each token among all text tokens
+
+
+def places_by_key(keys: Iterable[Hashable]) -> list[list[int]]:
+    """The places of equal keys, in the order in which keys come first."""
+    places: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    return list(places.values())
 
 
 class WhisperBackend(Protocol[E]):

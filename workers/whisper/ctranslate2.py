@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from workers.causes import Cause, cause_of
 from workers.messages import LoadOptions
-from workers.whisper.backend import MAX_TOKENS, Alignment, Generated, Search, SpecialTokens, TextToAlign
+from workers.whisper.backend import (
+    MAX_TOKENS,
+    Alignment,
+    Generated,
+    Search,
+    SpecialTokens,
+    TextToAlign,
+    places_by_key,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,12 +52,9 @@ class CTranslate2Backend:
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Windows whose prompts have one length, as CTranslate2 needs them: a part for each thread."""
-        places: dict[int, list[int]] = {}
-        for place, tokens in enumerate(prompt_tokens):
-            places.setdefault(tokens, []).append(place)
         return [
             group[first :: self.threads]
-            for group in places.values()
+            for group in places_by_key(prompt_tokens)
             for first in range(min(self.threads, len(group)))
         ]
 
@@ -103,12 +108,9 @@ class CTranslate2Backend:
         of the others have no text. Windows do not influence one another.
         """
         aligned: list[Alignment | Exception | None] = [None] * len(texts)
-        places: dict[tuple[int, ...], list[int]] = {}
-        for place, text in enumerate(texts):
-            if text is not None:
-                places.setdefault(text.start, []).append(place)
-        for group in places.values():
-            self._align_group(group, texts, encoded, aligned)
+        for group in places_by_key(text and text.start for text in texts):
+            if texts[group[0]] is not None:
+                self._align_group(group, texts, encoded, aligned)
         return aligned
 
     def _align_group(

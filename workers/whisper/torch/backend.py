@@ -23,6 +23,7 @@ from workers.whisper.backend import (
     Search,
     SpecialTokens,
     TextToAlign,
+    places_by_key,
 )
 from workers.whisper.model_check import read_vocabulary
 from workers.whisper.torch.decoder import (
@@ -57,8 +58,6 @@ _ENCODED_AT_ONCE = 4  # windows; so many keep a GPU busy, and short drafts do no
 _STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}  # the device waits while the host looks whether all are done
 _ALIGNED_TOKENS = 232  # most: start, no timestamps, text, end; a multiple of 8
 _FREE_SHARE = 0.95  # of a GPU's free memory, that a model and its batches may take
-
-
 # Copies of what the search and the alignment compute with, that exist at the same time.
 _LOGITS_COPIES, _MEDIAN_COPIES = 6, 14
 
@@ -118,13 +117,8 @@ class TorchBackend:
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Windows whose prompts have as many places, in batches."""
-        places: dict[int, list[int]] = {}
-        for place, tokens in enumerate(prompt_tokens):
-            places.setdefault(prompt_places(tokens), []).append(place)
-        most = self._windows(beams)
-        return [
-            group[first : first + most] for group in places.values() for first in range(0, len(group), most)
-        ]
+        groups, most = places_by_key(map(prompt_places, prompt_tokens)), self._windows(beams)
+        return [group[first : first + most] for group in groups for first in range(0, len(group), most)]
 
     def _windows(self, beams: int) -> int:
         """How many windows a batch with so many beams has, those that only fill it among them."""
@@ -271,5 +265,5 @@ def batch_bytes(network: Network, windows: int, alignment_heads: int) -> int:
     encoding = at_once * AUDIO_FRAMES * network.width * 12 * size
     searching = windows * _USUAL_BEAMS * network.vocabulary * _LOGITS_COPIES * 4
     logits = at_once * _ALIGNED_TOKENS * network.vocabulary * 3 * 4
-    looks = at_once * alignment_heads * _ALIGNED_TOKENS * AUDIO_FRAMES * (_MEDIAN_COPIES) * 4
+    looks = at_once * alignment_heads * _ALIGNED_TOKENS * AUDIO_FRAMES * _MEDIAN_COPIES * 4
     return memory + max(encoding, searching, logits, looks)

@@ -60,10 +60,17 @@ def remember(network: Network, encoded: Tensor, audio: Audio, first: int) -> Non
     audio.bias[..., :frames], audio.bias[..., frames:] = 0, -torch.inf
 
 
-def prefill(network: Network, audio: Audio, tokens: Tensor, memory: KeysAndValues | None = None) -> Tensor:
+def prefill(
+    network: Network,
+    audio: Audio,
+    tokens: Tensor,
+    memory: KeysAndValues | None = None,
+    queries: list[Tensor] | None = None,
+) -> Tensor:
     """The decoder's output for tokens from position 0 on, (B, length) to (B, length, D).
 
-    Each sees itself and those before. `memory` gets their keys and values.
+    Each sees itself and those before. `memory` gets their keys and values, and `queries` what each layer asks
+    the audio, (B, H, length, D / H).
     """
     positions = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
     x = network.embed(tokens, positions)
@@ -74,6 +81,8 @@ def prefill(network: Network, audio: Audio, tokens: Tensor, memory: KeysAndValue
             keys[:, :, : key.shape[2]], values[:, :, : key.shape[2]] = key, value
         x = network.attend(f"{layer}/self_attention", x, query, key, value, causal=True)
         [query] = network.queries(f"{layer}/attention", x)
+        if queries is not None:
+            queries.append(query)
         x = network.attend(f"{layer}/attention", x, query, *seen, bias=audio.bias)
         x = network.feed_forward(layer, x)
     return x

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from workers.whisper.torch.decoder import Audio
+from workers.whisper.torch.decoder import Audio, prefill
 from workers.whisper.torch.network import AUDIO_FRAMES, Network
 
 Tensor = torch.Tensor
@@ -23,20 +23,15 @@ def attention_to_audio(
 
     `heads`: layer and head, as the model's files name them.
     """
-    positions = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-    x = network.embed(tokens, positions)
-    looks: dict[tuple[int, int], Tensor] = {}
-    for number, (layer, (keys, values)) in enumerate(zip(network.layers, audio.memory, strict=True)):
-        attention = f"{layer}/self_attention"
-        x = network.attend(attention, x, *network.queries(attention, x), causal=True)
-        [query] = network.queries(f"{layer}/attention", x)
-        for head in {head for of_layer, head in heads if of_layer == number}:
-            logits = query[:, head] @ keys[:, head, :AUDIO_FRAMES].transpose(1, 2)
-            looks[number, head] = logits.float() * query.shape[-1] ** -0.5
-        x = network.attend(f"{layer}/attention", x, query, keys, values, bias=audio.bias)
-        x = network.feed_forward(layer, x)
+    queries: list[Tensor] = []
+    x = prefill(network, audio, tokens, queries=queries)
+    looks = []
     # CTranslate2 takes the heads layer by layer.
-    return torch.stack([looks[head] for head in sorted(heads, key=lambda head: head[0])], 1), x
+    for layer, head in sorted(heads, key=lambda head: head[0]):
+        query, (keys, _) = queries[layer][:, head], audio.memory[layer]
+        logits = query @ keys[:, head, :AUDIO_FRAMES].transpose(1, 2)
+        looks.append(logits.float() * query.shape[-1] ** -0.5)
+    return torch.stack(looks, 1), x
 
 
 def alignment_costs(looks: Tensor, lengths: Sequence[int], frames: Sequence[int]) -> Tensor:
