@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from app.errors import InvalidSetting
+from workers.whisper.compute_types import TORCH_TYPES
 
 if TYPE_CHECKING:  # nodes of a cluster import this module, and need no settings
     from app.engines.devices import PresentGpu
@@ -17,7 +18,7 @@ Backend = Literal["torch", "ctranslate2"]
 
 TORCH: Backend = "torch"
 CTRANSLATE2: Backend = "ctranslate2"
-_TORCH_TYPES = {"cuda": ("auto", "float16", "float32"), "cpu": ("auto", "float32")}
+_TORCH_TYPES = {device: ("auto", *types) for device, types in TORCH_TYPES.items()}
 # Compute capabilities of GPUs on which torch was measured, and found the right texts: there `auto` is torch.
 # None has been yet; bench/gpu_session.py measures.
 PROVEN_CAPABILITIES: frozenset[tuple[int, int]] = frozenset()

@@ -43,7 +43,7 @@ class Audio:
 
 def reserve(network: Network, windows: int, places: int) -> KeysAndValues:
     """Memory for keys and values of so many windows."""
-    shape = (windows, network.heads, places, network.width // network.heads)
+    shape = _shape(network, windows, places)
     return [
         (network.embeddings.new_zeros(shape), network.embeddings.new_zeros(shape)) for _ in network.layers
     ]
@@ -190,10 +190,14 @@ class Decoder:
 
 def _shaped(memory: KeysAndValues, network: Network, windows: int, places: int) -> KeysAndValues:
     """The memory in the shape of a batch; other memory if it is too small."""
-    shape = (windows, network.heads, places, network.width // network.heads)
+    shape = _shape(network, windows, places)
     size = math.prod(shape)
     if size > memory[0][0].numel():
         return reserve(network, windows, places)
     return [
         (keys.flatten()[:size].view(shape), values.flatten()[:size].view(shape)) for keys, values in memory
     ]
+
+
+def _shape(network: Network, windows: int, places: int) -> tuple[int, int, int, int]:
+    return windows, network.heads, places, network.width // network.heads
