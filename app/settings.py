@@ -249,8 +249,8 @@ class Settings(BaseSettings):
     )
     backend: Literal["auto", "torch", "ctranslate2"] = Field(
         "auto",
-        description="What computes the model: `ctranslate2`, or `torch`, which is for GPUs, and so far "
-        "proven on CPUs only. `auto` is `ctranslate2` for now.",
+        description="What computes the model: `ctranslate2`, or `torch`, which is for GPUs. `auto` is "
+        "`torch` on an H100 or H200 with a build of torch for CUDA, else `ctranslate2`.",
     )
     compute_type: str = Field(
         "auto",

@@ -77,8 +77,13 @@ async def measure(
     ways: Sequence[DecodingOptions],
     threads: int,
     backend: str = "ctranslate2",
+    talk: np.ndarray | None = None,
 ) -> list[Run]:
-    """Run `workers` workers on one device with each batch size and each way in turn, the smallest first."""
+    """Run `workers` workers on one device with each batch size and each way in turn, the smallest first.
+
+    `talk`: the samples that they decode; else they are read.
+    """
+    talk = read(TALK) if talk is None else talk
     most = max(batches)
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads, backend=backend, batch_size=most)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
@@ -98,7 +103,8 @@ async def measure(
         for batch, decoding, ahead in product(sorted(batches), ways, (False, True)):
             batch_s, tokens = None, 0
             try:
-                batch_s, tokens = await _batch_s(slots, batch, repeat, decoding, ahead=ahead)
+                windows = list(islice(cycle(speech(talk, decoding)), batch))
+                batch_s, tokens = await _batch_s(slots, windows, repeat, ahead=ahead)
             except RequeueBatch:  # memory was short
                 pass
             except RuntimeError as error:
@@ -115,10 +121,10 @@ async def measure(
 
 
 async def _batch_s(
-    slots: Sequence[WhisperSlot], batch: int, repeat: int, decoding: DecodingOptions, *, ahead: bool
+    slots: Sequence[WhisperSlot], batch: Sequence[Window], repeat: int, *, ahead: bool
 ) -> tuple[float, int]:
     """The median time of a batch (s) while all workers run, and the number of tokens of its longest text."""
-    windows = [WindowInMemory(window) for window in islice(cycle(speech(decoding)), batch)]
+    windows = [WindowInMemory(window) for window in batch]
     times: list[float] = []
 
     async def work(slot: WhisperSlot) -> None:
@@ -138,10 +144,9 @@ async def _batch_s(
     )
 
 
-def speech(decoding: DecodingOptions) -> list[Window]:
+def speech(pcm: np.ndarray, decoding: DecodingOptions) -> list[Window]:
     """Windows of a talk, with a second less than the audio context; they count as speech from end to end."""
     samples = (decoding.context_s - 1) * SAMPLE_RATE
-    pcm = read(TALK)
     parts = [pcm[start : start + samples] for start in range(0, len(pcm) - samples, samples)]
     return [Window(part.astype("<i2").tobytes(), ((0, samples),), decoding) for part in parts]
 

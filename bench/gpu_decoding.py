@@ -307,8 +307,8 @@ class Decoding:
         prompts = [start] * len(windows)
         generated = backend.generate(encoded, prompts, USUAL)
         texts = to_align(windows, start, generated)
-        places = backend._decoder(USUAL.beams, 8)
-        begin = (prompts, [0] * len(windows), encoded, USUAL)
+        places = backend._decoder(USUAL.beams, 8, encoded.frames)
+        begin = (prompts, [0] * len(windows), [0] * len(windows), USUAL)
         stages: dict[str, Callable[[], object]] = {
             "encode": lambda: backend.encode(prepared),
             "prefill": lambda: _inferring(lambda: places.begin(*begin)),
@@ -348,15 +348,15 @@ class Decoding:
         prompts = [self.start] * len(windows)
         replayed, steps = self._searched(encoded, prompts)
         replayed_s = self._time(lambda: backend.generate(encoded, prompts, USUAL))
-        backend.replays = False
+        backend.recording.replays = False
         try:
             plain, _ = self._searched(encoded, prompts)
             plain_s = self._time(lambda: backend.generate(encoded, prompts, USUAL))
         finally:
-            backend.replays = True
+            backend.recording.replays = True
         pairs = list(zip(replayed, plain, strict=True))
         return {
-            "records": sum(len(decoder._recorded) for decoder in backend._decoders.values()),
+            "records": len(backend.recording._graphs),
             "steps": steps,
             "replayed, each step ms": 1000 * replayed_s / steps,
             "without, each step ms": 1000 * plain_s / steps,

@@ -264,7 +264,7 @@ class Run:
         for package in ABSENT:  # something for faster-whisper to import
             (site / package).mkdir(exist_ok=True)
             with suppress(FileExistsError), (site / package / "__init__.py").open("x") as file:
-                file.write("def __getattr__(name):\n    return type(name, (), {})\n")
+                file.write(_ANYTHING)
         libraries = self._models / "libraries"
         libraries.mkdir(exist_ok=True)
         folders = [libraries]
@@ -378,6 +378,13 @@ def prepare(folder: Path, *, packages: bool, small: bool) -> None:
 ABSENT = {"ctranslate2": "first", "av": "second"}
 # Packages that such a machine has, and their needs; it has other versions of them.
 PRESENT = {"torch", "torchaudio", "numpy", "onnxruntime", "tokenizers", "hf-xet", "lxml", "pygments"}
+# A package that is not there, for annotations: it has whatever is asked for.
+_ANYTHING = """
+class Anything(type):
+    def __getattr__(cls, name):
+        return Anything(name, (), {})
+__getattr__ = Anything("module", (), {}).__getattr__
+"""
 MORE = ("jiwer", "psutil")  # of the benchmarks
 PLATFORMS = [f"manylinux{kind}_x86_64" for kind in ("_2_28", "_2_27", "_2_17", "2014", "1")]
 # Of packages: what nothing here uses.

@@ -137,12 +137,13 @@ def _load_and_decode(
     name: str, folder: str, compute_type: str, batch: int, threads: int
 ) -> tuple[float, float]:
     from bench.gpu import speech
+    from bench.recordings import TALK, read
     from workers.whisper.worker import open_model
 
     loaded = open_model(LoadOptions(name, folder, "cpu", compute_type, threads))
     at_rest = _memory_mb("VmRSS")
     decoding = DecodingOptions(name, language="en", word_timestamps=True, beam_size=BEAMS)
-    windows = list(islice(cycle(speech(decoding)), batch))
+    windows = list(islice(cycle(speech(read(TALK), decoding)), batch))
     results = loaded.decode(windows, loaded.prepare(windows))
     assert all(result.segments for result in results)
     return at_rest, _memory_mb("VmHWM")

@@ -270,15 +270,15 @@ def _zeros(rows: int) -> Array:
 
 def _old_mel_bins(count: int, sound: Array | None) -> tuple[Array, Array]:
     """The demo model's mel bins as a linear function of `count` others: shapes (80, count) and (80,)."""
-    from workers.whisper.torch.features import Spectrograms, padded
+    from workers.whisper.torch.features import Spectrograms
 
     if count == 80:
         return np.eye(80, dtype="f4"), np.zeros(80, "f4")
     if sound is None:
         sound = read(DEMO_PATH / "sample.flac")
-    samples = padded(sound.astype("<i2").tobytes())
-    seconds = len(sound) // SAMPLE_RATE
-    old, new = (Spectrograms(bins, "cpu")([samples], seconds)[0].double().numpy() for bins in (80, count))
+    pcm, seconds = sound.astype("<i2").tobytes(), len(sound) // SAMPLE_RATE
+    both = (Spectrograms(bins, "cpu", 1) for bins in (80, count))
+    old, new = (made(*made.upload([pcm], seconds))[0].double().numpy() for made in both)
     old_mean, new_mean = old.mean(axis=1, keepdims=True), new.mean(axis=1, keepdims=True)
     known, wanted = new - new_mean, old - old_mean
     bins = np.linalg.solve(known @ known.T + np.eye(count), known @ wanted.T).T  # ridge regression

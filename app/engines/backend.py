@@ -19,9 +19,9 @@ Backend = Literal["torch", "ctranslate2"]
 TORCH: Backend = "torch"
 CTRANSLATE2: Backend = "ctranslate2"
 _TORCH_TYPES = {device: ("auto", *types) for device, types in TORCH_TYPES.items()}
-# Compute capabilities of GPUs on which torch was measured, and found the right texts: there `auto` is torch.
-# None has been yet; bench/gpu_session.py measures.
-PROVEN_CAPABILITIES: frozenset[tuple[int, int]] = frozenset()
+# Compute capabilities of GPUs on which torch was measured (bench/gpu_session.py), and found the right texts
+# faster: there `auto` is torch. 9.0: an H100.
+PROVEN_CAPABILITIES = frozenset({(9, 0)})
 _CUDA = re.compile(r"^cuda\b.*= *['\"](.+)['\"]", re.MULTILINE)  # in torch's version.py
 
 

@@ -18,9 +18,14 @@ from workers.messages import LoadOptions
 
 
 def plan(
-    monkeypatch: pytest.MonkeyPatch, *, gpus: int = 0, gpus_setting: str = "all", **given: object
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    gpus: int = 0,
+    capability: tuple[int, int] = (9, 0),
+    gpus_setting: str = "all",
+    **given: object,
 ) -> Plan:
-    monkeypatch.setattr("app.engines.plan.list_gpus", lambda: [PresentGpu(capability=(9, 0))] * gpus)
+    monkeypatch.setattr("app.engines.plan.list_gpus", lambda: [PresentGpu(capability=capability)] * gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return make_plan(load_settings(model="demo", gpus=gpus_setting, **given))
 
@@ -82,8 +87,7 @@ def test_auto_is_torch_on_gpus_for_which_it_is_proven(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with_torch(monkeypatch, tmp_path, "cuda: Optional[str] = '13.0'\n")
-    assert plan(monkeypatch, gpus=1).backend == "ctranslate2", "nothing by analogy"
-    monkeypatch.setattr("app.engines.backend.PROVEN_CAPABILITIES", {(9, 0)})
+    assert plan(monkeypatch, gpus=1, capability=(10, 0)).backend == "ctranslate2", "nothing by analogy"
     proven = plan(monkeypatch, gpus=2)
     assert (proven.backend, proven.limits.batch_size) == ("torch", 16)
     assert media_workers(load_settings(), proven, 64) == 16
@@ -95,9 +99,6 @@ def test_auto_is_torch_on_gpus_for_which_it_is_proven(
     ):
         assert plan(monkeypatch, gpus=1, **given).backend == "ctranslate2"
     assert plan(monkeypatch, gpus=1, backend="ctranslate2").limits.batch_size == 8
-    monkeypatch.setattr("app.engines.backend.PROVEN_CAPABILITIES", {(8, 0)})
-    assert plan(monkeypatch, gpus=1).backend == "ctranslate2"
-    monkeypatch.setattr("app.engines.backend.PROVEN_CAPABILITIES", {(9, 0)})
     (tmp_path / "torch" / "version.py").write_text("cuda: Optional[str] = None\n")
     assert plan(monkeypatch, gpus=1).backend == "ctranslate2"
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,19 +112,21 @@ class LoadedModel:
         # Prompts are equally long in all languages.
         lengths = [len(self._prompt(window.decoding, self.languages[0])) for window in windows]
         parts = self.network.divide(lengths, windows[0].decoding.beams) if windows else []
-        with ThreadPoolExecutor(self.network.threads, "decoder") as pool:
-            decoded = [
-                pool.submit(
-                    copy_context().run,
-                    self._decode_together,
-                    [windows[at] for at in part],
-                    [prepared[at] for at in part],
-                )
-                for part in parts
-            ]
+        decode = [
+            partial(self._decode_together, [windows[at] for at in part], [prepared[at] for at in part])
+            for part in parts
+        ]
+        if self.network.threads == 1:  # this one: cuDNN's plans belong to a thread
+            decoded = [of_part() for of_part in decode]
+        else:
+            with ThreadPoolExecutor(self.network.threads, "decoder") as pool:
+                decoded = [
+                    future.result()
+                    for future in [pool.submit(copy_context().run, of_part) for of_part in decode]
+                ]
         results: dict[int, WindowResult] = {}
         for part, results_of_part in zip(parts, decoded, strict=True):
-            results |= zip(part, results_of_part.result(), strict=True)
+            results |= zip(part, results_of_part, strict=True)
         return [results[at] for at in range(len(windows))]
 
     def close(self) -> None:

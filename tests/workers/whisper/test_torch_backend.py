@@ -17,7 +17,7 @@ from workers.causes import is_out_of_memory
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, Word
 from workers.whisper.backend import Model
 from workers.whisper.torch.backend import TorchBackend, batch_bytes
-from workers.whisper.torch.features import Spectrograms, padded
+from workers.whisper.torch.features import Spectrograms
 from workers.whisper.torch.network import Network
 from workers.whisper.torch.self_test import self_test
 from workers.whisper.torch.weights import read_weights
@@ -136,7 +136,8 @@ def test_features_are_those_of_faster_whisper() -> None:
     from faster_whisper.feature_extractor import FeatureExtractor
 
     loud, short = WINDOWS[0].pcm, bytes(2 * 100)
-    found = Spectrograms(80, "cpu")([padded(loud), padded(short)], 10).numpy()
+    spectrograms = Spectrograms(80, "cpu", 2)
+    found = spectrograms(*spectrograms.upload([loud, short], 10)).numpy()
     for ours_, pcm in zip(found, (loud, short), strict=True):
         expected = FeatureExtractor()(np.frombuffer(pcm, "<i2").astype(np.float32) / 32768)[:, :1000]
         frames = expected.shape[1]
@@ -176,7 +177,7 @@ def test_a_device_whose_recorded_steps_differ_is_unfit(
 
     def generate_otherwise(backend: TorchBackend, *args: Any) -> Any:
         found = generate(backend, *args)
-        return found if backend.replays else [replace(text, **change) for text in found]
+        return found if backend.recording.replays else [replace(text, **change) for text in found]
 
     monkeypatch.setattr(TorchBackend, "generate", generate_otherwise)
     with pytest.raises(BackendUnfit, match=f"a recorded step {reason}"):
@@ -196,7 +197,10 @@ def test_a_gpu_with_less_memory_gets_smaller_batches(monkeypatch: pytest.MonkeyP
     large = network_of(1280, 32, 51866)
     needed = [batch_bytes(large, windows, alignment_heads=10) for windows in range(1, 17)]
     assert needed == sorted(needed)
-    assert needed[15] + 3.1e9 == pytest.approx(11e9, rel=0.1), "large-v3 with 16 windows"
+    # What torch kept on an H100 for 16 windows, beside the weights.
+    assert needed[15] == pytest.approx(9.49e9, rel=0.05), "large-v3"
+    turbo = batch_bytes(network_of(1280, 4, 51866), 16, alignment_heads=6)
+    assert turbo == pytest.approx(2.36e9, rel=0.1), "large-v3-turbo"
     model = TorchBackend.__new__(TorchBackend)
     model._network, model._alignment_heads = large, [(0, 0)] * 10
     for free, fitting in ((80e9, 16), (needed[7] / 0.94, 8), (needed[0] / 0.94, 1)):

@@ -44,18 +44,18 @@ def allowed(history: Sequence[int], logits: np.ndarray) -> set[int]:
 
 
 def state(history: Sequence[int]) -> tuple[torch.Tensor, ...]:
-    """What the rules look at: step, last token, the one before, and the last timestamp."""
-    padded = [0, 0, *history]
+    """What the rules look at: last token, the one before, and the last timestamp."""
+    padded = [FIRST, FIRST, *history]
     latest = next((token for token in reversed(history) if token >= FIRST), FIRST - 1)
-    values = [torch.tensor([[value]]) for value in (padded[-1], padded[-2], latest)]
-    return torch.tensor(len(history)), *values
+    return tuple(torch.tensor([[value]]) for value in (padded[-1], padded[-2], latest))
 
 
 @given(texts, st.integers(0, 2**32 - 1))
 @settings(max_examples=300, deadline=None)
 def test_the_tokens_that_may_come_next(history: list[int], seed: int) -> None:
     logits = np.random.default_rng(seed).normal(0, 3, VOCABULARY).astype(np.float32)
-    ruled = RULES.forbid(torch.from_numpy(logits).reshape(1, 1, -1), *state(history))[0, 0]
+    given = torch.from_numpy(logits).reshape(1, 1, -1)
+    ruled = RULES.forbid(given, *state(history), first=not history)[0, 0]
     assert set(ruled.isfinite().nonzero()[:, 0].tolist()) == allowed(history, logits)
 
 
@@ -124,9 +124,9 @@ def decoded(
         torch.tensor(limits), torch.tensor(audio), torch.zeros(windows, dtype=torch.bool), how, RULES
     )
     table = torch.from_numpy(logits)
-    texts.last.fill_(SOT)
-    for _ in range(max(limits)):
-        advance(texts, table[texts.last], RULES, how)
+    start = table[torch.full_like(texts.last, SOT)]
+    for step in range(max(limits)):
+        advance(texts, table[texts.last] if step else start, RULES, how, first=not step)
     assert texts.done.all()
     return [
         (tokens[:length], score)
@@ -149,7 +149,7 @@ def test_noise_samples_tokens_as_often_as_they_are_likely() -> None:
     probabilities = torch.tensor([0.5, 0.3, 0.15, 0.05])
     counts: Counter[int] = Counter()
     for step in range(200):
-        noise = gumbel_noise(torch.arange(10), 5, torch.tensor(step), torch.arange(4))
+        noise = gumbel_noise(torch.arange(10), 5, torch.tensor(step), 4)
         assert noise.isfinite().all()
         counts.update((probabilities.log() + noise).argmax(-1).flatten().tolist())
     assert [counts[token] / 10_000 for token in range(4)] == pytest.approx(probabilities.tolist(), abs=0.02)

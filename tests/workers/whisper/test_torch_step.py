@@ -12,8 +12,9 @@ from torch.overrides import TorchFunctionMode
 
 from app.engines.model_files import DEMO_PATH
 from workers.whisper.backend import Search, SpecialTokens
-from workers.whisper.torch.decoder import Audio, Decoder, reserve
-from workers.whisper.torch.network import PADDED_FRAMES, Network
+from workers.whisper.torch.decoder import Decoder, reserve
+from workers.whisper.torch.network import Network
+from workers.whisper.torch.recording import Recording
 from workers.whisper.torch.rules import Rules
 from workers.whisper.torch.search import Texts
 from workers.whisper.torch.weights import read_weights
@@ -86,9 +87,8 @@ def on_gpu(dtype: torch.dtype, beams: int) -> Decoder:
     weights = {name: torch.empty(shape, dtype=dtype, device="cuda") for name, shape in SHAPES.items()}
     network = Network(weights, (4, 4))
     rules = Rules.of(TOKENS, [TOKENS.eot], network.vocabulary, "cuda")
-    bias = torch.zeros((1, 1, 1, PADDED_FRAMES), dtype=dtype, device="cuda")
-    audio = Audio(reserve(network, 2, PADDED_FRAMES), bias)
-    return Decoder(network, audio, rules, beams, 8, reserve(network, 2, 1200))
+    audio = reserve(network, 2, 500)
+    return Decoder(network, audio, rules, beams, 8, reserve(network, 2, 1200), Recording("cpu"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
@@ -100,8 +100,8 @@ def test_a_step_reads_nothing_and_its_shapes_do_not_depend_on_the_data(
     with fake_gpu():
         decoder = on_gpu(dtype, search.beams)
         decoder.begin(PROMPTS, [0, 2], [1, 2], search)
-        for _ in range(2):
-            decoder.step(search)
+        for number in (1, 57):
+            decoder.step(search, number)
             tensors = [getattr(decoder.texts, name) for name in Texts.__slots__]
             assert {tensor.device.type for tensor in tensors} == {"cuda"}
             shapes.append([(tensor.shape, tensor.dtype) for tensor in tensors])

@@ -43,9 +43,9 @@ def test_tokens_begin_where_the_path_of_the_loop_enters_their_rows(seed: int, ro
     source = np.random.default_rng(seed)
     both = source.normal(0, 1, (2, 10, 32))
     sizes = [(rows, frames), (int(source.integers(1, 10)), int(source.integers(1, 31)))]
-    found = first_frames(torch.from_numpy(both), [size[0] for size in sizes], [size[1] for size in sizes])
-    for costs, starts, (height, width) in zip(both, found, sizes, strict=True):
-        assert starts == path_of_loop(costs[:height, :width])
+    found = first_frames(torch.from_numpy(both), *torch.tensor(sizes).T)
+    for costs, starts, (height, width) in zip(both, found.tolist(), sizes, strict=True):
+        assert starts[:height] == path_of_loop(costs[:height, :width])
 
 
 @pytest.mark.parametrize("frames", [1, 3, 4, 40])
@@ -53,7 +53,7 @@ def test_costs_are_those_of_one_window_at_a_time(frames: int) -> None:
     source = np.random.default_rng(frames)
     logits = source.normal(0, 2, (2, 3, 8, 40)).astype(np.float32)
     lengths, widths = [5, 8], [frames, 40]
-    found = alignment_costs(torch.from_numpy(logits), lengths, widths)
+    found = alignment_costs(torch.from_numpy(logits), torch.tensor(lengths), torch.tensor(widths))
     for row, of_window, tokens, width in zip(found.numpy(), logits, lengths, widths, strict=True):
         weights = np.exp(of_window[:, :tokens, :width].astype(np.float64))
         weights /= weights.sum(-1, keepdims=True)

@@ -7,13 +7,14 @@ the query. Shapes: B windows, K beams, H heads, P places for the prompt, N most 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from workers.whisper.backend import MAX_TOKENS, Search
 from workers.whisper.torch.network import Network
+from workers.whisper.torch.recording import Recording
 from workers.whisper.torch.rules import Rules
 from workers.whisper.torch.search import MAX_NEW_TOKENS, Texts, advance
 
@@ -22,23 +23,12 @@ KeysAndValues = list[tuple[Tensor, Tensor]]  # of each layer
 
 # Places for a prompt: those of a task alone, and of all the text that may come before it.
 PROMPT_PLACES = (8, 232)
+_TEXT_PLACES = (56, 112, MAX_NEW_TOKENS)  # of each beam: a step looks no further than it must
 
 
 def prompt_places(tokens: int) -> int:
     """How many places a prompt of so many tokens gets."""
     return next(places for places in PROMPT_PLACES if tokens <= places)
-
-
-@dataclass(frozen=True, slots=True)
-class Audio:
-    """The encoder's output of B windows, as the decoder's layers see it."""
-
-    memory: KeysAndValues  # each (B, H, PADDED_FRAMES, D / H)
-    bias: Tensor  # (1, 1, 1, PADDED_FRAMES): 0, or minus infinity for padding
-
-    def rows(self, part: slice) -> "Audio":
-        """Some of the windows."""
-        return Audio([(keys[part], values[part]) for keys, values in self.memory], self.bias)
 
 
 def reserve(network: Network, windows: int, places: int) -> KeysAndValues:
@@ -49,20 +39,22 @@ def reserve(network: Network, windows: int, places: int) -> KeysAndValues:
     ]
 
 
-def remember(network: Network, encoded: Tensor, audio: Audio, first: int) -> None:
+def remember(network: Network, encoded: Tensor, audio: KeysAndValues, first: int) -> None:
     """Write what the decoder's layers see of the encoder's output (B, S, D), from window `first` on."""
     rows, frames = encoded.shape[:2]
-    for layer, of_layer in zip(network.layers, audio.memory, strict=True):
+    for layer, of_layer in zip(network.layers, audio, strict=True):
         for stored, new in zip(of_layer, network.keys_of_audio(layer, encoded), strict=True):
             stored[first : first + rows, :, :frames] = new
-            # What cannot be seen must be finite all the same.
-            stored[first : first + rows, :, frames:] = 0
-    audio.bias[..., :frames], audio.bias[..., frames:] = 0, -torch.inf
+
+
+def part_of(audio: KeysAndValues, windows: slice, frames: int) -> KeysAndValues:
+    """What is remembered of some windows, whose context has so many frames."""
+    return [(keys[windows, :, :frames], values[windows, :, :frames]) for keys, values in audio]
 
 
 def prefill(
     network: Network,
-    audio: Audio,
+    audio: KeysAndValues,
     tokens: Tensor,
     memory: KeysAndValues | None = None,
     queries: list[Tensor] | None = None,
@@ -74,7 +66,7 @@ def prefill(
     """
     positions = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
     x = network.embed(tokens, positions)
-    for number, (layer, seen) in enumerate(zip(network.layers, audio.memory, strict=True)):
+    for number, (layer, seen) in enumerate(zip(network.layers, audio, strict=True)):
         query, key, value = network.queries(f"{layer}/self_attention", x)
         if memory is not None:
             keys, values = memory[number]
@@ -83,7 +75,7 @@ def prefill(
         [query] = network.queries(f"{layer}/attention", x)
         if queries is not None:
             queries.append(query)
-        x = network.attend(f"{layer}/attention", x, query, *seen, bias=audio.bias)
+        x = network.attend(f"{layer}/attention", x, query, *seen)
         x = network.feed_forward(layer, x)
     return x
 
@@ -91,23 +83,32 @@ def prefill(
 class Decoder:
     """Decodes batches of one shape: after each `step`, every text has a token more.
 
-    All of its tensors stay where they are, so a GPU can record a step, and replay it for later batches.
+    Its tensors stay where they are, so a GPU can record steps.
     """
 
     def __init__(
-        self, network: Network, audio: Audio, rules: Rules, beams: int, places: int, memory: KeysAndValues
+        self,
+        network: Network,
+        audio: KeysAndValues,
+        rules: Rules,
+        beams: int,
+        places: int,
+        memory: KeysAndValues,
+        recording: Recording,
     ) -> None:
         """For batches of as many windows as `audio` has, with `places` for prompts.
 
         `memory` is used for keys and values if it is large enough, whatever its shape.
         """
-        windows = len(audio.memory[0][0])
+        windows = len(audio[0][0])
         self._network, self._audio, self._rules, self._beams = network, audio, rules, beams
-        self._recorded: dict[Search, torch.cuda.CUDAGraph] = {}
+        self._recording = recording
         self._memory = _shaped(memory, network, windows, places + MAX_NEW_TOKENS * beams)
         self._prompts = torch.zeros((windows, places), dtype=torch.int64, device=network.embeddings.device)
         self._lengths = self._prompts.new_ones(windows)
-        self._in_prompt = self._prompts.bool()
+        self._asked = self._lengths.clone()
+        self._behind_prompt = self._prompts.bool()
+        self.no_speech = network.embeddings.new_zeros(windows, dtype=torch.float32)
         self.texts = Texts.begin(
             torch.ones_like(self._lengths),
             torch.zeros_like(self._lengths),
@@ -117,12 +118,16 @@ class Decoder:
         )
 
     def begin(
-        self, prompts: Sequence[Sequence[int]], asked: Sequence[int], hashes: Sequence[int], search: Search
-    ) -> Tensor:
+        self,
+        prompts: Sequence[Sequence[int]],
+        asked: Sequence[int],
+        hashes: Sequence[int],
+        search: Search,
+    ) -> None:
         """Read the prompts of a batch, and choose the first token of each text.
 
-        `hashes`: of the windows' audio. The batch may be smaller than the shape. Returns the logits (B, V)
-        after the token of each prompt at the place that is `asked` for.
+        The batch may be smaller than the shape. `no_speech` (B,) becomes the probability of that token behind
+        the place of each prompt that is `asked` for. `hashes`: of the windows' audio.
         """
         windows, places = self._prompts.shape
         fill = windows - len(prompts)
@@ -134,7 +139,7 @@ class Decoder:
 
         self._prompts.copy_(tensor([*rows, *[[0] * places] * fill]))
         self._lengths.copy_(tensor(lengths))
-        self._in_prompt.copy_(torch.arange(places, device=self._lengths.device) < self._lengths[:, None])
+        self._asked.copy_(tensor([*asked, *[0] * fill]))
         limits = [min(MAX_NEW_TOKENS, MAX_TOKENS - length + 1) for length in lengths]
         is_filler = [*[False] * len(prompts), *[True] * fill]
         self.texts.become(
@@ -142,48 +147,50 @@ class Decoder:
                 tensor(limits), tensor([*hashes, *[0] * fill]), tensor(is_filler), search, self._rules
             )
         )
+        self._run(search, 0)
+
+    def step(self, search: Search, number: int) -> None:
+        """Read the last token of each text and choose the next one. `number`: from 1 on."""
+        self._run(search, next(most for most in _TEXT_PLACES if number <= most))
+
+    def _run(self, search: Search, most: int) -> None:
+        """Read the prompts (0), or a step with so many places for the text of each beam."""
+        compute = partial(self._compute_step, search, most) if most else partial(self._read_prompts, search)
+        if search == Search(self._beams):
+            self._recording.run((self, most), compute)
+        else:  # unusual
+            compute()
+
+    def _read_prompts(self, search: Search) -> None:
+        places = torch.arange(self._prompts.shape[1], device=self._lengths.device)
+        self._behind_prompt.copy_(places >= self._lengths[:, None])
         for keys, values in self._memory:
             keys.zero_(), values.zero_()
         x = prefill(self._network, self._audio, self._prompts, self._memory)
-        both = torch.stack([tensor([*asked, *[0] * fill]), self._lengths - 1], 1)
+        both = torch.stack([self._asked, self._lengths - 1], 1)
         logits = self._network.logits(x.gather(1, both[..., None].expand(-1, -1, x.shape[-1])))
-        advance(self.texts, logits[:, 1:].expand(-1, self._beams, -1), self._rules, search)
-        return logits[:, 0]
+        self.no_speech.copy_(logits[:, 0].softmax(-1, dtype=torch.float32)[:, self._rules.no_speech])
+        behind = logits[:, 1:].expand(-1, self._beams, -1)
+        advance(self.texts, behind, self._rules, search, first=True)
 
-    def record(self, search: Search) -> None:
-        """Let a GPU record a step, which costs the host one call from then on, instead of hundreds."""
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._compute_step(search)
-        self._recorded[search] = graph
-
-    def step(self, search: Search, *, replay: bool = True) -> None:
-        """Read the last token of each text and choose the next one. The host reads nothing.
-
-        `replay`: as it was recorded, if it was.
-        """
-        if replay and (graph := self._recorded.get(search)) is not None:
-            graph.replay()
-        else:
-            self._compute_step(search)
-
-    def _compute_step(self, search: Search) -> None:
+    def _compute_step(self, search: Search, most: int) -> None:
         texts, network = self.texts, self._network
         position = (self._lengths + texts.step - 1).clamp(max=MAX_TOKENS - 1)
         beams = torch.arange(self._beams, device=position.device)
         places = self._prompts.shape[1] + (texts.step - 1) * self._beams + beams
-        in_prompt = self._in_prompt[:, None].expand(-1, self._beams, -1)
-        visible = torch.cat([in_prompt, texts.lineage], -1)[:, None]
-        bias = torch.zeros_like(visible, dtype=network.embeddings.dtype).masked_fill(~visible, -torch.inf)
+        behind_prompt = self._behind_prompt[:, None].expand(-1, self._beams, -1)
+        of_others = (texts.history[:, :, 1, :most, None] != beams).flatten(2)
+        hidden = torch.cat([behind_prompt, of_others], -1)[:, None]
+        bias = torch.zeros_like(hidden, dtype=network.embeddings.dtype).masked_fill_(hidden, -torch.inf)
         x = network.embed(texts.last, position[:, None].expand_as(texts.last))
-        for layer, (keys, values), seen in zip(network.layers, self._memory, self._audio.memory, strict=True):
+        for layer, memory, seen in zip(network.layers, self._memory, self._audio, strict=True):
+            keys, values = (stored[:, :, : hidden.shape[-1]] for stored in memory)
             query, key, value = network.queries(f"{layer}/self_attention", x)
             keys.index_copy_(2, places, key)
             values.index_copy_(2, places, value)
             x = network.attend(f"{layer}/self_attention", x, query, keys, values, bias=bias)
             [query] = network.queries(f"{layer}/attention", x)
-            x = network.attend(f"{layer}/attention", x, query, *seen, bias=self._audio.bias)
+            x = network.attend(f"{layer}/attention", x, query, *seen)
             x = network.feed_forward(layer, x)
         advance(texts, network.logits(x), self._rules, search)
 

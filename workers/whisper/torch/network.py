@@ -15,7 +15,7 @@ from workers.whisper.backend import MAX_TOKENS
 Tensor = torch.Tensor
 
 AUDIO_FRAMES = 1500  # that the encoder gives for 30 s
-PADDED_FRAMES = 1504  # attention on a GPU wants multiples of 8
+_LOGITS_MULTIPLE = 8  # so that all rows begin at such addresses that a GPU adds them up in one order
 
 
 class Network:
@@ -23,13 +23,23 @@ class Network:
 
     def __init__(self, weights: Mapping[str, Tensor], heads: tuple[int, int]) -> None:
         """`heads`: of the encoder and of the decoder."""
-        self._weights = weights
+        self._weights = dict(weights)
         self._heads = dict(zip(("encoder", "decoder"), heads, strict=True))
-        self.embeddings = weights["decoder/embeddings/weight"]  # (vocabulary, D)
-        self.vocabulary, self.width = self.embeddings.shape
+        self.embeddings = self._padded_embeddings()
+        self.vocabulary, self.width = self.embeddings.shape  # what fills it up is never likely
         self.heads = heads[1]
         self.mel_bins = weights["encoder/conv1/weight"].shape[1]
         self.layers = self._layers("decoder")
+
+    def _padded_embeddings(self) -> Tensor:
+        """The weights of all tokens, which are those of the logits too: (vocabulary, D)."""
+        embeddings = self._weights["decoder/embeddings/weight"]
+        fill = -len(embeddings) % _LOGITS_MULTIPLE
+        bias = self._weights.get("decoder/projection/bias", embeddings.new_zeros(len(embeddings)))
+        self._weights["decoder/projection/bias"] = F.pad(bias, (0, fill), value=-torch.inf)
+        padded = F.pad(embeddings, (0, 0, 0, fill))
+        self._weights |= dict.fromkeys(("decoder/embeddings/weight", "decoder/projection/weight"), padded)
+        return padded
 
     def _layers(self, part: str) -> list[str]:
         count = sum(
@@ -41,11 +51,11 @@ class Network:
     def encode(self, features: Tensor) -> Tensor:
         """From spectrograms (B, mel bins, 2 x S) to (B, S, D)."""
         weights = self._weights
-        x = features
+        x = features.transpose(1, 2)
         for name, stride in (("conv1", 1), ("conv2", 2)):
             weight, bias = weights[f"encoder/{name}/weight"], weights[f"encoder/{name}/bias"]
-            x = F.gelu(F.conv1d(x, weight, bias, stride, padding=1))
-        x = x.transpose(1, 2)
+            around = F.pad(x, (0, 0, 1, 1)).unfold(1, weight.shape[2], stride)
+            x = F.gelu(F.linear(around.flatten(2), weight.flatten(1), bias))
         x = x + weights["encoder/position_encodings/encodings"][: x.shape[1]]
         for layer in self._layers("encoder"):
             attention = f"{layer}/self_attention"
@@ -87,8 +97,8 @@ class Network:
         return x + self._linear(f"{layer}/ffn/linear_1", inner)
 
     def logits(self, x: Tensor) -> Tensor:
-        """The logits of the next tokens, in float32: (…, vocabulary)."""
-        return self._linear("decoder/projection", self._norm("decoder", x)).float()
+        """The logits of the next tokens: (…, vocabulary)."""
+        return self._linear("decoder/projection", self._norm("decoder", x))
 
     def _split(self, attention: str, x: Tensor) -> tuple[Tensor, ...]:
         """Values for query, key and value that are joined, by heads."""

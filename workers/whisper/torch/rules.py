@@ -18,49 +18,52 @@ MAX_INITIAL_TIMESTAMP = 50  # in steps of 20 ms: a text begins within the first 
 class Rules:
     """The rules for one model."""
 
-    tokens: Tensor  # (V,): 0 to V - 1
-    never: Tensor  # (V,): never in a text
-    not_first: Tensor  # (V,): not the first token
+    never: Tensor  # (V,): minus infinity for tokens that are never in a text, else 0
+    not_first: Tensor  # (V,): so for the first token
+    timestamps: Tensor  # their tokens, and what fills up the vocabulary behind them
     eot: int
+    no_speech: int
     first_timestamp: int
 
     @classmethod
     def of(cls, special: SpecialTokens, not_first: list[int], vocabulary: int, device: str) -> "Rules":
         """`not_first`: tokens that begin no text, which the model's files name."""
-        tokens = torch.arange(vocabulary, device=device)
-        never = torch.zeros(vocabulary, dtype=torch.bool)
-        never[[*special.suppressed, special.no_timestamps]] = True
+        never = torch.zeros(vocabulary)
+        never[[*special.suppressed, special.no_timestamps]] = -torch.inf
         first_timestamp = special.no_timestamps + 1
         first = never.clone()
-        first[not_first] = True
-        first[:first_timestamp] = True
-        first[first_timestamp + MAX_INITIAL_TIMESTAMP + 1 :] = True
-        return cls(tokens, never.to(device), first.to(device), special.eot, first_timestamp)
+        first[not_first] = -torch.inf
+        first[:first_timestamp] = -torch.inf
+        first[first_timestamp + MAX_INITIAL_TIMESTAMP + 1 :] = -torch.inf
+        timestamps = torch.arange(first_timestamp, vocabulary, device=device)
+        return cls(
+            never.to(device), first.to(device), timestamps, special.eot, special.no_speech, first_timestamp
+        )
 
-    def forbid(self, logits: Tensor, step: Tensor, last: Tensor, before: Tensor, latest: Tensor) -> Tensor:
-        """The logits (B, K, V), minus infinity for tokens that may not come next.
+    def forbid(self, logits: Tensor, last: Tensor, before: Tensor, latest: Tensor, *, first: bool) -> Tensor:
+        """The logits (B, K, V) in float32, minus infinity for tokens that may not come next.
 
-        `step`: number of tokens so far. `last` and `before` (B, K): the last two. `latest` (B, K): the last
-        timestamp so far; if there is none, the token before that for 0.00 s.
+        `last` and `before` (B, K): the last two tokens; a timestamp in place of one that is not there.
+        `latest` (B, K): the last timestamp; if there is none, the token before that for 0.00 s. `first`: no
+        text has a token.
         """
-        is_first = step == 0
-        timestamp = self.tokens >= self.first_timestamp
+        if first:
+            return logits + self.not_first
+        # All that follows changes this copy: each pass over a vocabulary counts.
+        logits = logits + self.never
+        others = logits[..., self.eot : self.first_timestamp]
+        timestamps = logits[..., self.first_timestamp :]
         ends_in_timestamp = last >= self.first_timestamp
-        in_pair = ends_in_timestamp & ((before >= self.first_timestamp) | (step == 1))
+        in_pair = ends_in_timestamp & (before >= self.first_timestamp)
         opens = ends_in_timestamp & ~in_pair  # the next token is a timestamp, or the text ends
         earliest = torch.where(opens, last, latest + 1)
-        forbidden = torch.where(is_first, self.not_first, self.never)
-        later = ~is_first & (
-            (opens[..., None] & (self.tokens < self.eot))
-            | (in_pair[..., None] & timestamp)
-            | (timestamp & (self.tokens < earliest[..., None]))
-        )
-        logits = logits.masked_fill(forbidden | later, -torch.inf)
+        timestamps.masked_fill_(in_pair[..., None] | (self.timestamps < earliest[..., None]), -torch.inf)
+        likeliest = torch.where(opens, others.amax(-1), logits[..., : self.first_timestamp].amax(-1))
         # If the timestamps together are likelier than any other token, one of them comes.
-        likeliest = logits[..., : self.first_timestamp].amax(-1)
-        together = logits[..., self.first_timestamp :].logsumexp(-1)
-        wins = (together > likeliest) & ~in_pair & ~is_first
-        return logits.masked_fill(wins[..., None] & ~timestamp, -torch.inf)
+        wins = timestamps.logsumexp(-1) > likeliest
+        logits[..., : self.eot].masked_fill_((opens | wins)[..., None], -torch.inf)
+        others.masked_fill_(wins[..., None], -torch.inf)
+        return logits
 
     def forbid_repetition(self, logits: Tensor, step: Tensor, history: Tensor, size: int) -> Tensor:
         """Also forbid tokens that end a run of `size` tokens which the text has already.
@@ -81,7 +84,7 @@ class Rules:
         return logits.masked_fill(forbidden.scatter(-1, ends, True)[..., :-1], -torch.inf)
 
 
-def gumbel_noise(audio: Tensor, samples: int, step: Tensor, tokens: Tensor) -> Tensor:
+def gumbel_noise(audio: Tensor, samples: int, step: Tensor, vocabulary: int) -> Tensor:
     """Noise with which the likeliest token is a sample ("Gumbel-max trick"): (B, samples, V).
 
     A hash of the audio (B,), sample, step and token, so it does not depend on what else is decoded. The
@@ -89,7 +92,7 @@ def gumbel_noise(audio: Tensor, samples: int, step: Tensor, tokens: Tensor) -> T
     """
     sample = torch.arange(samples, device=audio.device)
     seed = _mix(_mix(_mix(audio)[:, None] ^ sample) ^ step)
-    mixed = _mix(seed[..., None] ^ tokens)
+    mixed = _mix(seed[..., None] ^ torch.arange(vocabulary, device=audio.device))
     uniform = ((mixed >> 9).float() + 0.5) / (1 << 23)  # exact in float32, and neither 0 nor 1
     return -torch.log(-torch.log(uniform))
 

@@ -27,9 +27,8 @@ class Texts:
     last: Tensor  # (B, K): the last token of each text, and the one before
     before: Tensor
     latest: Tensor  # (B, K): the last timestamp
-    history: Tensor  # (B, K, N): all tokens
+    history: Tensor  # (B, K, 2, N): all tokens, and of each, which beam's text it was appended to
     scores: Tensor  # (B, K): log-probability
-    lineage: Tensor  # (B, K, N x K): which token of which beam, step by step, is in a text
     finished: Tensor  # (B,): how many texts have ended
     best: Tensor  # (B, N): the best of these
     best_score: Tensor  # (B,)
@@ -52,12 +51,11 @@ class Texts:
             step=torch.zeros((), dtype=torch.int64, device=device),
             limit=limit,
             audio=audio,
-            last=full(0, beams),
-            before=full(0, beams),
+            last=full(rules.first_timestamp, beams),
+            before=full(rules.first_timestamp, beams),
             latest=full(rules.first_timestamp - 1, beams),
-            history=full(0, beams, MAX_NEW_TOKENS),
+            history=full(-1, beams, 2, MAX_NEW_TOKENS),
             scores=scores,
-            lineage=full(False, beams, MAX_NEW_TOKENS * beams, dtype=torch.bool),
             finished=full(0),
             best=full(0, MAX_NEW_TOKENS),
             best_score=full(-torch.inf, dtype=torch.float32),
@@ -71,21 +69,20 @@ class Texts:
             getattr(self, name).copy_(getattr(others, name))
 
 
-def advance(texts: Texts, logits: Tensor, rules: Rules, search: Search) -> None:
-    """Choose the next token of each text from the logits (B, K, V)."""
-    if search.no_repeat_ngram_size:  # first: the likeliest token of the other rules is one that may come
-        logits = rules.forbid_repetition(logits, texts.step, texts.history, search.no_repeat_ngram_size)
-    logits = rules.forbid(logits, texts.step, texts.last, texts.before, texts.latest)
+def advance(texts: Texts, logits: Tensor, rules: Rules, search: Search, *, first: bool = False) -> None:
+    """Choose the next token of each text from the logits (B, K, V). `first`: it is their first one."""
+    if search.no_repeat_ngram_size:  # before: the likeliest token of the other rules is one that may come
+        tokens = texts.history[:, :, 0]
+        logits = rules.forbid_repetition(logits, texts.step, tokens, search.no_repeat_ngram_size)
+    logits = rules.forbid(logits, texts.last, texts.before, texts.latest, first=first)
     if search.temperature > 0:
-        scores, parents, tokens = _samples(texts, logits, rules, search)
+        scores, parents, tokens = _samples(texts, logits, search)
     else:
         scores, parents, tokens = _candidates(texts, logits, search.beams)
     beams = search.beams
-    first = tokens[:, :beams]
-    ends = ((first == rules.eot) | (texts.step + 1 >= texts.limit)[:, None]) & (
-        scores[:, :beams] > -torch.inf
-    )
-    _keep_best(texts, scores[:, :beams], parents[:, :beams], first, ends, rules)
+    best = tokens[:, :beams]
+    ends = ((best == rules.eot) | (texts.step + 1 >= texts.limit)[:, None]) & (scores[:, :beams] > -torch.inf)
+    _keep_best(texts, scores[:, :beams], parents[:, :beams], best, ends, rules)
     if search.temperature > 0:
         scores = scores.masked_fill(ends, -torch.inf)  # a sample that has ended stays so
         chosen = torch.arange(beams, device=ends.device).expand_as(ends)
@@ -99,17 +96,16 @@ def _candidates(texts: Texts, logits: Tensor, beams: int) -> tuple[Tensor, Tenso
 
     Twice the beams: if half of them end, as many go on.
     """
-    likeliest, tokens = logits.topk(2 * beams)
-    scores = texts.scores[..., None] + likeliest - logits.logsumexp(-1, keepdim=True)
-    scores, places = scores.flatten(1).topk(2 * beams)
+    likeliest, tokens = logits.log_softmax(-1).topk(2 * beams)
+    scores, places = (texts.scores[..., None] + likeliest).flatten(1).topk(2 * beams)
     return scores, places // (2 * beams), tokens.flatten(1).gather(1, places)
 
 
-def _samples(texts: Texts, logits: Tensor, rules: Rules, search: Search) -> tuple[Tensor, Tensor, Tensor]:
+def _samples(texts: Texts, logits: Tensor, search: Search) -> tuple[Tensor, Tensor, Tensor]:
     """A continuation of each sample."""
-    noise = gumbel_noise(texts.audio, search.beams, texts.step, rules.tokens)
+    noise = gumbel_noise(texts.audio, search.beams, texts.step, logits.shape[-1])
     tokens = (logits / search.temperature + noise).argmax(-1)
-    logprobs = logits.gather(-1, tokens[..., None])[..., 0] - logits.logsumexp(-1)
+    logprobs = logits.log_softmax(-1).gather(-1, tokens[..., None])[..., 0]
     parents = torch.arange(search.beams, device=tokens.device).expand_as(tokens)
     return texts.scores + logprobs, parents, tokens
 
@@ -123,7 +119,8 @@ def _keep_best(
     mean, place = means.max(1)
     better = (mean > texts.best_score) & ~texts.done
     parent, token = (x.gather(1, place[:, None])[:, 0] for x in (parents, tokens))
-    text = texts.history.gather(1, parent[:, None, None].expand(-1, 1, texts.history.shape[-1]))[:, 0]
+    history = texts.history[:, :, 0]
+    text = history.gather(1, parent[:, None, None].expand(-1, 1, history.shape[-1]))[:, 0]
     text = text.index_copy(1, texts.step.reshape(1), token[:, None])
     texts.best.copy_(torch.where(better[:, None], text, texts.best))
     texts.best_score.copy_(torch.where(better, mean, texts.best_score))
@@ -153,14 +150,12 @@ def _continue(texts: Texts, scores: Tensor, parents: Tensor, tokens: Tensor, rul
         index = parents.reshape(*parents.shape, *[1] * (values.dim() - 2))
         return values.gather(1, index.expand(-1, -1, *values.shape[2:]))
 
-    beams = tokens.shape[1]
-    own = texts.step * beams + torch.arange(beams, device=tokens.device)
-    columns = torch.arange(texts.lineage.shape[-1], device=tokens.device)
+    beams = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
     latest = torch.where(tokens >= rules.first_timestamp, tokens, of_parents(texts.latest))
     texts.before.copy_(of_parents(texts.last))
     texts.last.copy_(tokens)
     texts.latest.copy_(latest)
     texts.scores.copy_(scores)
-    texts.history.copy_(of_parents(texts.history).index_copy(2, texts.step.reshape(1), tokens[..., None]))
-    texts.lineage.copy_(of_parents(texts.lineage) | (columns == own[:, None]))
+    texts.history.copy_(of_parents(texts.history))
+    texts.history.index_copy_(3, texts.step.reshape(1), torch.stack([tokens, beams], -1)[..., None])
     texts.step.add_(1)

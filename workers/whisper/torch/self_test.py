@@ -26,10 +26,11 @@ def self_test(model: LoadedModel, options: LoadOptions, compute_type: str) -> No
         raise BackendUnfit("the demo model has another text than it should")
     network = model.network
     assert isinstance(network, TorchBackend)
+    _decode(model)  # records
     replayed = _decode(model)
-    network.replays = False
+    network.recording.replays = False
     computed = _decode(model)
-    network.replays = True
+    network.recording.replays = True
     if _tokens(replayed) != _tokens(computed):
         raise BackendUnfit("a recorded step gives another text than a computed one")
     if abs(replayed.avg_logprob - computed.avg_logprob) > _SAME_SCORE:
