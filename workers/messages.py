@@ -261,6 +261,16 @@ class SoundTrack:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordingWarning:
+    """What the sender of a recording should know about a part of it."""
+
+    code: str  # what it is, for programs: see `workers.media.findings`
+    message: str  # the same in English
+    start: float | None  # the part (s); None: no part
+    end: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class LoadOptions:
     """The options for loading a model in a worker."""
 

@@ -193,8 +193,9 @@ class MediaPool:
                         peaks.add(decoded.samples, decoded.peaks, finished=decoded.finished)
                     if decoded.samples > max_duration_s * SAMPLE_RATE:
                         raise audio_too_long(max_duration_s)
-                    if decoded.warning:
-                        log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
+                    if decoded.warnings:
+                        texts = [warning.message for warning in decoded.warnings]
+                        log.info("recording has problems", filename=upload.filename, warnings=texts)
                     if not decoded.finished:
                         await budget.after_step(decoded.samples, decoded.declared, decoded.channels)
                         # The next step is queued before the chunks of this one: a worker that took such a

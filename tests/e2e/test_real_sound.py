@@ -10,7 +10,8 @@ import soundfile
 
 from tests.e2e.running import wait_for
 from tests.media_files import GOOD, RATE, wav_header
-from workers.media.decode import Findings, decoded_pcm
+from workers.media.decode import decoded_pcm
+from workers.media.findings import Findings
 
 pytestmark = pytest.mark.timeout(180)
 

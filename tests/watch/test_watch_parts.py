@@ -30,7 +30,8 @@ from app.watch.scan import Scan
 from app.watch.state import DONE, Entry, State, Version
 from app.watch.streams import HeaderReader, SoundExtractor
 from tests.media_files import encode, read_pcm
-from workers.media.decode import Findings, decoded_pcm
+from workers.media.decode import decoded_pcm
+from workers.media.findings import Findings
 
 pytestmark = pytest.mark.timeout(60)
 

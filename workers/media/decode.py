@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from io import SEEK_SET, FileIO
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from workers.media import refusal
 from workers.media.clock import Clock
+from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
 from workers.messages import (
     BYTES_PER_SAMPLE,
@@ -57,32 +57,6 @@ MAX_CHANNELS = 64
 Pcm = Generator[bytes, None, None]  # chunks of s16le; closing it closes the source
 Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
 TimedFrame = tuple[Frame, float | None]  # with its timestamp in seconds
-
-
-@dataclass(slots=True)
-class Findings:
-    """Problems found while a recording was decoded."""
-
-    damaged: int = 0  # packets that were skipped
-    gap_s: float = 0.0  # missing between frames, replaced with silence
-    cut_off: bool = False
-    declared_s: float = 0.0  # length as the file gives it; 0 if it does not
-    declared_channels: int = 1  # of the chunks, as the file gives them; 0 if it does not
-    pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
-    tracks: tuple[SoundTrack, ...] = ()  # those that the file has; known with the first chunk
-    skipped_s: int = 0  # before the chunks; known with the first one
-
-    @property
-    def warning(self) -> str | None:
-        """A warning for the sender, if there is one."""
-        sentences = []
-        if self.damaged:
-            sentences.append("Parts of the recording are damaged and were skipped.")
-        if self.gap_s:
-            sentences.append(f"The recording has gaps of {self.gap_s:.1f} s in all.")
-        if self.cut_off:
-            sentences.append("The recording is cut off: it is shorter than it says it is.")
-        return " ".join(sentences) or None
 
 
 def raw_pcm(source: Path, findings: Findings, track: TrackChoice = None) -> Pcm:
@@ -145,19 +119,24 @@ def decoded_pcm(
             cut = round((findings.skipped_s - clock.position) * frame.sample_rate)
         mixer: Mixer | None = None
         for frame, start in _confirmed(chain(first, frames), clock):
+            before_s = clock.position
             jump = clock.place(start, frame.samples / frame.sample_rate)
+            findings.position_s = clock.position
             if jump is None:
                 continue
             if mixer is None or jump or not mixer.accepts(frame):
                 if mixer is not None:
                     yield mixer.finish()
-                    findings.gap_s += max(0, jump) / output.rate
+                    if jump > 0:
+                        findings.note("gap", before_s, before_s + jump / output.rate)
                 yield from _silence(jump, output.frame_bytes)
                 mixer, cut = Mixer(frame, max(0, -jump), output, cut), 0
             yield mixer.mix(frame)
         if mixer is not None:
             yield mixer.finish()
-        findings.cut_off = clock.position < _declared_s(container, stream, EXACT_DURATION) - CUT_OFF_S
+        declared_s = _declared_s(container, stream, EXACT_DURATION)
+        if clock.position < declared_s - CUT_OFF_S:
+            findings.note("cut_off", clock.position, declared_s)
 
 
 def _open_track(source: Path, track: TrackChoice, findings: Findings, files: ExitStack) -> tuple[Any, Any]:
@@ -273,11 +252,11 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFr
         except av.EOFError:  # flushed already
             return
         except av.FFmpegError:
-            findings.damaged += 1
+            findings.damage()
             continue
         for frame in frames:
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
-                findings.damaged += 1
+                findings.damage()
             elif frame.samples:
                 yield frame, None if frame.pts is None else frame.pts * seconds
 
@@ -293,7 +272,7 @@ def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
         except IndexError:  # PyAV's demuxer ends so if a track appeared late
             break
         except av.FFmpegError:
-            findings.damaged += 1
+            findings.damage()
     flush = av.Packet()
     flush.stream = stream
     yield flush

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from workers.media import refusal
-from workers.media.decode import Findings, Pcm, decoded_pcm
+from workers.media.decode import Pcm, decoded_pcm
+from workers.media.findings import Findings
 from workers.media.mixer import PcmFormat
 from workers.messages import TrackChoice
 

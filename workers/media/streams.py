@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from workers import runtime
-from workers.media.decode import OPEN_OPTIONS, Findings, decoded_pcm
+from workers.media.decode import OPEN_OPTIONS, decoded_pcm
+from workers.media.findings import Findings
 from workers.media.mixer import SPEECH
 
 _HEADROOM_BYTES = 2 << 30  # address space that a file may take beyond the libraries

@@ -16,7 +16,8 @@ import numpy as np
 from workers import runtime
 from workers.media import refusal
 from workers.media.channels import ChannelFiles, mixed
-from workers.media.decode import Findings, Pcm, decoded_pcm, raw_pcm
+from workers.media.decode import Pcm, decoded_pcm, raw_pcm
+from workers.media.findings import Findings
 from workers.media.peaks import PeakFinder
 from workers.media.silero import SileroModel
 from workers.messages import (
@@ -25,6 +26,7 @@ from workers.messages import (
     EVERYTHING,
     FRAME_SAMPLES,
     SAMPLE_RATE,
+    RecordingWarning,
     Selection,
     SoundTrack,
 )
@@ -50,7 +52,7 @@ class DecodeStep:
 
     samples: int  # how far it is decoded
     finished: bool
-    warning: str | None  # for the client, once finished
+    warnings: tuple[RecordingWarning, ...]  # for the client, once finished
     declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
     # Of the bins that are complete since the last step, as `PeakFinder.take` gives them, if they are wanted.
     peaks: bytes = b""
@@ -151,7 +153,7 @@ def decode(
         if session.samples == session.skipped and session.declared > max_declared:
             findings = session.findings
             return DecodeStep(
-                0, False, None, session.declared, tracks=findings.tracks, channels=findings.declared_channels
+                0, False, (), session.declared, tracks=findings.tracks, channels=findings.declared_channels
             )
         finished = session.advance(max_samples)
         session.output.flush()
@@ -164,11 +166,13 @@ def decode(
     if finished:
         close(session_id)
     log.debug("decoded %d samples of a recording", session.samples)
-    warning = session.findings.warning if finished else None
+    warnings = tuple(session.findings.warnings()) if finished else ()
     peaks = session.peaks.take(finished=finished) if session.peaks is not None else b""
     tracks = session.findings.tracks if is_new else ()
     channels = session.output.channels
-    return DecodeStep(session.samples, finished, warning, session.declared, peaks, tracks, channels, distinct)
+    return DecodeStep(
+        session.samples, finished, warnings, session.declared, peaks, tracks, channels, distinct
+    )
 
 
 def close(session_id: str) -> None:

@@ -16,8 +16,9 @@ from tests.media_files import GOOD, RATE, Pcm, flac_of_silence, read_pcm, wav_he
 from tests.media_mutations import damaged
 from tests.workers.media.test_tasks import FORMATS, decode_file, offset_s
 from workers.media import encode as sound
-from workers.media.decode import Findings, decoded_pcm
+from workers.media.decode import decoded_pcm
 from workers.media.encode import EncodeStep, Encoding
+from workers.media.findings import Findings
 from workers.messages import RecordingRefused
 
 sessions = (f"session-{number}" for number in itertools.count())

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.media_files import GOOD, RATE, Pcm, encode, film, read_pcm
 from workers.media import tasks
-from workers.media.decode import Findings, decoded_pcm
+from workers.media.decode import decoded_pcm
+from workers.media.findings import Findings
 from workers.media.tasks import DecodeStep
 from workers.messages import RecordingRefused, Selection
 
@@ -147,7 +148,7 @@ def test_a_part_has_the_samples_of_the_whole_although_what_precedes_it_is_skippe
     path.write_bytes(GOOD[name].encode(long))
     chunks = decoded_pcm(path, findings := Findings(), start_s=13.9)
     next(chunks)
-    assert (findings.skipped_s, findings.warning) == (12 if name in SKIPPING else 0, None)
+    assert (findings.skipped_s, [*findings.warnings()]) == (12 if name in SKIPPING else 0, [])
     chunks.close()
     start, end = 14 * RATE - 77, 19 * RATE
     _, whole = decode(path, Selection(None, 0, end))

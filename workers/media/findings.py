@@ -1,0 +1,68 @@
+"""What was found while a recording was decoded, and what of it its sender should know."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from workers.media.mixer import SPEECH, PcmFormat
+from workers.messages import RecordingWarning, SoundTrack
+
+MAX_WARNINGS = 20  # of a recording; the others are counted
+_TOGETHER_S = 1.0  # parts of one kind that are as close as that are one
+
+# By code: what a part of a recording is, in words for the one who sent it. `at` and `until` are times of it.
+_MESSAGES = {
+    "undecodable": "{seconds} could not be decoded at {at}.",
+    "gap": "Nothing was recorded from {at} to {until}.",
+    "cut_off": "The file ends at {at} of {until}.",
+}
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is known of a recording while it is decoded, and its problems."""
+
+    position_s: float = 0.0  # how far it is decoded
+    damaged: int = 0  # packets that were skipped
+    declared_s: float = 0.0  # length as the file gives it; 0 if it does not
+    declared_channels: int = 1  # of the chunks, as the file gives them; 0 if it does not
+    pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
+    tracks: tuple[SoundTrack, ...] = ()  # those that the file has; known with the first chunk
+    skipped_s: int = 0  # before the chunks; known with the first one
+    _parts: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def damage(self, seconds: float = 0.0) -> None:
+        """Note a packet of this length that cannot be decoded."""
+        self.damaged += 1
+        self.note("undecodable", self.position_s, self.position_s + seconds)
+
+    def note(self, code: str, start_s: float, end_s: float) -> None:
+        """Note a part of the recording with a problem. It joins the last one of its kind if that is near."""
+        for place in range(len(self._parts) - 1, -1, -1):
+            last, first_s, last_s = self._parts[place]
+            if last == code:
+                if start_s - last_s <= _TOGETHER_S:
+                    self._parts[place] = (code, first_s, max(last_s, end_s))
+                    return
+                break
+        self._parts.append((code, start_s, end_s))
+
+    def warnings(self) -> Iterator[RecordingWarning]:
+        """The warnings for the sender, in the order of their times: the first `MAX_WARNINGS`, and a count."""
+        parts = sorted(self._parts, key=lambda part: part[1])
+        for code, start_s, end_s in parts[:MAX_WARNINGS]:
+            words = {"at": _clock(start_s), "until": _clock(end_s), "seconds": _seconds(end_s - start_s)}
+            message = _MESSAGES[code].format(**words)
+            yield RecordingWarning(code, message, round(start_s, 2), round(end_s, 2))
+        if (more := len(parts) - MAX_WARNINGS) > 0:
+            yield RecordingWarning("more", f"There are {more} more such places.", None, None)
+
+
+def _clock(seconds: float) -> str:
+    """Such as 0:16 or 1:02:05."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
