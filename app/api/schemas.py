@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from app.jobs.document import FailedSpan, Job, Moment
+from app.jobs.document import FailedSpan, Job, Moment, RecordingWarning
 from app.scheduling.tasks import State
 
 
@@ -57,6 +57,9 @@ class TranscriptDone(BaseModel):
     segments: list[DiarizedSegment] | None = Field(
         None, description="Who says what, with `response_format=diarized_json`."
     )
+    warnings: list[RecordingWarning] | None = Field(
+        None, description="What is wrong with the recording; absent if nothing is."
+    )
     usage: Usage
 
 
@@ -94,6 +97,9 @@ class VerboseTranscription(BaseModel):
     )
     failed_spans: list[FailedSpan] | None = Field(
         None, description="The parts that could not be transcribed, with `allow_partial`."
+    )
+    warnings: list[RecordingWarning] | None = Field(
+        None, description="What is wrong with the recording; absent if nothing is."
     )
     usage: Usage
 

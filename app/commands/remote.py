@@ -131,6 +131,8 @@ class Remote(JobClient):
             error = job["error"] or {}
             raise WhisperfleetError(error.get("message") or f"its job is {job['status']}")
         bar.advance(job["duration"] or 0.0, job["duration"])
+        for warning in job.get("warnings", ()):  # older services have none
+            bar.note(warning["message"])
 
     async def _content(self, job_id: str, target: Target) -> bytes:
         if self._chosen == "json":

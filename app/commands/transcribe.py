@@ -131,6 +131,8 @@ async def _transcribe_here(
         async def transcriber(target: Target, bar: FileBar) -> bytes:
             default = service.fleet.catalogue.resolve("")
             transcript = await service.transcribe(_upload(target[0]), options, default, BarObserver(bar))
+            for warning in transcript.warnings:
+                bar.note(warning.message)
             return await asyncio.to_thread(_render, transcript, options, chosen, target)
 
         try:

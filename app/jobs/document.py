@@ -20,6 +20,15 @@ class FailedSpan(BaseModel):
     end: float = Field(description="Seconds from the recording's start.")
 
 
+class RecordingWarning(BaseModel):
+    code: str = Field(
+        description="What it is: `undecodable`, `gap`, `cut_off`, …; `more` counts those that are left out."
+    )
+    message: str = Field(description="The same in English.")
+    start: float | None = Field(description="Seconds from the recording's start.")
+    end: float | None = Field(description="Seconds from the recording's start.")
+
+
 class JobProgress(BaseModel):
     stage: Annotated[str, Field(json_schema_extra={"enum": list(Stage)})]
     done_s: float = Field(description="Audio transcribed so far (s); never decreases.")
@@ -67,6 +76,9 @@ class Job(BaseModel):
     progress: JobProgress
     error: JobError | None
     failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
+    warnings: list[RecordingWarning] = Field(
+        description="What is wrong with the recording, once it is decoded."
+    )
     webhook_url: str | None
     owner: str | None = Field(None, description="Whose job it is, for operators.")
     parent: str | None = Field(
@@ -118,6 +130,7 @@ def document(job: StoredJob, now: float) -> Job:
         ),
         error=job.error and JobError(**asdict(job.error)),
         failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
+        warnings=[RecordingWarning(**asdict(warning)) for warning in job.warnings],
         webhook_url=submission.webhook_url,
         parent=submission.again and submission.again.parent,
         revision=job.revision,

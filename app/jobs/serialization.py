@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from app.jobs.passages import pack_passages
 from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, speakers_of, with_ids
-from app.transcript.timeline import ClipResult, Transcript
+from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript
 from workers.messages import Segment, Span
 
 EXCERPT_CHARS = 200
@@ -37,7 +37,7 @@ class Summary(NamedTuple):
     passages: bytes  # in which the search finds sentences, from `pack_passages`
     excerpt: str  # its beginning
     speakers: list[str]  # those that are known, in the order in which they begin
-    language: str  # that is spoken, ISO 639-1
+    language: str | None  # that is spoken, ISO 639-1; None if nobody speaks
     failed_spans: tuple[Span, ...]  # that could not be transcribed
 
 
@@ -105,9 +105,14 @@ def summary(transcript: Transcript) -> Summary:
         passages,
         excerpt[:EXCERPT_CHARS],
         list(speakers),
-        transcript.language,
+        spoken_language(transcript),
         transcript.failed_spans,
     )
+
+
+def spoken_language(transcript: Transcript) -> str | None:
+    """The language of a transcript, ISO 639-1; None if nobody speaks."""
+    return None if transcript.language == NO_LANGUAGE else transcript.language
 
 
 def packed_passages(content: bytes) -> bytes:

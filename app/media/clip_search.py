@@ -16,7 +16,15 @@ from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.speech import SpeechDetector, VadParameters
 from app.media.uploads import Upload
-from workers.messages import CHUNK_FRAMES, EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, Span
+from workers.messages import (
+    CHUNK_FRAMES,
+    EVERYTHING,
+    FRAME_SAMPLES,
+    SAMPLE_RATE,
+    RecordingWarning,
+    Selection,
+    Span,
+)
 
 Probabilities = npt.NDArray[np.float32]
 
@@ -45,6 +53,7 @@ class ClipSearch:
     # How far it is decoded, whether that is all, and where it ends as the file gives it: 0 if it does not.
     on_progress: Callable[[int, bool, int], None] = lambda samples, finished, declared: None
     wants_clips: Callable[[], bool] = lambda: True  # after changes to True, set `advanced`
+    warnings: tuple[RecordingWarning, ...] = ()  # once it is decoded; those of that earlier run
     samples: int = 0  # decoded
     speech: list[Span] = field(default_factory=list)  # found so far
     advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has
@@ -122,8 +131,10 @@ class ClipSearch:
             async for decoded in steps:
                 # A media worker that takes over from a crashed one starts again at 0.
                 self.samples = decoded.samples if decoded.finished else max(self.samples, decoded.samples)
-                if decoded.finished and self.on_decoded is not None:
-                    self.on_decoded(decoded)
+                if decoded.finished:
+                    self.warnings = decoded.warnings
+                    if self.on_decoded is not None:
+                        self.on_decoded(decoded)
                 self.on_progress(self.samples, decoded.finished, decoded.declared)
                 self.advanced.set()
 
@@ -135,6 +146,7 @@ class FoundSpeech:
     spans: tuple[Span, ...]  # in samples, in order
     probabilities: Probabilities  # of each frame, shape (frames,)
     samples: int  # of the recording
+    warnings: tuple[RecordingWarning, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -166,4 +178,4 @@ async def find_speech(
     finally:
         media.cancel(job)
     spans += detector.finish(search.samples)
-    return FoundSpeech(tuple(spans), np.concatenate(probabilities), search.samples)
+    return FoundSpeech(tuple(spans), np.concatenate(probabilities), search.samples, search.warnings)

@@ -41,6 +41,7 @@ from workers.messages import (
     FRAME_SAMPLES,
     SAMPLE_RATE,
     RecordingRefused,
+    RecordingWarning,
     Selection,
     SoundTrack,
     Span,
@@ -76,6 +77,7 @@ class Decoded:
     tracks: tuple[SoundTrack, ...]  # that its file has
     channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
     declared: int = 0  # where the recording or its part ends, as the file gives it; 0 if it does not
+    warnings: tuple[RecordingWarning, ...] = ()  # once finished: what the sender should know
 
 
 async def _no_speaker_model() -> SpeakerModel:
@@ -204,9 +206,8 @@ class MediaPool:
                     elif separate:
                         unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
                         await asyncio.to_thread(_remove, unused)
-                    yield Decoded(
-                        decoded.samples, decoded.finished, tracks, decoded.distinct, decoded.declared
-                    )
+                    found = (decoded.distinct, decoded.declared, decoded.warnings)
+                    yield Decoded(decoded.samples, decoded.finished, tracks, *found)
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:

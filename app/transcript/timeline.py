@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, overload
 
 from app.files import pack, unpack
-from workers.messages import SAMPLE_RATE, Segment, Span, Word, seconds
+from workers.messages import SAMPLE_RATE, RecordingWarning, Segment, Span, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
 SHORTEST_SEGMENT = SAMPLE_RATE // 50  # samples: one step of Whisper's timestamps, 20 ms
+
+NO_LANGUAGE = "und"  # ISO 639-2: nobody speaks, so that is not determined
 
 S = TypeVar("S", bound=Segment)
 
@@ -40,7 +42,7 @@ class Transcript:
 
     task: str
     model: str
-    language: str  # ISO 639-1 code of what is spoken
+    language: str  # ISO 639-1 code of what is spoken, or `NO_LANGUAGE`
     samples: int  # length of the recording, or of what precedes the end of the part that was transcribed
     speech: tuple[Span, ...]  # where the recording has speech
     segments: Sequence[Segment]
@@ -49,6 +51,7 @@ class Transcript:
     start: int = 0  # of the part that was transcribed
     # Where people have changed the transcript. None: where it differs from the original.
     touched: tuple[Span, ...] | None = None
+    warnings: tuple[RecordingWarning, ...] = ()  # about the recording
 
     @property
     def seconds(self) -> float:

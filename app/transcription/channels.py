@@ -19,20 +19,19 @@ from app.transcript.timeline import Transcript
 from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
 from app.transcription.language_vote import LanguageVote
-from app.transcription.pipeline import Observer, Pipeline, Progress, WindowDispatcher, first_error
+from app.transcription.pipeline import (
+    DecodedAudio,
+    Observer,
+    Pipeline,
+    Progress,
+    WindowDispatcher,
+    first_error,
+)
 from workers.messages import SAMPLE_RATE, Selection, Span
 
 STEP = SAMPLE_RATE // 100  # samples: 10 ms
 _BLOCK = 6000 * STEP  # read at once: a minute
 _SILENCE = 1e-9  # energy of a sample, instead of none
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedAudio:
-    """The decoded audio of a recording, complete."""
-
-    samples: int
-    channels: tuple[int, ...] = (0,)  # those with a file; (0,) for the mix of all
 
 
 @dataclass(slots=True)
@@ -92,7 +91,7 @@ class ChannelPipelines:
                 self.observer.progressed(Progress(seconds, declared_s=declared_s or None))
                 if decoded.finished:
                     self.observer.decoded(decoded)
-        return DecodedAudio(decoded.samples, decoded.channels)
+        return DecodedAudio(decoded.samples, decoded.channels, decoded.warnings)
 
     async def _transcribe(
         self, decoded: DecodedAudio, channel: int, vote: LanguageVote, progress: "_JointProgress"
@@ -100,7 +99,7 @@ class ChannelPipelines:
         pipeline = self.new_pipeline(
             pcm_path=channel_path(self.pcm_path, channel),
             observer=_ChannelObserver(channel, progress),
-            decoded_samples=decoded.samples,
+            decoded=decoded,
             channel=channel,
             vote=vote,
             shares_job=True,

@@ -22,7 +22,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.rendering import clip_segments
-from app.transcript.timeline import ClipResult, PackedSegments, Transcript
+from app.transcript.timeline import NO_LANGUAGE, ClipResult, PackedSegments, Transcript
 from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
@@ -32,6 +32,7 @@ from workers.messages import (
     FULL_CONTEXT_S,
     SAMPLE_RATE,
     DecodingOptions,
+    RecordingWarning,
     Segment,
     Selection,
     Span,
@@ -42,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 WindowDispatcher = Dispatcher[WindowSource, WindowResult]
 
-_SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
+_SILENT_LANGUAGE = "en"  # of a recording without speech, for clients that want some language
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,15 @@ class Progress:
         if self.total_s is not None or self.declared_s is None:
             return self.total_s
         return max(self.declared_s, self.decoded_s)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedAudio:
+    """The decoded audio of a recording, complete."""
+
+    samples: int
+    channels: tuple[int, ...] = (0,)  # those with a file; (0,) for the mix of all
+    warnings: tuple[RecordingWarning, ...] = ()  # about the recording
 
 
 class Observer:
@@ -113,7 +123,7 @@ class Pipeline:
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     selection: Selection = EVERYTHING  # what of the recording is transcribed
     speakers: SpeakerFinder | None = None  # None: nobody asks who speaks
-    decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
+    decoded: DecodedAudio | None = None  # at `pcm_path` from an earlier run, if that has all of it
     channel: int = 0  # of the recording
     vote: LanguageVote = field(default_factory=LanguageVote)  # of all channels
     # Other pipelines have the same `job`. Its owner cancels what is queued when all have ended.
@@ -144,11 +154,12 @@ class Pipeline:
             self.max_duration_s,
             self.max_silence,
             self.selection,
-            self.decoded_samples,
+            None if self.decoded is None else self.decoded.samples,
             self.observer.peaks if self.observer is not None else None,
             on_decoded=self.observer.decoded if self.observer is not None else None,
             on_progress=self._decoded_up_to,
             wants_clips=self._wants_clips,
+            warnings=() if self.decoded is None else self.decoded.warnings,
         )
 
     async def run(self) -> Transcript:
@@ -170,17 +181,18 @@ class Pipeline:
             self.vote.limit(planned, self.channel)
             self._report(clips_total=planned)
             self._unpublished.put_nowait(None)
-        silent = self.options.language or _SILENT_LANGUAGE
+        silent = self.options.language or NO_LANGUAGE
         transcript = Transcript(
             task=self.options.task,
             model=self.model,
-            language=max(sorted(self._languages), key=self._languages.__getitem__, default=silent),
+            language=max(sorted(+self._languages), key=self._languages.__getitem__, default=silent),
             samples=self._search.samples,
             speech=tuple(self._search.speech),
             segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
             clips=tuple(self._published_spans),
             start=self.selection.start,
+            warnings=self._search.warnings,
         )
         return transcript if self.speakers is None else await self.speakers.label(transcript)
 
@@ -352,7 +364,7 @@ class Pipeline:
 
     def _publish(self, span: Span, transcribed: _ClipTranscript | None) -> None:
         if transcribed is not None:
-            self._languages[transcribed.result.language] += 1
+            self._languages[transcribed.result.language] += bool(transcribed.result.segments)
             self._published_spans.append(span)
             place = partial(clip_segments, span, options=self.options)
             self._segments.add(transcribed.packed, place)

@@ -16,12 +16,12 @@ from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.telemetry import traces
 from app.transcript.timeline import Transcript
-from app.transcription.channels import ChannelPipelines, DecodedAudio
+from app.transcription.channels import ChannelPipelines
 from app.transcription.fleet import WhisperFleet
 from app.transcription.helper import Helper
 from app.transcription.ledger import bare_id, new_request
 from app.transcription.media_service import MediaService
-from app.transcription.pipeline import Observer, Pipeline, WindowDispatcher
+from app.transcription.pipeline import DecodedAudio, Observer, Pipeline, WindowDispatcher
 from app.transcription.result_cache import CachedClipResults, ClipResults, ResultCache
 from app.transcription.speakers import SpeakerFinder
 
@@ -168,10 +168,7 @@ class TranscriptionService:
             speakers = None
             if options.diarize:
                 speakers = SpeakerFinder(job, pcm_path, options, self.media.pool, self.helper, results, known)
-            samples = None if decoded is None else decoded.samples
-            return new_pipeline(
-                pcm_path=pcm_path, observer=observer, decoded_samples=samples, speakers=speakers
-            )
+            return new_pipeline(pcm_path=pcm_path, observer=observer, decoded=decoded, speakers=speakers)
         return ChannelPipelines(
             job=job,
             upload=upload,

@@ -5,7 +5,7 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -172,7 +172,10 @@ class Recording:
             raise Refused("Its job was deleted on the service, again and again.")
         entry = await self._stored() or entry  # the recording may have been renamed
         language = "en" if rules.options.task == "translate" else str(job["language"])
-        if reason := rules.other_language(language) or rules.too_short(job["duration"] or 0):
+        self._warn(warning["message"] for warning in job.get("warnings", ()))  # older services have none
+        if job.get("excerpt") == "":
+            await self._skip("nobody speaks in it")
+        elif reason := rules.other_language(language) or rules.too_short(job["duration"] or 0):
             await self._skip(reason)
         elif not await self._write(entry, language, content):
             await self._skip(f"{self._target(language).name} is there, and this program has not written it")
@@ -182,6 +185,10 @@ class Recording:
             details = f"{language_title(language)}, {length} in {took}"
             self.tools.report.done(self.path, self._target(language), details)
         await self._forget_job()
+
+    def _warn(self, messages: Iterable[str]) -> None:
+        for message in messages:
+            self.tools.report.warn(self.path, message)
 
     def _target(self, language: str) -> Path:
         return sidecar.path_of(self.path, language, self.tools.rules.file_format)
@@ -302,7 +309,8 @@ class Recording:
             if self.version.size < self.tools.large_bytes or not is_usual:
                 yield file
             else:
-                async with self.tools.sound.sound_of(self.path) as path:
+                async with self.tools.sound.sound_of(self.path) as (path, warnings):
+                    self._warn(warning.message for warning in warnings)
                     with await asyncio.to_thread(path.open, "rb") as sound:
                         yield sound
             if not Version.of(os.fstat(file.fileno())).same_content(self.version):

@@ -15,6 +15,10 @@ class Report:
         """A recording has its subtitle."""
         self._line("done", recording, f"-> {shown(Path(sidecar.name))} ({details})")
 
+    def warn(self, recording: Path, message: str) -> None:
+        """Something is wrong with a recording, which is transcribed all the same."""
+        self._line("warning", recording, f"({message})")
+
     def skipped(self, recording: Path, reason: str) -> None:
         """A rule excludes a recording."""
         self._line("skipped", recording, f"({reason})")

@@ -12,7 +12,7 @@ from app.scheduling.process import ChildProcess
 from workers import runtime
 from workers.media import streams
 from workers.media.streams import Streams
-from workers.messages import RecordingRefused
+from workers.messages import RecordingRefused, RecordingWarning
 
 LARGE_BYTES = 200 * 10**6  # recordings of this size and above are sent as sound
 _NICENESS = 15
@@ -75,26 +75,25 @@ class SoundExtractor:
             left.unlink(missing_ok=True)
 
     @asynccontextmanager
-    async def sound_of(self, recording: Path) -> AsyncIterator[Path]:
-        """The sound of a recording, in a file for the time of the block.
+    async def sound_of(self, recording: Path) -> AsyncIterator[tuple[Path, tuple[RecordingWarning, ...]]]:
+        """The sound of a recording, in a file for the time of the block, and what is wrong with it.
 
         Raises Refused if there is none, and NotRead if a file cannot be read or written or no process starts.
         """
         target = self._folder / f"{uuid.uuid4().hex}.flac"
         try:
-            await self._extract(recording, target)
-            yield target
+            yield target, await self._extract(recording, target)
         finally:
             await asyncio.to_thread(target.unlink, missing_ok=True)
 
-    async def _extract(self, recording: Path, target: Path) -> None:
+    async def _extract(self, recording: Path, target: Path) -> tuple[RecordingWarning, ...]:
         try:
             try:
                 child = await _start()
             except (ProcessCrashed, ProcessStuck, MemoryError):
                 raise NotRead("its sound cannot be extracted: the process for it does not start") from None
             try:
-                await child.call(
+                return await child.call(
                     streams.extract_sound, str(recording), str(target), deadline_s=_SOUND_DEADLINE_S
                 )
             finally:

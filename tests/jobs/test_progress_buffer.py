@@ -14,9 +14,11 @@ from app.jobs.running import progress as module
 from app.jobs.running.progress import ProgressBuffer
 from app.jobs.storage.published_clips import PublishedClip
 from app.media.peaks import PeakCollector, Peaks
+from app.media.pool import Decoded
 from tests.event_loop import until
 from tests.jobs.samples import TRACK
 from tests.sample_peaks import collected
+from workers.messages import RecordingWarning
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -26,6 +28,9 @@ CLIPS = [PublishedClip((0, 100), (0, 100, "en")), PublishedClip((200, 300), None
 
 def at(done_s: float) -> JobProgress:
     return JobProgress(Stage.TRANSCRIBING, done_s)
+
+
+CUT_OFF = RecordingWarning("cut_off", "The file ends at 0:16 of 3:03.", 16, 183)
 
 
 class FakeStore:
@@ -43,8 +48,8 @@ class FakeStore:
     async def flush(self) -> None:
         """As the store of clips does."""
 
-    async def store_peaks(self, job_id: str, content: bytes, *, pcm: str, audio_tracks: Any) -> None:
-        await self._store((job_id, Peaks.unpack(content).samples, pcm, audio_tracks))
+    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
+        await self._store((job_id, Peaks.unpack(content).samples, *changes.values()))
 
     async def store_progress(
         self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]
@@ -81,22 +86,25 @@ async def test_the_latest_value_is_stored_once(buffer: ProgressBuffer, store: Fa
     for done_s in (1.0, 2.0):
         buffer.progressed("a", at(done_s))
     buffer.progressed("b", at(5.0))
-    buffer.decoded("a", "100 boot", [TRACK], peaks(100))
+    buffer.decoded("a", "100 boot", Decoded(100, True, (TRACK,), warnings=(CUT_OFF,)), peaks(100))
     await buffer.store()
     await buffer.store()
-    assert store.stored == [("a", 100, "100 boot", [asdict(TRACK)]), ({"a": at(2.0), "b": at(5.0)}, {})]
+    assert store.stored == [
+        ("a", 100, "100 boot", [asdict(TRACK)], [asdict(CUT_OFF)]),
+        ({"a": at(2.0), "b": at(5.0)}, {}),
+    ]
 
 
 async def test_nothing_is_lost_if_storing_fails(buffer: ProgressBuffer, store: FakeStore) -> None:
     store.fails = True
     for job_id in ("a", "b", "done"):
         buffer.progressed(job_id, at(1.0))
-        buffer.decoded(job_id, "100 boot", [], peaks(100))
+        buffer.decoded(job_id, "100 boot", Decoded(100, True, ()), peaks(100))
         buffer.published(job_id, CLIPS[0])
     storing = asyncio.create_task(buffer.store())
     await store.called.wait()
     buffer.progressed("b", at(2.0))
-    buffer.decoded("b", "200 boot", [TRACK], peaks(200))
+    buffer.decoded("b", "200 boot", Decoded(200, True, (TRACK,)), peaks(200))
     buffer.published("b", CLIPS[1])
     buffer.end("done")
     with pytest.raises(DatabaseUnavailable):
@@ -104,8 +112,8 @@ async def test_nothing_is_lost_if_storing_fails(buffer: ProgressBuffer, store: F
     store.fails = False
     await buffer.store()
     assert store.stored[:-1] == [
-        ("a", 100, "100 boot", []),
-        ("b", 200, "200 boot", [asdict(TRACK)]),
+        ("a", 100, "100 boot", [], []),
+        ("b", 200, "200 boot", [asdict(TRACK)], []),
     ]
     assert store.stored[-1] == (
         {"a": at(1.0), "b": at(2.0)},

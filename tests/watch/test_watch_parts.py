@@ -331,7 +331,8 @@ async def test_the_sound_alone_is_what_is_transcribed(tmp_path: Path) -> None:
     await asyncio.to_thread(folder.mkdir)
     await asyncio.to_thread((folder / "left.flac").write_bytes, b"of a killed process")
     sound = SoundExtractor(folder)
-    async with sound.sound_of(film) as extracted:
+    async with sound.sound_of(film) as (extracted, warnings):
+        assert warnings == ()
         expected = b"".join(decoded_pcm(film, Findings()))
         assert b"".join(decoded_pcm(extracted, Findings())) == expected
         assert len(expected) >= 2 * (len(pcm) + 1.5 * 16_000)

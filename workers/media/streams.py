@@ -13,6 +13,7 @@ from workers import runtime
 from workers.media.decode import OPEN_OPTIONS, decoded_pcm
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH
+from workers.messages import RecordingWarning
 
 _HEADROOM_BYTES = 2 << 30  # address space that a file may take beyond the libraries
 
@@ -57,16 +58,19 @@ def read_streams(source: str) -> Streams:
         raise ValueError(str(error)) from None
 
 
-def extract_sound(source: str, target: str) -> None:
+def extract_sound(source: str, target: str) -> tuple[RecordingWarning, ...]:
     """Write the sound of a recording as FLAC, exactly as it is transcribed: mono, 16 kHz, same start.
 
-    Raises `RecordingRefused` if there is none, and OSError if a file cannot be read or written.
+    Returns what its sender should know of it. Raises `RecordingRefused` if there is none, and OSError if a
+    file cannot be read or written.
     """
     from soundfile import SoundFile, SoundFileError
 
+    findings = Findings()
     try:
         with SoundFile(target, "w", SPEECH.rate, SPEECH.channels, "PCM_16", format="FLAC") as output:
-            for chunk in decoded_pcm(Path(source), Findings()):
+            for chunk in decoded_pcm(Path(source), findings):
                 output.write(np.frombuffer(chunk, "<i2"))
     except SoundFileError as error:  # without the number of the system's error
         raise OSError(errno.ENOSPC, f"no space left, perhaps ({error})") from None
+    return tuple(findings.warnings())

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from starlette.requests import Request
 
-from app.api.audio.openai_responses import usage
+from app.api.audio.openai_responses import usage, warnings_of
 from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import error_response
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
@@ -86,7 +86,8 @@ async def _with_errors(first: str, stream: AsyncGenerator[str]) -> AsyncGenerato
 
 async def done_event(transcript: Transcript, text: str) -> str:
     """The last event without speakers."""
-    return TranscriptDone(text=text, usage=usage(transcript)).model_dump_json(exclude_none=True)
+    done = TranscriptDone(text=text, warnings=warnings_of(transcript), usage=usage(transcript))
+    return done.model_dump_json(exclude_none=True)
 
 
 async def _events(

@@ -24,7 +24,8 @@ WARNING: dict[str, Any] = {
     WARNING_HEADER: {
         "schema": {"type": "string"},
         "description": "Names what the request has and the service did not use: unknown fields and "
-        "parameters, and options without effect. Absent if there are none.",
+        "parameters, and options without effect; and what is wrong with the recording. Absent if there is "
+        "nothing to say.",
     }
 }
 

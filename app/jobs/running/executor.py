@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -40,9 +40,9 @@ from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
-from app.transcription.channels import ChannelPipelines, DecodedAudio
+from app.transcription.channels import ChannelPipelines
 from app.transcription.clip_decoding import ClipKey
-from app.transcription.pipeline import Observer, Pipeline, Progress
+from app.transcription.pipeline import DecodedAudio, Observer, Pipeline, Progress
 from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
@@ -77,7 +77,7 @@ class JobObserver(Observer):
 
     def decoded(self, decoded: Decoded) -> None:
         marker = _pcm_marker(DecodedAudio(decoded.samples, decoded.channels))
-        self.progress.decoded(self.job_id, marker, decoded.tracks, self.peaks)
+        self.progress.decoded(self.job_id, marker, decoded, self.peaks)
 
     def progressed(self, progress: Progress) -> None:
         self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)
@@ -187,6 +187,7 @@ class JobExecutor:
         results = await self._clips.load(job)
         await self._service.keep_decoded(job.id)
         decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
+        decoded = decoded and replace(decoded, warnings=job.warnings)
         known = await self._store.known_speakers(job) if options.diarize else ()
         if any(speaker.model != speaker_model for speaker in known):
             log.warning("known speakers get no names: another model of voices has embedded them", job=job.id)

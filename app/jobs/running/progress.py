@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from app.jobs.running.order import LONG_S
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
 from app.media.peaks import PeakCollector
-from workers.messages import SoundTrack
+from app.media.pool import Decoded
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class ProgressBuffer:
         self._progress: dict[str, JobProgress] = {}  # not stored yet
         self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
         # Not stored yet.
-        self._decoded: dict[str, tuple[str, Sequence[SoundTrack], PeakCollector | None]] = {}
+        self._decoded: dict[str, tuple[str, Decoded, PeakCollector | None]] = {}
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
         self._unfollowed_at = 0.0  # when jobs that nobody follows are due (monotonic, in s)
@@ -65,11 +65,9 @@ class ProgressBuffer:
         self._published.setdefault(job_id, []).append(clip)
         self._wakeup.set()
 
-    def decoded(
-        self, job_id: str, pcm: str, tracks: Sequence[SoundTrack], peaks: PeakCollector | None
-    ) -> None:
-        """Buffer the marker of a job's complete decoded audio, the recording's tracks, and any peaks."""
-        self._decoded[job_id] = (pcm, tracks, peaks)
+    def decoded(self, job_id: str, pcm: str, decoded: Decoded, peaks: PeakCollector | None) -> None:
+        """Buffer the marker of a job's complete decoded audio, what that showed, and any peaks."""
+        self._decoded[job_id] = (pcm, decoded, peaks)
         self._wakeup.set()
 
     async def store_forever(self) -> None:
@@ -105,13 +103,17 @@ class ProgressBuffer:
             progress = _taken(self._progress, job_ids)
             published = _taken(self._published, job_ids)
             try:
-                for job_id, (pcm, tracks, peaks) in decoded.items():
-                    listed = [asdict(track) for track in tracks]
+                for job_id, (pcm, of_recording, peaks) in decoded.items():
+                    changes = {
+                        "pcm": pcm,
+                        "audio_tracks": list(map(asdict, of_recording.tracks)),
+                        "warnings": list(map(asdict, of_recording.warnings)),
+                    }
                     if peaks is None:
-                        await self._store.update(job_id, pcm=pcm, audio_tracks=listed)
+                        await self._store.update(job_id, **changes)
                         continue
                     packed = await asyncio.to_thread(peaks.pack)
-                    await self._store.store_peaks(job_id, packed, pcm=pcm, audio_tracks=listed)
+                    await self._store.store_peaks(job_id, packed, **changes)
                 if progress or published:
                     await self._clips.flush()  # nothing is shown before it is stored
                     await self._store.store_progress(progress, published)

@@ -9,7 +9,7 @@ from app.database.tables import jobs
 from app.jobs.job import Again, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.storage.retention import Retention
 from app.options import Options
-from workers.messages import SoundTrack
+from workers.messages import RecordingWarning, SoundTrack
 
 _DEFAULT_OPTIONS = Options().model_dump()
 _OF_SUBMISSION = [field.name for field in fields(Submission) if field.name in jobs.c]
@@ -56,6 +56,7 @@ def job_from_row(row: sa.Row[Any], retention: Retention) -> Job:
         "error": Failure(**row.error) if row.error else None,
         "failed_spans": tuple((start, end) for start, end in row.failed_spans),
         "speakers": None if row.speakers is None else tuple(row.speakers),
+        "warnings": tuple(RecordingWarning(**warning) for warning in row.warnings or ()),
         "audio_tracks": None if tracks is None else tuple(SoundTrack(**track) for track in tracks),
     }
     expiry = retention.expiry(row)

@@ -41,6 +41,7 @@ from app.jobs.serialization import (
     first_words,
     pack_with_summary,
     packed_passages,
+    spoken_language,
 )
 from app.jobs.storage.cache import JobCache, JobCounts
 from app.jobs.storage.published_clips import (
@@ -386,7 +387,7 @@ class Store:
         again = job.submission.again
         assert again is not None
         changes = _done(transcript) | {
-            "language": transcript.language,
+            "language": spoken_language(transcript),
             "failed_spans": list(transcript.failed_spans),
         }
 
