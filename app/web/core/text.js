@@ -1,6 +1,7 @@
 /** The texts of the page in the reader's language. */
 
 import { batch, computed, effect, signal } from "../vendor/ui.js";
+import { clock } from "./format.js";
 import { shared } from "./storage.js";
 
 /** @typedef {keyof typeof import("../texts/en.js").default} TextKey */
@@ -68,6 +69,16 @@ export function errorText({ message, code, param }) {
 }
 
 /**
+ * What is wrong with a recording, in the reader's language if the page knows its code.
+ * @param {import("../job/types.js").RecordingWarning} warning
+ * @returns {string}
+ */
+export function warningText({ code, message, start, end }) {
+  const known = /** @type {Record<string, string> | undefined} */ (texts.value["warning.known"]);
+  return filled(known?.[code] ?? message, { start: clock(start ?? 0), end: clock(end ?? 0) });
+}
+
+/**
  * A text. A component that calls this is drawn again when the language changes.
  * @param {TextKey} key
  * @param {Values} [values] For the `{name}` in it. `count` also chooses between its plural forms.
@@ -77,5 +88,14 @@ export function t(key, values = {}) {
   const entry = texts.value[key] ?? key;
   const form =
     typeof entry === "string" ? entry : (entry[plurals.value.select(Number(values.count))] ?? entry.other);
-  return form.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+  return filled(form, values);
+}
+
+/**
+ * A text with values in the places of their names.
+ * @param {string} text
+ * @param {Values} values
+ */
+function filled(text, values) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 }

@@ -7,7 +7,7 @@ import { Menu } from "../core/menu.js";
 import { go, listHash } from "../core/router.js";
 import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
-import { errorText, t } from "../core/text.js";
+import { errorText, t, warningText } from "../core/text.js";
 import { isSmall } from "../core/window_size.js";
 import { removeJobs } from "../list/deletions.js";
 import { openSettings } from "../shell/settings_dialog.js";
@@ -263,15 +263,28 @@ function Notices({ job, playback }) {
       <strong>${t("header.failed")}</strong>${" "}<span dir="auto">${job.error && errorText(job.error)}</span>
     </div>`;
   }
-  if (!job.failed_spans.length) return null;
-  return html`<div class="notice warning">
-    <p>${t("header.partial")}</p>
-    <p class="toolbar numbers">
-      ${job.failed_spans.map(
-        ({ start, end }) => html`<button class="button quiet" onClick=${() => playback.seek(start)}>
-          ${clock(start)} – ${clock(end)}
-        </button>`,
+  return html`${
+    job.failed_spans.length > 0 &&
+    html`<div class="notice warning">
+      <p>${t("header.partial")}</p>
+      <p class="toolbar numbers">
+        ${job.failed_spans.map(
+          ({ start, end }) => html`<button class="button quiet" onClick=${() => playback.seek(start)}>
+            ${clock(start)} – ${clock(end)}
+          </button>`,
+        )}
+      </p>
+    </div>`
+  }${
+    job.warnings?.length > 0 &&
+    html`<ul class="notice warning" role="list">
+      ${job.warnings.map(
+        (warning) => html`<li>
+          <button class="button quiet" disabled=${warning.start === null} onClick=${() => playback.seek(warning.start ?? 0)}>
+            ${warningText(warning)}
+          </button>
+        </li>`,
       )}
-    </p>
-  </div>`;
+    </ul>`
+  }`;
 }

@@ -60,6 +60,7 @@
  * @property {Progress} progress
  * @property {{message: string, code: string | null} | null} error
  * @property {{start: number, end: number}[]} failed_spans
+ * @property {RecordingWarning[]} warnings about the recording
  * @property {string | null} parent The id of the one whose recording it transcribes again.
  * @property {number} revision 0: the transcript is the original.
  * @property {string | null} excerpt The beginning of the text.
@@ -67,6 +68,8 @@
  * @property {string | null} expires_at null: it stays, or is not done.
  * @property {string | null} audio_expires_at The same for the recording.
  */
+
+/** @typedef {{code: string, message: string, start: number | null, end: number | null}} RecordingWarning */
 
 /**
  * @typedef {"text" | "times" | "speaker" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName

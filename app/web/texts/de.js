@@ -493,6 +493,15 @@ const texts = {
   "format.verbose_json": "Segmente und Bewertungen, für Programme",
   "format.detailedJson": "JSON, ausführlich",
   "header.more": "Mehr",
+  "warning.known": {
+    // je Code, wie "error.known"
+    copy: "Die Datei enthält den Ton von {start} bis {end} doppelt; hier steht er einmal.",
+    cut_off: "Die Datei endet bei {start} von {end}: Der Rest fehlt in ihr.",
+    drift: "Die Uhr des Aufnahmegeräts lief ungleichmäßig; zwischen {start} und {end} fehlt ein wenig Ton.",
+    gap: "Von {start} bis {end} wurde nichts aufgenommen.",
+    more: "Es gibt weitere solche Stellen.",
+    undecodable: "Der Ton von {start} bis {end} ist beschädigt und nicht lesbar.",
+  },
   "header.partial": "Ein Teil der Aufnahme ließ sich nicht transkribieren. Diese Zeiten fehlen:",
   "header.demo": "Demo-Modell",
   "job.owner": "von {owner}",

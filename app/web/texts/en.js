@@ -479,6 +479,15 @@ export default {
   "format.verbose_json": "Segments and scores, for programs",
   "format.detailedJson": "JSON, detailed",
   "header.more": "More",
+  "warning.known": {
+    // by code, as "error.known"
+    copy: "The file has the sound from {start} to {end} twice; it is here once.",
+    cut_off: "The file ends at {start} of {end}: the rest is not in it.",
+    drift: "The clock of the recorder ran unevenly, so a little sound was cut between {start} and {end}.",
+    gap: "Nothing was recorded from {start} to {end}.",
+    more: "There are more such places.",
+    undecodable: "The sound from {start} to {end} is damaged and could not be read.",
+  },
   "header.partial": "Some of the recording could not be transcribed. These times are missing:",
   "header.demo": "Demo model",
   "job.owner": "of {owner}",

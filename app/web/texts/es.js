@@ -487,6 +487,15 @@ const texts = {
   "format.verbose_json": "Segmentos y puntuaciones, para programas",
   "format.detailedJson": "JSON detallado",
   "header.more": "Más",
+  "warning.known": {
+    // por código, como "error.known"
+    copy: "El archivo tiene dos veces el sonido de {start} a {end}; aquí está una vez.",
+    cut_off: "El archivo termina en {start} de {end}: el resto no está en él.",
+    drift: "El reloj de la grabadora no fue regular; falta un poco de sonido entre {start} y {end}.",
+    gap: "No se grabó nada de {start} a {end}.",
+    more: "Hay más lugares así.",
+    undecodable: "El sonido de {start} a {end} está dañado y no se pudo leer.",
+  },
   "header.partial": "No se pudo transcribir una parte de la grabación. Faltan estos tiempos:",
   "header.demo": "Modelo de demostración",
   "job.owner": "de {owner}",
