@@ -87,11 +87,29 @@ def test_scc_as_ffmpeg_reads_it() -> None:
     assert texts == ["“Ça va”, ñandú Ü^|~ aé-\\N♪ Größe ♪ 100%", "Next"]  # it shows a dash as a hyphen
 
 
+def test_ffmpeg_shows_scc_when_ttconv_does() -> None:
+    """FFmpeg takes the time of a line for that of all codes in it."""
+    cues = [
+        Cue(*span(5, 7), ("x" * 32, "y" * 32)),
+        Cue(*span(7.2, 9), ("z" * 32,)),
+        Cue(*span(9, 10), ("a",)),
+    ]
+    file = written("scc", cues)
+    with av.open(io.BytesIO(file), format="scc") as container:
+        decoder = container.streams.subtitles[0].codec_context
+        shown = [found for packet in container.demux() if (found := decoder.decode2(packet))]
+    assert len(shown) == len(cues)
+    for sub, (start, end, _) in zip(shown, read("scc", file), strict=True):
+        times = (sub.pts / 1e6, sub.pts / 1e6 + sub.end_display_time / 1000)
+        assert times == pytest.approx((start, end), abs=0.05)
+
+
 def test_scc_file() -> None:
     file = written("scc", [Cue(*span(60, 62), ("Hé",))]).decode()
     assert file == (
         "Scenarist_SCC V1.0\n\n"
-        "00:00:59;19\t9420 9420 94ae 94ae 9476 9476 9723 9723 c8dc 942f 942f\n\n"
+        "00:00:59;19\t9420 9420 94ae 94ae 9476 9476 9723 9723 c8dc\n\n"
+        "00:00:59;28\t942f 942f\n\n"
         "00:01:02;00\t942c 942c\n\n"
     )
     assert written("scc", ()) == b"Scenarist_SCC V1.0\n\n"

@@ -6,6 +6,7 @@ so this module decides when each code is sent.
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from ttconv.scc.codes.control_codes import SccControlCode
 from ttconv.scc.codes.extended_characters import SccExtendedCharacter
@@ -25,6 +26,7 @@ MAX_ROWS = 4  # of a caption
 _LATE_CUE = 15  # frames that a cue stays if it appears when its end has nearly passed, or until the next one
 
 Word = int  # two bytes, sent in one frame
+Code = tuple[Word, ...]  # what must be sent without a break
 
 # ttconv names three characters by their looks in one font. CEA-608 says what they mean.
 _MEANINGS = {"\u2501": "—", "\u028c": "^", "\u2503": "¦"}
@@ -47,39 +49,40 @@ def write_scc(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     """SCC with pop-on captions on channel 1 and drop-frame time codes; only its header without cues.
 
     A frame carries two bytes, so a caption takes up to two seconds to send. It appears late by the part of
-    this time that the caption before it leaves no frames for. Raises `UnsuitableFormat`.
+    this time that the caption before it leaves no frames for. What changes the screen has a line, and so a
+    time, of its own: programs take the time of a line for that of all in it. Raises `UnsuitableFormat`.
     """
     yield "Scenarist_SCC V1.0\n\n"
     narrow = narrow_cues(cues, _CHARACTERS, SCC_COLUMNS, min(style.max_lines, MAX_ROWS))
-    for frame, words in _schedule(timed_cues(narrow, rounded_to(FPS_29_97))):
-        code = SmpteTimeCode.from_frames(frame, FPS_29_97, True)
-        yield f"{code}\t{' '.join(map(_with_parity, words))}\n\n"
+    for frame, codes in _schedule(timed_cues(narrow, rounded_to(FPS_29_97))):
+        for _, group in groupby(codes, (_ERASE, _SHOW).__contains__):
+            words = [word for code in group for word in code]
+            code = SmpteTimeCode.from_frames(frame, FPS_29_97, True)
+            yield f"{code}\t{' '.join(map(_with_parity, words))}\n\n"
+            frame += len(words)
 
 
-def _schedule(cues: Iterable[FileCue]) -> Iterator[tuple[int, Sequence[Word]]]:
-    """Words with the frame in which the first of them is sent. They never overlap."""
+def _schedule(cues: Iterable[FileCue]) -> Iterator[tuple[int, Sequence[Code]]]:
+    """Codes with the frame in which the first of them is sent. They never overlap."""
     free = 0  # the first frame that carries nothing yet
     erase_at: int | None = None  # when the caption on the screen is to go
     for cue in cues:
         load = _load(cue.lines)
         shown = max(cue.start, free + _length(load))
         if erase_at is not None and erase_at + len(_ERASE) <= shown - _length(load):
-            yield max(erase_at, free), _ERASE
+            yield max(erase_at, free), [_ERASE]
             free = max(erase_at, free) + len(_ERASE)
         elif erase_at is not None and erase_at < shown - 1:
             load = _with_erase(load, erase_at - max(free, shown - _length(load) - len(_ERASE)))
         # Otherwise the new caption replaces the old one.
         begin = max(free, cue.start - _length(load))
         shown = begin + _length(load)
-        yield begin, [*(word for code in load for word in code), *_SHOW]
+        yield begin, [*load, _SHOW]
         free = shown + len(_SHOW)
         late = shown > cue.start
         erase_at = max(cue.end, shown + min(cue.end - cue.start, _LATE_CUE)) if late else cue.end
     if erase_at is not None:
-        yield max(erase_at, free), _ERASE
-
-
-Code = tuple[Word, ...]  # what must be sent without a break
+        yield max(erase_at, free), [_ERASE]
 
 
 def _control(code: Word) -> Code:
