@@ -32,11 +32,10 @@ from app.speakers.labelling import KnownSpeaker
 from app.speakers.voices import Voices, pack_voices
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
-from app.transcription.channels import DecodedAudio
 from app.transcription.clip_decoding import ClipRequest
 from app.transcription.helper import Helper
 from app.transcription.ledger import BatchLedger
-from app.transcription.pipeline import Observer, Progress, WindowDispatcher
+from app.transcription.pipeline import DecodedAudio, Observer, Progress, WindowDispatcher
 from app.transcription.result_cache import ClipResults
 from tests.sample_peaks import collected
 from workers.messages import (

@@ -23,10 +23,9 @@ from app.options import Options
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
-from app.transcription.channels import DecodedAudio
 from app.transcription.helper import Helper
 from app.transcription.media_service import MediaService
-from app.transcription.pipeline import Observer
+from app.transcription.pipeline import DecodedAudio, Observer
 from app.transcription.result_cache import ClipResults
 from tests.jobs.databases import put_tables
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission

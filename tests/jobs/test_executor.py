@@ -15,7 +15,7 @@ from app.media.pcm_files import channel_path
 from app.media.uploads import Upload
 from app.options import Options
 from app.transcript.timeline import Transcript
-from app.transcription.channels import DecodedAudio
+from app.transcription.pipeline import DecodedAudio
 from tests.event_loop import until
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FILE, URL, FakePipeline, Site, opened_site

@@ -17,12 +17,13 @@ from app.jobs.storage import store as store_module
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import Progress
+from app.transcription.pipeline import DecodedAudio, Progress
 from tests.event_loop import until
 from tests.jobs.databases import backends, stopped
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FakePipeline, Site, block, opened_site, succeed
 from tests.postgresql import NewDatabase
+from workers.messages import RecordingWarning
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -226,8 +227,10 @@ async def test_the_runner_goes_on_after_errors(site: Site, monkeypatch: pytest.M
 async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> None:
     began = asyncio.Event()
 
+    warning = RecordingWarning("cut_off", "The file ends at 0:16 of 3:03.", 16, 183)
+
     async def work(pipeline: FakePipeline) -> Transcript:
-        pipeline.observer.decoded(Decoded(50, True, ()))
+        pipeline.observer.decoded(Decoded(50, True, (), warnings=(warning,)))
         pipeline.observer.progressed(Progress(60.0, 60.0, 30.0, 1, 2))
         began.set()
         return await block(pipeline)
@@ -241,16 +244,16 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
     assert job.status is Status.QUEUED
     assert (job.progress.done_s, job.progress.clips_done) == (30.0, 1)
     assert job.pcm is not None
-    decoded_samples = []
+    decoded = []
 
     async def resume(pipeline: FakePipeline) -> Transcript:
-        decoded_samples.append(pipeline.decoded and pipeline.decoded.samples)
+        decoded.append(pipeline.decoded)
         return TRANSCRIPT
 
     site.service.work = resume
     site.new_runner().start()
     await site.wait_for(job, "succeeded")
-    assert decoded_samples == [50], "the recording would be decoded again"
+    assert decoded == [DecodedAudio(50, warnings=(warning,))], "else the recording would be decoded again"
 
 
 async def test_a_stop_ends_although_the_database_is_silent(

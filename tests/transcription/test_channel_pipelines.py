@@ -17,13 +17,13 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import Transcript
-from app.transcription.channels import ChannelPipelines, DecodedAudio
+from app.transcription.channels import ChannelPipelines
 from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
-from app.transcription.pipeline import Observer, Pipeline, Progress
+from app.transcription.pipeline import DecodedAudio, Observer, Pipeline, Progress
 from app.transcription.result_cache import CachedClipResults
 from tests.transcription.test_pipeline import FakeFleet, FakeMedia, clip_result
-from workers.messages import EVERYTHING, Segment, Selection, Span, WindowResult
+from workers.messages import EVERYTHING, RecordingWarning, Segment, Selection, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -179,9 +179,11 @@ async def test_an_earlier_run_has_decoded_all(tmp_path: Path) -> None:
     for channel in (0, 2):
         channel_path(tmp_path / "pcm", channel).write_bytes(bytes(2 * ChannelMedia().samples))
     media, seen = ChannelMedia(), Seen()
-    decoded = DecodedAudio(media.samples, (0, 2))
+    warning = RecordingWarning("cut_off", "The file ends at 0:16 of 3:03.", 16, 183)
+    decoded = DecodedAudio(media.samples, (0, 2), (warning,))
     transcript = await pipelines(tmp_path, media, ChannelFleet(), seen, decoded).run()
     assert media.decoded == 0
+    assert transcript.warnings == (warning,)
     assert len(transcript.segments) == CLIPS + CLIPS // 2
 
 
