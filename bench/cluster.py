@@ -31,7 +31,6 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec
 from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.engines.local import ProcessWorker
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory, WindowSource
@@ -167,7 +166,7 @@ def remote_fleet(
         for index in range(slots)
     ]
     workers = [
-        WhisperSlot(index, catalogue, Limits(BATCH, batches_at_once=2), ProcessWorker(process))
+        WhisperSlot(index, catalogue, Limits(BATCH, batches_at_once=2), process)
         for index, process in enumerate(processes)
     ]
     return Dispatcher("worker", workers, cost), processes

@@ -129,10 +129,7 @@ def _check(text: str, simulation: Simulation) -> None:
 
 
 class SimulatedWorker:
-    """A `WhisperWorker` without models, whose answers come when a timer ends.
-
-    On a node of a cluster, an actor has it in place of a `WorkerProcess`.
-    """
+    """A `WorkerProcess` that is none, and has no models: its answers come when a timer ends."""
 
     def __init__(self, index: int, visible_devices: str, simulation: Simulation) -> None:
         """`index`: of its slot."""
@@ -151,9 +148,6 @@ class SimulatedWorker:
         self._device = asyncio.Lock()
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
-
-    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None:
-        self.on_exit = on_exit
 
     async def start(self) -> None:
         """Start the worker anew."""

@@ -13,7 +13,6 @@ from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.node import ClusterNode
 from app.engines.cluster.nodes import Place, worker_places
 from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.engines.local import ProcessWorker
 from app.engines.simulated import SimulatedWorker, Simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowSource
@@ -26,12 +25,13 @@ log = structlog.get_logger(__name__)
 class RaySlot(WhisperSlot):
     """A worker in an actor. It differs from a local slot in its process, and in where its models are."""
 
+    _process: RemoteProcess
+
     def __init__(
         self, index: int, catalogue: ModelCatalogue, limits: Limits, process: RemoteProcess, node: ClusterNode
     ) -> None:
-        super().__init__(index, catalogue, limits, ProcessWorker(process))
+        super().__init__(index, catalogue, limits, process)
         self.node_name = node.node.name
-        self._process = process
         self._reading = asyncio.Lock()  # so batches are sent in their order
         self._node = node
 
