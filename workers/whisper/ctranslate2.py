@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import LoadOptions
 from workers.whisper.backend import (
@@ -47,7 +48,7 @@ class CTranslate2Backend:
         self.compute_type = str(self._whisper.compute_type)
         self.multilingual = bool(self._whisper.is_multilingual)
         self._extract = FeatureExtractor(self._whisper.n_mels)
-        self._cpu_threads = options.cpu_threads
+        self._threads_of_part = options.cpu_threads // self.threads
         self._encoding = threading.Lock()
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
@@ -58,25 +59,27 @@ class CTranslate2Backend:
             for first in range(min(self.threads, len(group)))
         ]
 
-    def prepare(self, audio: Sequence[bytes], context_s: int) -> "list[npt.NDArray[np.float32]]":
-        """The log-mel spectrogram of each window, padded to the context: shape (mel bins, frames)."""
-        frames = context_s * _FRAMES_PER_SECOND
-        with ThreadPoolExecutor(self._cpu_threads, "features") as pool:
-            return list(pool.map(lambda pcm: self._spectrogram(pcm, frames), audio))
-
-    def _spectrogram(self, pcm: bytes, frames: int) -> "npt.NDArray[np.float32]":
-        import numpy as np
-
-        features = self._extract(np.frombuffer(pcm, "<i2").astype(np.float32) / 32768)[:, :frames]
-        return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
-
-    def encode(self, prepared: "Sequence[npt.NDArray[np.float32]]") -> Any:
+    def encode(self, audio: Sequence[bytes], context_s: int) -> Any:
         import ctranslate2
+
+        with calls.measured("features"):
+            features = self.features(audio, context_s)
+        # That takes all of a GPU, so the parts take turns.
+        with calls.measured("encode"), self._encoding:
+            return self._whisper.encode(ctranslate2.StorageView.from_array(features))
+
+    def features(self, audio: Sequence[bytes], context_s: int) -> "npt.NDArray[np.float32]":
+        """The log-mel spectrograms of windows, padded to the context: shape (windows, mel bins, frames)."""
         import numpy as np
 
-        # That takes all of a GPU, so the parts take turns.
-        with self._encoding:
-            return self._whisper.encode(ctranslate2.StorageView.from_array(np.stack(prepared)))
+        frames = context_s * _FRAMES_PER_SECOND
+
+        def spectrogram(pcm: bytes) -> "npt.NDArray[np.float32]":
+            features = self._extract(np.frombuffer(pcm, "<i2").astype(np.float32) / 32768)[:, :frames]
+            return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
+
+        with ThreadPoolExecutor(self._threads_of_part, "features") as pool:
+            return np.stack(list(pool.map(spectrogram, audio)))
 
     def detect_language(self, encoded: Any) -> list[list[tuple[str, float]]]:
         return [

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import torch
 
+from workers import calls
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions
 from workers.whisper.backend import (
     FRAMES_PER_SECOND,
@@ -45,7 +46,6 @@ from workers.whisper.torch.word_times import ALIGNED_TOKENS, Aligner
 Tensor = torch.Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
-_Prepared = tuple[bytes, int]  # samples and context
 
 _USUAL_BEAMS = 5
 _TEXT_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
@@ -127,20 +127,16 @@ class TorchBackend:
         """How many windows a batch with so many beams has, those that only fill it among them."""
         return max(1, min(self.batch_size, self.batch_size * _USUAL_BEAMS // beams))
 
-    def prepare(self, audio: Sequence[bytes], context_s: int) -> list[_Prepared]:
-        """Nothing: the device does it."""
-        return [(pcm, context_s) for pcm in audio]
-
     @_computes
-    def encode(self, prepared: Sequence[_Prepared]) -> _Encoded:
+    def encode(self, audio: Sequence[bytes], context_s: int) -> _Encoded:
         """Put windows into the decoder's memory, until the next ones are encoded."""
-        audio, (context_s, *_) = zip(*prepared, strict=True)
-        filled = [*audio, *audio[:1] * (-len(audio) % self._at_once)]
-        for first in range(0, len(filled), self._at_once):
-            # The host gets the next ones ready while the device encodes these.
-            windows = self._spectrograms.upload(filled[first : first + self._at_once], context_s, first)
-            encoded = self._network.encode(self._spectrograms(*windows).to(self._dtype))
-            remember(self._network, encoded, self._audio, first)
+        filled = [*audio, *[audio[0]] * (-len(audio) % self._at_once)]
+        with calls.measured("encode"):
+            for first in range(0, len(filled), self._at_once):
+                # The host gets the next ones ready while the device encodes these.
+                windows = self._spectrograms.upload(filled[first : first + self._at_once], context_s, first)
+                encoded = self._network.encode(self._spectrograms(*windows).to(self._dtype))
+                remember(self._network, encoded, self._audio, first)
         return _Encoded(audio, context_s * FRAMES_PER_SECOND)
 
     @_computes
@@ -227,7 +223,7 @@ class TorchBackend:
 
     def _take_memory(self) -> None:
         """Decode silence, so that torch keeps the memory that batches take."""
-        encoded = self.encode(self.prepare([bytes(2 * SAMPLE_RATE)] * self.batch_size, FULL_CONTEXT_S))
+        encoded = self.encode([bytes(2 * SAMPLE_RATE)] * self.batch_size, FULL_CONTEXT_S)
         self.generate(encoded, [[self._tokens.sot]] * self.batch_size, Search(_USUAL_BEAMS))
         if self._alignment_heads:
             text = TextToAlign((self._tokens.sot,), (0,), FRAMES_PER_SECOND)
