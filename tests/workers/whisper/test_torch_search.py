@@ -119,10 +119,8 @@ def decoded(
     logits: np.ndarray, how: Search, limits: list[int], audio: Sequence[int] = (1, 2)
 ) -> list[tuple[list[int], float]]:
     """The best text of each window and its score, if the logits depend on the last token alone."""
-    windows = len(limits)
-    texts = Texts.begin(
-        torch.tensor(limits), torch.tensor(audio), torch.zeros(windows, dtype=torch.bool), how, RULES
-    )
+    texts = Texts(len(limits), how.beams, torch.device("cpu"))
+    texts.begin(limits, audio, how, RULES)
     table = torch.from_numpy(logits)
     start = table[torch.full_like(texts.last, SOT)]
     for step in range(max(limits)):

@@ -6,11 +6,10 @@ prompt and the batch size of the settings, never from the other windows. So batc
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import torch
 
@@ -44,8 +43,6 @@ from workers.whisper.torch.weights import read_weights
 from workers.whisper.torch.word_times import ALIGNED_TOKENS, Aligner
 
 Tensor = torch.Tensor
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _USUAL_BEAMS = 5
 _TEXT_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
@@ -56,20 +53,16 @@ _FREE_SHARE = 0.95  # of a GPU's free memory, that a model and its batches may t
 _LOGITS_COPIES, _MEDIAN_COPIES, _PATH_COPIES = 4, 14, 8
 
 
-def _computes(function: Callable[P, R]) -> Callable[P, R]:
+@contextmanager
+def _computing() -> Iterator[None]:
     """Without gradients, and with errors that a process without torch can read."""
-
-    @wraps(function)
-    def compute(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            with torch.inference_mode():
-                return function(*args, **kwargs)
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] != "torch":
-                raise
-            raise RuntimeError(str(error)) from None
-
-    return compute
+    try:
+        with torch.inference_mode():
+            yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "torch":
+            raise
+        raise RuntimeError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ class TorchBackend:
 
     threads = 1
 
-    @_computes
+    @_computing()
     def __init__(self, options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> None:
         """Load the model, and take memory for batches: smaller ones if a GPU has less.
 
@@ -97,9 +90,7 @@ class TorchBackend:
         self.compute_type, self._tokens = compute_type, tokens
         self._dtype = getattr(torch, compute_type)
         config = json.loads((folder / "config.json").read_text("utf-8"))
-        weights, scalars = read_weights(folder / "model.bin", self._device, self._dtype)
-        heads = (scalars["encoder/num_heads"], scalars["decoder/num_heads"])
-        self._network = Network(weights, heads)
+        self._network = Network(*read_weights(folder / "model.bin", self._device, self._dtype))
         vocabulary = read_vocabulary(folder)
         self.multilingual = "" in vocabulary  # as CTranslate2 knows it
         self._languages = {token: vocabulary[token][2:-2] for token in config["lang_ids"]}
@@ -127,7 +118,7 @@ class TorchBackend:
         """How many windows a batch with so many beams has, those that only fill it among them."""
         return max(1, min(self.batch_size, self.batch_size * _USUAL_BEAMS // beams))
 
-    @_computes
+    @_computing()
     def encode(self, audio: Sequence[bytes], context_s: int) -> _Encoded:
         """Put windows into the decoder's memory, until the next ones are encoded."""
         filled = [*audio, *[audio[0]] * (-len(audio) % self._at_once)]
@@ -139,7 +130,7 @@ class TorchBackend:
                 remember(self._network, encoded, self._audio, first)
         return _Encoded(audio, context_s * FRAMES_PER_SECOND)
 
-    @_computes
+    @_computing()
     def detect_language(self, encoded: _Encoded) -> list[list[tuple[str, float]]]:
         start = torch.full((self.batch_size, 1), self._tokens.sot, device=self._device)
         audio = part_of(self._audio, slice(self.batch_size), encoded.frames)
@@ -147,7 +138,7 @@ class TorchBackend:
         probabilities = logits[: len(encoded.audio), list(self._languages)].float().softmax(-1)
         return [list(zip(self._languages.values(), row, strict=True)) for row in probabilities.tolist()]
 
-    @_computes
+    @_computing()
     def generate(
         self, encoded: _Encoded, prompts: Sequence[Sequence[int]], search: Search
     ) -> list[Generated]:
@@ -181,7 +172,7 @@ class TorchBackend:
             )
         return self._decoders[key]
 
-    @_computes
+    @_computing()
     def align(
         self, encoded: _Encoded, texts: Sequence[TextToAlign | None]
     ) -> list[Alignment | Exception | None]:
