@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 MAX_TOKENS = 448  # that Whisper's decoder has positions for
 FRAMES_PER_SECOND = 50  # of the encoder's output, and of timestamps
+MAX_INITIAL_TIMESTAMP = FRAMES_PER_SECOND  # a text begins within the first second
 
 
 @dataclass(frozen=True, slots=True)

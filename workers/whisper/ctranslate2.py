@@ -9,6 +9,7 @@ from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import LoadOptions
 from workers.whisper.backend import (
+    MAX_INITIAL_TIMESTAMP,
     MAX_TOKENS,
     Alignment,
     Generated,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
 _FRAMES_PER_SECOND = 100  # of the spectrogram: two for each frame of the encoder
 
 
@@ -95,7 +95,7 @@ class CTranslate2Backend:
             return_scores=True,
             return_no_speech_prob=True,
             suppress_tokens=list(self._tokens.suppressed),
-            max_initial_timestamp_index=_MAX_INITIAL_TIMESTAMP_INDEX,
+            max_initial_timestamp_index=MAX_INITIAL_TIMESTAMP,
             no_repeat_ngram_size=search.no_repeat_ngram_size,
             **_search_options(search),
         )

@@ -28,14 +28,16 @@ def packages_of(backend: str) -> tuple[str, ...]:
 
 def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """The versions of Python and of the packages that all machines must share. Imports none of them."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
+    numbers = {name: installed_version(name) or _MISSING for name in packages}
+    return {"python": platform.python_version()} | numbers
 
 
-def _version(package: str) -> str:
+def installed_version(package: str) -> str | None:
+    """The version of a package, which is not imported; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
-        return _MISSING
+        return None
 
 
 def inspect() -> NodeReport:

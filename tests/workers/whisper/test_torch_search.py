@@ -18,7 +18,7 @@ from workers.whisper.torch.search import Texts, advance
 EOT, SOT, NO_SPEECH, NO_TIMESTAMPS, FIRST = 10, 11, 12, 13, 14
 VOCABULARY = FIRST + 70
 SPECIAL = SpecialTokens(SOT, EOT, NO_TIMESTAMPS, NO_SPEECH, suppressed=(3, SOT, NO_SPEECH))
-RULES = Rules.of(SPECIAL, [0, EOT], VOCABULARY, "cpu")
+RULES = Rules(SPECIAL, [0, EOT], VOCABULARY, "cpu")
 
 texts = st.lists(st.integers(0, VOCABULARY - 1).filter(lambda token: token != EOT), max_size=12)
 

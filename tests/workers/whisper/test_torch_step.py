@@ -85,7 +85,7 @@ def on_gpu(dtype: torch.dtype, beams: int) -> Decoder:
     """For two windows."""
     weights = {name: torch.empty(shape, dtype=dtype, device="cuda") for name, shape in SHAPES.items()}
     network = Network(weights, {"encoder/num_heads": 4, "decoder/num_heads": 4})
-    rules = Rules.of(TOKENS, [TOKENS.eot], network.vocabulary, "cuda")
+    rules = Rules(TOKENS, [TOKENS.eot], network.vocabulary, "cuda")
     audio = reserve(network, 2, 500)
     return Decoder(network, audio, rules, beams, 8, reserve(network, 2, 1200), Recording("cpu"))
 

@@ -95,8 +95,7 @@ class TorchBackend:
         self.multilingual = "" in vocabulary  # as CTranslate2 knows it
         self._languages = {token: vocabulary[token][2:-2] for token in config["lang_ids"]}
         self._alignment_heads = [(layer, head) for layer, head in config.get("alignment_heads") or ()]
-        not_first = config["suppress_ids_begin"]
-        self._rules = Rules.of(tokens, not_first, self._network.vocabulary, self._device)
+        self._rules = Rules(tokens, config["suppress_ids_begin"], self._network.vocabulary, self._device)
         self.batch_size = self._fitting(options.batch_size) if self._device == "cuda" else options.batch_size
         self._at_once = min(_ENCODED_AT_ONCE, self.batch_size)
         places = self.batch_size + -self.batch_size % self._at_once
@@ -197,10 +196,8 @@ class TorchBackend:
         ]
 
     def close(self) -> None:
-        on_gpu = self._device == "cuda"
         self.__dict__.clear()
-        if on_gpu:
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # which does nothing unless this process uses a GPU
 
     def _fitting(self, windows: int) -> int:
         """The most windows, up to so many, for which the GPU has memory now."""
