@@ -88,6 +88,7 @@ class CTranslate2Backend:
         ]
 
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
+        samples = search.temperature > 0
         results = self._whisper.generate(
             encoded,
             [list(prompt) for prompt in prompts],
@@ -97,7 +98,10 @@ class CTranslate2Backend:
             suppress_tokens=list(self._tokens.suppressed),
             max_initial_timestamp_index=MAX_INITIAL_TIMESTAMP,
             no_repeat_ngram_size=search.no_repeat_ngram_size,
-            **_search_options(search),
+            beam_size=1 if samples else search.beams,
+            num_hypotheses=search.beams if samples else 1,
+            sampling_topk=0 if samples else 1,
+            sampling_temperature=search.temperature if samples else 1.0,
         )
         return [
             Generated(tuple(result.sequences_ids[0]), result.scores[0], result.no_speech_prob)
@@ -152,14 +156,3 @@ def _alignment(result: Any) -> Alignment:
         if token == len(starts):
             starts.append(frame)
     return Alignment(tuple(starts), tuple(result.text_token_probs))
-
-
-def _search_options(search: Search) -> dict[str, Any]:
-    if search.temperature > 0:
-        return {
-            "beam_size": 1,
-            "num_hypotheses": search.beams,
-            "sampling_topk": 0,
-            "sampling_temperature": search.temperature,
-        }
-    return {"beam_size": search.beams}

@@ -14,7 +14,6 @@ from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import (
     LOWEST_LOGPROB,
-    SAMPLE_RATE,
     DecodingOptions,
     LoadOptions,
     Segment,
@@ -25,7 +24,6 @@ from workers.messages import (
 )
 from workers.whisper.alignment import ALIGNMENT_ERRORS, assign_words, words_with_times
 from workers.whisper.backend import (
-    FRAMES_PER_SECOND,
     MAX_TOKENS,
     Alignment,
     Generated,
@@ -36,6 +34,7 @@ from workers.whisper.backend import (
 )
 from workers.whisper.model_check import check_files, missing_word_times
 from workers.whisper.results import (
+    SAMPLES_PER_TIMESTAMP,
     LanguageProbs,
     TimestampedText,
     rank_languages,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from faster_whisper.tokenizer import Tokenizer
 
 _SUPPRESS_NON_SPEECH = -1  # a constant of openai-whisper (`decoding.py`)
-_SAMPLES_PER_FRAME = SAMPLE_RATE // FRAMES_PER_SECOND
 _MAX_LANGUAGES = 10  # of a window's result
 
 
@@ -73,7 +71,7 @@ class _Row:
         return TextToAlign(
             tuple(self.tokenizer.sot_sequence),
             tuple(chain(*self.spoken())),
-            self.window.samples // _SAMPLES_PER_FRAME,
+            self.window.samples // SAMPLES_PER_TIMESTAMP,  # the encoder's frames are as long
         )
 
     def spoken(self) -> list[list[int]]:
