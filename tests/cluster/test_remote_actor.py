@@ -29,7 +29,7 @@ class AnsweringBridge(Bridge):
             self.actors.append(args[0])
         return {
             "start_actor": "f00d",
-            "start_process": pickle.dumps((True, StartedProcess(7, ""))),
+            "ask_actor": pickle.dumps((True, StartedProcess(7, ""))),
         }.get(method)
 
     def lose(self, actor: str) -> None:

@@ -58,17 +58,13 @@ def _gpus() -> tuple[str | None, tuple[str, ...]]:
         names = []
         for index in range(pynvml.nvmlDeviceGetCount()):
             with suppress(pynvml.NVMLError):  # a GPU that has failed must not hide the others
-                names.append(_text(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(index))))
-        return _text(pynvml.nvmlSystemGetDriverVersion()), tuple(names)
+                names.append(str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(index))))
+        return str(pynvml.nvmlSystemGetDriverVersion()), tuple(names)
     except pynvml.NVMLError:
         return None, ()
     finally:
         with suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def find_model(name: str) -> FoundModel:

@@ -15,6 +15,7 @@ from workers import calls
 
 R = TypeVar("R")
 
+_START_S = 240.0  # for a process to start, and to show its GPU
 _MARGIN_S = 30.0  # for an answer to arrive, beyond the deadline that the node itself enforces
 
 
@@ -122,7 +123,8 @@ class RemoteProcess:
         self._exit_error = None
         number = self._number = self._actor.add(self)
         name = await self._actor.start()
-        answer = await self._bridge.call("start_process", name, number, pickled(self._initializer))
+        process = pickled(self._initializer)
+        answer = await self._bridge.call("ask_actor", name, "start_process", number, process, _START_S)
         started: StartedProcess = result_of(answer)
         self.pid, self.visible_devices = started.pid, started.visible_devices
 
@@ -133,7 +135,7 @@ class RemoteProcess:
             raise self._exit_error or ProcessLost("the process has not been started")
         call = pickled((bound_ids(), deadline_s, function, *args))
         margin_s = None if deadline_s is None else deadline_s + _MARGIN_S
-        answer = await self._bridge.call("call_process", name, number, call, margin_s)
+        answer = await self._bridge.call("ask_actor", name, "call_process", number, call, margin_s)
         result, parts = result_of(answer)
         calls.current().parts.extend(parts)
         return result  # type: ignore[no-any-return]
