@@ -5,10 +5,9 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Protocol, TypeVar
@@ -76,10 +75,13 @@ class ChildProcess:
             mp_context=multiprocessing.get_context("spawn"),
             initializer=partial(log_lines.initialise, logs.child_format, self._initializer, *self._initargs),
         )
-        with _sigint_blocked():
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
             # The process is spawned here and inherits the mask. Without it, Ctrl-C would make the process
             # print a traceback until it ignores the signal by itself.
             started = self._executor.submit(os.getpid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         # The process alone writes answers, so its end is theirs, too. A thread would wait for ever for the
         # rest of one in whose middle the process was killed.
         self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
@@ -178,15 +180,6 @@ def _ended_by(status: int | None) -> str:
         return f"exited with status {status}"
     name = f" ({signal.Signals(-status).name})" if -status in set(signal.Signals) else ""
     return f"was killed by signal {-status}{name}"
-
-
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def have_all_ended(timeout_s: float) -> bool:

@@ -117,16 +117,13 @@ class CTranslate2Backend:
         aligned: list[Alignment | Exception | None] = [None] * len(texts)
         for group in places_by_key(text and text.start for text in texts):
             if texts[group[0]] is not None:
-                self._align_group(group, texts, encoded, aligned)
+                for place, found in zip(group, self._align_group(encoded, texts, group), strict=True):
+                    aligned[place] = found
         return aligned
 
     def _align_group(
-        self,
-        group: Sequence[int],
-        texts: Sequence[TextToAlign | None],
-        encoded: Any,
-        aligned: list[Alignment | Exception | None],
-    ) -> None:
+        self, encoded: Any, texts: Sequence[TextToAlign | None], group: Sequence[int]
+    ) -> list[Alignment | Exception]:
         """Align the texts at some places; after an error one by one, so that it costs no other its times."""
         first = texts[group[0]]
         assert first is not None
@@ -134,16 +131,13 @@ class CTranslate2Backend:
         frames = [2 * (text or first).frames for text in texts]
         try:
             results = self._whisper.align(encoded, list(first.start), tokens, frames)
-            for place in group:
-                aligned[place] = _alignment(results[place])
+            return [_alignment(results[place]) for place in group]
         except (RuntimeError, ValueError, IndexError) as error:
             if cause_of(error) is not Cause.TASK:
                 raise
             if len(group) == 1:
-                aligned[group[0]] = error
-                return
-            for place in group:
-                self._align_group([place], texts, encoded, aligned)
+                return [error]
+            return [found for place in group for found in self._align_group(encoded, texts, [place])]
 
     def close(self) -> None:
         """Nothing: CTranslate2 frees the memory with the object."""

@@ -150,16 +150,11 @@ class TorchBackend:
             if step % _STEPS_BETWEEN_LOOKS[self._device] == 0 and bool(texts.done.all()):
                 break
             decoder.step(search, step)
-        found = zip(
-            texts.best.tolist(),
-            texts.best_length.tolist(),
-            texts.best_score.tolist(),
-            decoder.no_speech.tolist(),
-            strict=True,
-        )
+        results = (texts.best, texts.best_length, texts.best_score, decoder.no_speech)
+        found = zip(*(values[: len(prompts)].tolist() for values in results), strict=True)
         return [
             Generated(tuple(tokens[:length]), score, probability)
-            for tokens, length, score, probability in list(found)[: len(prompts)]
+            for tokens, length, score, probability in found
         ]
 
     def _decoder(self, beams: int, places: int, frames: int) -> Decoder:
