@@ -160,9 +160,7 @@ def remote_fleet(
     spec = ActorSpec(_node_id(bridge), cpus=1, processes=in_actor)
     actors = [Actor(bridge, spec) for _ in range(slots // in_actor)]
     processes = [
-        RemoteProcess(
-            bridge, spec, SimulatedWorker, index, str(index), simulation, actor=actors[index // in_actor]
-        )
+        RemoteProcess(actors[index // in_actor], SimulatedWorker, index, str(index), simulation)
         for index in range(slots)
     ]
     workers = [
@@ -282,7 +280,7 @@ async def measure_audio(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
     """What audio costs, with Ray and without, in turns."""
     spec = ActorSpec(_node_id(bridge), cpus=1)
     ways: dict[str, Callable[[], WorkerProcess]] = {
-        "Ray": lambda: RemoteProcess(bridge, spec, runtime.follow_parent),
+        "Ray": lambda: RemoteProcess(Actor(bridge, spec), runtime.follow_parent),
         "local": lambda: ChildProcess(runtime.follow_parent),
     }
     runs: dict[str, list[Figures]] = {name: [] for name in ways}

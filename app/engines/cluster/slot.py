@@ -101,13 +101,12 @@ class RaySlots:
         if self.simulation is not None:
             # It needs no CPU: its workers compute nothing.
             spec = ActorSpec(place.node.id, processes=self.simulation.slots_per_actor)
-            actor = self._shared_actor(place, spec)
-            return RemoteProcess(self.bridge, spec, SimulatedWorker, index, "", self.simulation, actor=actor)
+            return RemoteProcess(self._shared_actor(place, spec), SimulatedWorker, index, "", self.simulation)
         if place.device == "cuda":
             spec = ActorSpec(place.node.id, gpus=self.gpus_per_worker)
-            return RemoteProcess(self.bridge, spec, runtime.initialise, self.niceness)
+            return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, self.niceness)
         spec = ActorSpec(place.node.id, cpus=1)
-        return RemoteProcess(self.bridge, spec, runtime.initialise, "", self.niceness)
+        return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, "", self.niceness)
 
     def _shared_actor(self, place: Place, spec: ActorSpec) -> Actor:
         key = (place.node.id, place.ordinal // spec.processes)
