@@ -6,6 +6,7 @@ wrong text and times.
 
 import json
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -149,15 +150,11 @@ def _tokenizer_ids(tokenizer: dict[str, Any]) -> dict[str, int]:
 
 def read_vocabulary(folder: Path) -> list[str]:
     """The model's tokens in order; empty if the file is missing, which CTranslate2 reports."""
-    try:
-        content = (folder / "vocabulary.json").read_text(encoding="utf-8")
-        return list(json.loads(content))
-    except (OSError, ValueError):
-        pass
-    try:
+    with suppress(OSError, ValueError):
+        return list(json.loads((folder / "vocabulary.json").read_text(encoding="utf-8")))
+    with suppress(OSError, ValueError):
         return (folder / "vocabulary.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, ValueError):
-        return []
+    return []
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What runs on a node before it gets workers: which versions it has, and where its files of a model are."""
 
-import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
@@ -81,12 +80,11 @@ def find_model(name: str) -> FoundModel:
 
 def found_model(folder: Path) -> FoundModel:
     """The files of a model in a folder that decide what its transcripts are, with their sizes."""
-    with os.scandir(folder) as entries:
-        files = {
-            entry.name: entry.stat().st_size
-            for entry in entries
-            if any(fnmatch(entry.name, pattern) for pattern in FILES)
-        }
+    files = {
+        path.name: path.stat().st_size
+        for path in folder.iterdir()
+        if any(fnmatch(path.name, pattern) for pattern in FILES)
+    }
     return FoundModel(str(folder), files)
 
 
