@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import structlog
@@ -21,15 +21,10 @@ def with_tokens(segments: Iterable[Segment], model: str) -> Iterator[Segment]:
     The timestamps count from the start of the segment. There are no tokens if the files of the model are not
     on this machine. Loads a file of some megabytes: let `Helper` call it.
     """
-    vocabulary: _Vocabulary | None = None
-    looked_up = False
+    look_up = cache(partial(_vocabulary, model))  # once, and only for a segment that needs it
     for segment in segments:
-        if not segment.tokens and not looked_up:
-            vocabulary, looked_up = _vocabulary(model), True
-        if segment.tokens or vocabulary is None:
-            yield segment
-        else:
-            yield replace(segment, tokens=vocabulary.tokens(segment))
+        vocabulary = None if segment.tokens else look_up()
+        yield segment if vocabulary is None else replace(segment, tokens=vocabulary.tokens(segment))
 
 
 class _Vocabulary:
