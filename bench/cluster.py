@@ -31,7 +31,6 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec
 from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.engines.local import ProcessWorker
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory, WindowSource
@@ -161,13 +160,11 @@ def remote_fleet(
     spec = ActorSpec(_node_id(bridge), cpus=1, processes=in_actor)
     actors = [Actor(bridge, spec) for _ in range(slots // in_actor)]
     processes = [
-        RemoteProcess(
-            bridge, spec, SimulatedWorker, index, str(index), simulation, actor=actors[index // in_actor]
-        )
+        RemoteProcess(actors[index // in_actor], SimulatedWorker, index, str(index), simulation)
         for index in range(slots)
     ]
     workers = [
-        WhisperSlot(index, catalogue, Limits(BATCH, batches_at_once=2), ProcessWorker(process))
+        WhisperSlot(index, catalogue, Limits(BATCH, batches_at_once=2), process)
         for index, process in enumerate(processes)
     ]
     return Dispatcher("worker", workers, cost), processes
@@ -283,7 +280,7 @@ async def measure_audio(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
     """What audio costs, with Ray and without, in turns."""
     spec = ActorSpec(_node_id(bridge), cpus=1)
     ways: dict[str, Callable[[], WorkerProcess]] = {
-        "Ray": lambda: RemoteProcess(bridge, spec, runtime.follow_parent),
+        "Ray": lambda: RemoteProcess(Actor(bridge, spec), runtime.follow_parent),
         "local": lambda: ChildProcess(runtime.follow_parent),
     }
     runs: dict[str, list[Figures]] = {name: [] for name in ways}

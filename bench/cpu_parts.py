@@ -24,7 +24,7 @@ PARTS = {
     "/concurrent/futures/process.py": "channel to processes",
     "/multiprocessing/": "channel to processes",
     "/app/scheduling/process.py": "channel to processes",
-    "/app/engines/local.py": "channel to processes",
+    "/app/engines/inline.py": "channel to processes",
     "/workers/calls.py": "channel to processes",
     "/app/scheduling/": "dispatcher",
     "/app/engines/": "dispatcher",

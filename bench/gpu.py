@@ -27,7 +27,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.local import ProcessWorker
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
@@ -89,7 +88,7 @@ async def measure(
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
     limits = Limits(most, batches_at_once=2)
     slots = [
-        WhisperSlot(index, catalogue, limits, ProcessWorker(ChildProcess(runtime.initialise, visible)))
+        WhisperSlot(index, catalogue, limits, ChildProcess(runtime.initialise, visible))
         for index in range(workers)
     ]
     before = _used_mb(device, visible, [])

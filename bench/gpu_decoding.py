@@ -6,7 +6,6 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -117,15 +116,14 @@ def windows_of(talk: Pcm, kind: str) -> list[bytes]:
 
 
 def decode(
-    backend: WhisperBackend[Any],
+    backend: WhisperBackend,
     windows: Sequence[bytes],
     start: tuple[int, ...],
     search: Search = USUAL,
     context_s: int = 30,
-    prepared: Any = None,
 ) -> list[Result]:
     """The texts of a batch and the times of their tokens, as `LoadedModel` asks for them."""
-    encoded = backend.encode(prepared or backend.prepare(windows, context_s))
+    encoded = backend.encode(windows, context_s)
     generated = backend.generate(encoded, [start] * len(windows), search)
     return list(zip(generated, backend.align(encoded, to_align(windows, start, generated)), strict=True))
 
@@ -289,28 +287,24 @@ class Decoding:
         return found | {"tokens": max(len(text.tokens) for text, _ in self._decode(self.batch))}
 
     def _stream_s(self, batches: int) -> float:
-        """The time of each of several batches; the host prepares one while the one before is decoded."""
-        with ThreadPoolExecutor(1) as host:
-            ahead = [host.submit(self._backend.prepare, self.batch, self.context_s)]
-            self._wait()
-            began = time.perf_counter()
-            for _ in range(batches):
-                ahead.append(host.submit(self._backend.prepare, self.batch, self.context_s))
-                self._decode(self.batch, prepared=ahead.pop(0).result())
-            return (time.perf_counter() - began) / batches
+        """The time of each of several batches."""
+        self._wait()
+        began = time.perf_counter()
+        for _ in range(batches):
+            self._decode(self.batch)
+        return (time.perf_counter() - began) / batches
 
     def stages(self) -> Found:
         """Time and kernels of each stage, and the kernels that take longest."""
         backend, start, windows = self._backend, self.start, self.batch
-        prepared = backend.prepare(windows, self.context_s)
-        encoded = backend.encode(prepared)
+        encoded = backend.encode(windows, self.context_s)
         prompts = [start] * len(windows)
         generated = backend.generate(encoded, prompts, USUAL)
         texts = to_align(windows, start, generated)
         places = backend._decoder(USUAL.beams, 8, encoded.frames)
         begin = (prompts, [0] * len(windows), [0] * len(windows), USUAL)
         stages: dict[str, Callable[[], object]] = {
-            "encode": lambda: backend.encode(prepared),
+            "encode": lambda: backend.encode(windows, self.context_s),
             "prefill": lambda: _inferring(lambda: places.begin(*begin)),
             "prefill and steps": lambda: backend.generate(encoded, prompts, USUAL),
             "align": lambda: backend.align(encoded, texts),
@@ -344,7 +338,7 @@ class Decoding:
     def graphs(self) -> Found:
         """Steps that are replayed against the same ones without a record; their times with the prefill."""
         windows, backend = self._windows, self._backend
-        encoded = backend.encode(backend.prepare(windows, self.context_s))
+        encoded = backend.encode(windows, self.context_s)
         prompts = [self.start] * len(windows)
         replayed, steps = self._searched(encoded, prompts)
         replayed_s = self._time(lambda: backend.generate(encoded, prompts, USUAL))

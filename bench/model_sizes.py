@@ -144,7 +144,7 @@ def _load_and_decode(
     at_rest = _memory_mb("VmRSS")
     decoding = DecodingOptions(name, language="en", word_timestamps=True, beam_size=BEAMS)
     windows = list(islice(cycle(speech(read(TALK), decoding)), batch))
-    results = loaded.decode(windows, loaded.prepare(windows))
+    results = loaded.decode(windows)
     assert all(result.segments for result in results)
     return at_rest, _memory_mb("VmHWM")
 

@@ -22,7 +22,7 @@ from bench.decoding import transcribe_clips
 from bench.speech_samples import decode, planned_clips, speech_in
 from workers import calls, runtime
 from workers.messages import DecodingOptions, LoadOptions
-from workers.whisper.backend import Model
+from workers.whisper.model import LoadedModel
 from workers.whisper.worker import open_model
 
 BEAM_SIZE = 5
@@ -112,10 +112,7 @@ def _engine(path: Path, threads: int, batch_size: int) -> Run:
             results = [
                 result
                 for start in range(0, len(clips), batch_size)
-                for result in transcribe_clips(
-                    lambda windows: model.decode(windows, model.prepare(windows)),
-                    clips[start : start + batch_size],
-                )
+                for result in transcribe_clips(model.decode, clips[start : start + batch_size])
             ]
         seconds = time.perf_counter() - began
     stages = dict(stages_s) | {"rest of the worker": seconds - sum(stages_s.values())}
@@ -123,7 +120,7 @@ def _engine(path: Path, threads: int, batch_size: int) -> Run:
 
 
 @cache
-def _loaded_model(threads: int) -> Model:
+def _loaded_model(threads: int) -> LoadedModel:
     return open_model(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
 
 

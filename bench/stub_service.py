@@ -42,11 +42,12 @@ class StubModel:
         cues = json.loads((Path(__file__).parents[1] / "tests" / "data" / "talk.json").read_text())["cues"]
         self._words = " ".join(cue["text"] for cue in cues).split()
 
+    # Older checkouts call one of these, and give `decode` the answer; some also whether a batch is urgent.
     def prepare(self, windows: Sequence[Any]) -> None: ...
 
-    features = prepare  # its name in older checkouts, where `decode` has an argument for urgent batches
+    features = prepare
 
-    def decode(self, windows: Sequence[Any], prepared: None, urgent: bool = False) -> list[Any]:
+    def decode(self, windows: Sequence[Any], prepared: None = None, urgent: bool = False) -> list[Any]:
         time.sleep(sum(window.samples for window in windows) / RATE / STUB["speed"])
         return [self._result(window) for window in windows]
 

@@ -39,13 +39,8 @@ _current: ContextVar[Call | None] = ContextVar("call", default=None)
 
 def answer(ids: Ids, function: Callable[..., R], *args: object) -> Answer[R]:
     """Call a function for the requests and jobs with these ids. Raises what it raises."""
-    call = Call(ids)
-    token = _current.set(call)
-    try:
-        result = function(*args)
-    finally:
-        _current.reset(token)
-    return Answer(result, tuple(call.parts))
+    context, call = separate(ids)
+    return Answer(context.run(function, *args), tuple(call.parts))
 
 
 def answer_parent(ids: Ids, function: Callable[..., R], *args: object) -> Answer[R]:
@@ -79,10 +74,9 @@ def current() -> Call:
     return _current.get() or Call()
 
 
-def separate() -> tuple[Context, Call]:
-    """A context for work of its own, and what is measured in it."""
-    call = Call(current().ids)
-    context = copy_context()
+def separate(ids: Ids | None = None) -> tuple[Context, Call]:
+    """A context for work of its own, and what is measured in it. `ids`: by default, those of the caller."""
+    context, call = copy_context(), Call(current().ids if ids is None else ids)
     context.run(_current.set, call)
     return context, call
 

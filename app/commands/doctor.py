@@ -54,11 +54,9 @@ def run_doctor(*, as_json: bool = False, cluster: bool = False) -> int:
 async def check_machine(report: ReportFinding) -> None:
     """Check this machine. No process outlives the call."""
     set_globally = machine.global_start_method()
-    settings = _settings()
-    if isinstance(settings, InvalidSetting):
-        report(fail_setting("settings", settings))
+    settings = _settings(report)
+    if settings is None:
         return
-    report(machine.check_settings(settings, os.environ))
     report(machine.check_data_dir(settings))
     report(machine.check_port(settings))
     report(machine.check_connections(settings))
@@ -92,11 +90,9 @@ async def check_machine(report: ReportFinding) -> None:
 
 async def check_cluster(report: ReportFinding) -> None:
     """Check the nodes of the Ray cluster that the settings name."""
-    settings = _settings(engine="ray")
-    if isinstance(settings, InvalidSetting):
-        report(fail_setting("settings", settings))
+    settings = _settings(report, engine="ray")
+    if settings is None:
         return
-    report(machine.check_settings(settings, os.environ))
     plan = _plan(settings)
     if isinstance(plan, InvalidSetting):
         report(fail_setting("plan", plan))
@@ -143,14 +139,16 @@ def _files(files: ModelFiles | None, plan: Plan, report: ReportFinding) -> Model
     return files or locate(DEMO)
 
 
-def _settings(**given: str) -> Settings | InvalidSetting:
-    """The settings of the checks, which log nothing: the findings say everything."""
+def _settings(report: ReportFinding, **given: str) -> Settings | None:
+    """The settings of the checks, which log nothing: the findings say everything. None if one is invalid."""
     try:
         settings = load_settings(**given)
     except InvalidSetting as error:
-        return error
+        report(fail_setting("settings", error))
+        return None
     configure_logs(settings, children=False)
     logging.disable(logging.CRITICAL)
+    report(machine.check_settings(settings, os.environ))
     return settings
 
 

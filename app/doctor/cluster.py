@@ -73,20 +73,20 @@ async def check_nodes(
         report(fail("cluster", f"no node has a place for a worker on {plan.devices.device}", remedy))
     window = sample_window(model.name, pcm)
     checks = [
-        _check_node(bridge, node, places.get(node.id), slots, index, window)
+        _check_node(node, places.get(node.id), slots, index, window)
         for index, node in enumerate(bridge.nodes)
     ]
     await report_each(checks, report)
 
 
 async def _check_node(
-    bridge: Bridge, node: Node, place: Place | None, slots: RaySlots, index: int, window: Window
+    node: Node, place: Place | None, slots: RaySlots, index: int, window: Window
 ) -> list[Finding]:
     name = f"node {node.name}"
     before = time.time()
     try:
         async with asyncio.timeout(_REPORT_S):
-            report: NodeReport = await bridge.call("run_on_node", node.id, node_checks.inspect)
+            report: NodeReport = await slots.bridge.call("run_on_node", node.id, node_checks.inspect)
     except TimeoutError:
         remedy = "Ray on it is stopped or very slow: look at its load, or end it. The service leaves it out."
         return [fail(name, f"did not answer within {_REPORT_S:.0f} s", remedy)]
@@ -101,7 +101,7 @@ async def _check_node(
         return [*findings, ok(f"{name}: worker", "none: Ray has nothing for one there")]
     if any(finding.severity is Severity.FAIL for finding in findings):
         return findings  # a worker would not start
-    return [*findings, *await _check_worker(bridge, node, place, slots, index, window)]
+    return [*findings, *await _check_worker(place, slots, index, window)]
 
 
 def check_report(
@@ -138,24 +138,23 @@ def _check_driver(title: str, node: Node, report: NodeReport) -> Finding:
     return ok(title, found)
 
 
-async def _check_worker(
-    bridge: Bridge, node: Node, place: Place, slots: RaySlots, index: int, window: Window
-) -> list[Finding]:
+async def _check_worker(place: Place, slots: RaySlots, index: int, window: Window) -> list[Finding]:
     """Find the model on the node, and let a worker there transcribe the sample."""
     is_connected = asyncio.Event()
     is_connected.set()
-    of_slots = ClusterNode(bridge, node, slots.catalogue, is_connected)
-    model, title = window.decoding.model, f"node {node.name}: model {window.decoding.model}"
+    node = ClusterNode(slots.bridge, place.node, slots.catalogue, is_connected)
+    model, name = window.decoding.model, f"node {place.node.name}"
+    title = f"{name}: model {model}"
     try:
-        await of_slots.find(model)
+        await node.find(model)
     except ModelUnavailable as error:
         return [fail(title, error.message, "The service leaves the node out.")]
     except Exception as error:
         return [fail_with(title, error)]
-    found = ok(title, of_slots.path(model) or "none: the workers are simulated")
-    slot = slots.new_slot(index, place, of_slots)
+    found = ok(title, node.path(model) or "none: the workers are simulated")
+    slot = slots.new_slot(index, place, node)
     try:
-        [finding] = await transcribe_on(slot, window, f"node {node.name}: worker")
+        [finding] = await transcribe_on(slot, window, f"{name}: worker")
     finally:
         await slot.close()
     if _NO_RESOURCES in finding.found:

@@ -6,10 +6,10 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 
 from app.doctor.finding import Finding, fail, fail_setting, fail_with, ok, warn
+from app.engines.cluster.node_checks import installed_version
 from app.errors import InvalidSetting
 from app.listening import max_connections, service_faults, wanted_connections
 from app.settings import PREFIX, SECRET_SETTINGS, Settings, key_ring, unknown_variables
@@ -107,7 +107,7 @@ def check_python() -> Finding:
 
 def check_packages() -> Finding:
     """The versions of the main libraries, without importing them."""
-    versions = {name: _version(name) for name in (*PACKAGES, *EXTRA_PACKAGES)}
+    versions = {name: installed_version(name) for name in (*PACKAGES, *EXTRA_PACKAGES)}
     missing = [name for name in PACKAGES if versions[name] is None]
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     if missing:
@@ -158,10 +158,3 @@ def _is_locked(path: Path) -> bool:
     except OSError:
         return False
     return False
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None

@@ -60,13 +60,11 @@ class ModelCatalogue:
     others: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     is_loaded: Callable[[str], bool] = lambda model: False  # by a worker, now
-    languages: dict[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # of models that were loaded; ISO 639-1
+    # Of models that were loaded; ISO 639-1.
+    languages: dict[str, tuple[str, ...]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)  # what a model's results lack, and why
-    _abilities: dict[str, tuple[bool, bool]] = field(
-        default_factory=dict
-    )  # whether a model knows English alone, and whether it can translate
+    # Whether a model knows English alone, and whether it can translate.
+    _abilities: dict[str, tuple[bool, bool]] = field(default_factory=dict)
     _locating: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     @property

@@ -1,10 +1,8 @@
 """Which model a setting names, and where its files are. Downloads them once, not in each worker."""
 
-import json
 import os
 import re
 import tomllib
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from app.concurrency import in_daemon_thread
 from app.engines.model_download import Report, cached_folder, download
 from app.errors import InvalidSetting
 from workers.messages import FULL_CONTEXT_S
-from workers.whisper.model_check import read_shape
+from workers.whisper.model_check import read_json, read_shape
 
 DEMO = "demo"
 DEMO_PATH = Path(__file__).parents[2] / "workers" / "demo_model"
@@ -94,11 +92,9 @@ def min_context_s(folder: Path, usual_s: float = _USUAL_MIN_CONTEXT_S) -> float:
 
     A model says so as `min_audio_context_s` in its `generation_config.json`; else it is `usual_s`.
     """
-    with suppress(OSError, ValueError):
-        config = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
-        value = config.get("min_audio_context_s") if isinstance(config, dict) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-            return min(float(value), FULL_CONTEXT_S)
+    value = read_json(folder / "generation_config.json").get("min_audio_context_s")
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return min(float(value), FULL_CONTEXT_S)
     return usual_s
 
 

@@ -14,13 +14,13 @@ from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.slot import RaySlots
 from app.engines.devices import Devices, list_gpus, plan_cluster_devices, plan_devices, usable_cores
-from app.engines.local import InlineProcess, ProcessWorker
+from app.engines.inline import InlineProcess
 from app.engines.model_files import ModelFiles, min_context_s, model_name
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, parse_simulation
-from app.engines.slot import Limits, WhisperSlot, WhisperWorker
+from app.engines.slot import Limits, WhisperSlot
 from app.errors import InvalidSetting
 from app.scheduling.batching import BatchCost
-from app.scheduling.process import ChildProcess
+from app.scheduling.process import ChildProcess, WorkerProcess
 from app.settings import Settings
 from workers import runtime
 from workers.messages import FULL_CONTEXT_S, LoadOptions
@@ -115,18 +115,18 @@ class Plan:
             log.warning("a GPU is not used", reason=warning)
         if self.engine == "inline":
             limits = replace(self.limits, batch_timeout_s=math.inf)  # a thread cannot be ended
-            return [WhisperSlot(0, catalogue, limits, ProcessWorker(InlineProcess(catalogue.options)))]
+            return [WhisperSlot(0, catalogue, limits, InlineProcess(catalogue.options))]
         return [
-            WhisperSlot(index, catalogue, self.limits, self._worker(index, name))
+            WhisperSlot(index, catalogue, self.limits, self._process(index, name))
             for index, name in enumerate(self.devices.visible)
         ]
 
-    def _worker(self, index: int, visible: str) -> WhisperWorker:
+    def _process(self, index: int, visible: str) -> WorkerProcess:
         if self.simulation is not None:
             return SimulatedWorker(index, visible, self.simulation)
         device = self.devices.device
         cache = self.kernel_cache if device == "cuda" else None
-        return ProcessWorker(ChildProcess(runtime.initialise, visible, _NICENESS[device], cache))
+        return ChildProcess(runtime.initialise, visible, _NICENESS[device], cache)
 
 
 def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:

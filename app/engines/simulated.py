@@ -36,6 +36,8 @@ SIMULATED = "simulated"  # the name of the device and of the model
 _LEAST_PART = 0.5  # of the speech of a window that leaves text, which it transcribes
 _DRAWN_FROM = 2 * SAMPLE_RATE  # bytes: the first second of a window decides whether it leaves text
 
+_BySlot = tuple[tuple[int, float], ...]  # slots, and a number for each
+
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
@@ -48,12 +50,8 @@ class Simulation:
     load_ms: float = 0.0  # of a model
     crash: float = 0.0  # probability that a worker crashes during a batch
     seed: int = 0  # of the random crashes and of the windows that leave text
-    crash_at: tuple[
-        tuple[int, float], ...
-    ] = ()  # slot, and when its worker crashes, counted from the slot's first start
-    poisoned_at: tuple[
-        tuple[int, float], ...
-    ] = ()  # slot, and the age at which the device of each of its workers fails for good
+    crash_at: _BySlot = ()  # when the slot's worker crashes, counted from the slot's first start
+    poisoned_at: _BySlot = ()  # the age at which the device of each of the slot's workers fails for good
     poisoned_for_good: tuple[int, ...] = ()  # slots whose device never works
     slow: dict[int, float] = field(default_factory=dict)  # slot, and the factor on its times
     speed: float = 1.0  # simulated seconds that pass in a real one
@@ -84,9 +82,9 @@ def parse_simulation(text: str) -> Simulation:
     return simulation
 
 
-def _by_slot(value: str) -> list[tuple[int, float]]:
+def _by_slot(value: str) -> _BySlot:
     pairs = (entry.split(":") for entry in value.split("+"))
-    return [(int(slot), float(number)) for slot, number in pairs]
+    return tuple((int(slot), float(number)) for slot, number in pairs)
 
 
 _EXAMPLE = "fixed_ms=10,clip_ms=50,token_ms=2,batch=8,crash=0.01,slow=1:3"
@@ -99,8 +97,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "load_ms": float,
     "crash": float,
     "seed": int,
-    "crash_at": lambda value: tuple(_by_slot(value)),
-    "poisoned_at": lambda value: tuple(_by_slot(value)),
+    "crash_at": _by_slot,
+    "poisoned_at": _by_slot,
     "poisoned_for_good": lambda value: tuple(int(slot) for slot in value.split("+")),
     "slow": lambda value: dict(_by_slot(value)),
     "speed": float,
@@ -129,10 +127,7 @@ def _check(text: str, simulation: Simulation) -> None:
 
 
 class SimulatedWorker:
-    """A `WhisperWorker` without models, whose answers come when a timer ends.
-
-    On a node of a cluster, an actor has it in place of a `WorkerProcess`.
-    """
+    """A `WorkerProcess` that is none, and has no models: its answers come when a timer ends."""
 
     def __init__(self, index: int, visible_devices: str, simulation: Simulation) -> None:
         """`index`: of its slot."""
@@ -151,9 +146,6 @@ class SimulatedWorker:
         self._device = asyncio.Lock()
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
-
-    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None:
-        self.on_exit = on_exit
 
     async def start(self) -> None:
         """Start the worker anew."""
@@ -198,7 +190,7 @@ class SimulatedWorker:
         """Take as long as the cost model says, after the batches before."""
         batch = await _read(windows)
         async with self._turns:
-            await self._elapse(self._way_s(batch))
+            await self._elapse(self._simulation.host_ms * len(batch) / 1000)
         async with self._device:
             # Those that could be read.
             if readable := [window for window in batch if isinstance(window, Window)]:
@@ -208,9 +200,6 @@ class SimulatedWorker:
     async def close(self) -> None:
         """End the worker."""
         self.pid = None
-
-    def _way_s(self, windows: Sequence[Window | OSError]) -> float:
-        return self._simulation.host_ms * len(windows) / 1000
 
     async def _decode_on_device(self, windows: Sequence[Window]) -> None:
         simulation = self._simulation

@@ -3,10 +3,10 @@
 import asyncio
 import contextvars
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import structlog
 
@@ -17,6 +17,7 @@ from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
 from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
 from app.known_errors import explain, last_line
+from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import (
@@ -29,6 +30,7 @@ from workers.messages import (
     WindowResult,
     WorkerInfo,
 )
+from workers.whisper import worker as whisper
 from workers.whisper.worker import Answer
 
 R = TypeVar("R")
@@ -60,42 +62,19 @@ class Limits:
     batches_at_once: int = 1
 
 
-class WhisperWorker(Protocol):
-    """Models in a process, which does what it is asked in order."""
-
-    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None:
-        """Call `on_exit` whenever the process ends by itself."""
-
-    async def start(self) -> None:
-        """Start the process, without a model."""
-
-    async def load(self, options: LoadOptions) -> WorkerInfo: ...
-
-    async def unload(self, model: str) -> None: ...
-
-    async def smaller_compute_type(self, options: LoadOptions) -> str | None:
-        """The compute type with which the model takes less memory; None if the device has none."""
-
-    async def decode(self, windows: Sequence[AnyWindow]) -> list[Answer]:
-        """Decode a batch of windows of one model, which is loaded. The answers are in their order."""
-
-    async def close(self) -> None:
-        """End the process, whatever it is doing."""
-
-
 class WhisperSlot:
     """A worker and its models."""
 
     node_name: str | None = None  # of the node with its worker; None: this machine
 
-    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, worker: WhisperWorker) -> None:
+    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: WorkerProcess) -> None:
         self.index = index
         self.status = SlotStatus()
         self.needs_restart = asyncio.Event()
         self._catalogue = catalogue
         self._limits = limits
-        self._worker = worker
-        worker.watch(self._exited)
+        self._process = process
+        process.on_exit = self._exited
         self._oom = OomFallback(limits.batch_size)
         self._no_torch: str | None = None  # why models are loaded with CTranslate2 instead
         self._info: WorkerInfo | None = None
@@ -139,7 +118,7 @@ class WhisperSlot:
         """Decode a second of silence with the default model. Raises as `run` does."""
         window = Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), DecodingOptions(self._catalogue.default))
         with _device_failures():
-            await self._ask(self._worker.decode([window]), self._deadline_s([window], None))
+            await self._ask(self._deadline_s([window], None), whisper.decode, [window])
 
     async def run(self, payloads: Sequence[WindowSource], expected_s: float | None = None) -> list[Answer]:
         """Decode a batch of windows of one model, which is loaded first if necessary.
@@ -180,7 +159,7 @@ class WhisperSlot:
         self._held.clear()
         self._compute_types.clear()
         self._oom.batch_size = self._limits.batch_size
-        await self._worker.close()
+        await self._process.close()
 
     def holds(self, model: str) -> bool:
         """Whether the worker has a model in memory."""
@@ -229,7 +208,7 @@ class WhisperSlot:
 
     async def _spawn(self) -> None:
         """Start a worker without a model."""
-        await self._worker.start()
+        await self._process.start()
 
     def _exited(self, error: ProcessCrashed) -> None:
         """The worker has ended. What it was asked raises the reason itself."""
@@ -238,13 +217,13 @@ class WhisperSlot:
         self.status.error = self.status.error or explain(error.message)
         self.needs_restart.set()
 
-    async def _ask(self, asking: Coroutine[Any, Any, R], deadline_s: float) -> R:
+    async def _ask(self, deadline_s: float, function: Callable[..., R], *args: object) -> R:
         """Ask the worker, which does one thing after the other.
 
         Raises ProcessHung if it takes longer than `deadline_s` from the end of what it was asked before. The
         worker must be replaced then.
         """
-        before, asked = self._asked, asyncio.create_task(asking)
+        before, asked = self._asked, asyncio.create_task(self._process.call(function, *args))
         self._asked = asked
         try:
             if before is not None and not before.done():
@@ -291,7 +270,7 @@ class WhisperSlot:
                 await self._load_on_demand(model)
             self._stop_unload_timer(model)
         try:
-            return await self._ask(self._worker.decode(windows), deadline_s)
+            return await self._ask(deadline_s, whisper.decode, windows)
         finally:
             self._start_unload_timer(model)
 
@@ -355,7 +334,7 @@ class WhisperSlot:
         """Load a model with a smaller compute type from now on. Returns whether there is one."""
         used = self._compute_types[model]
         options = replace(self._load_options(model), compute_type=used)
-        smaller = await self._ask(self._worker.smaller_compute_type(options), _ANSWER_DEADLINE_S)
+        smaller = await self._ask(_ANSWER_DEADLINE_S, whisper.smaller_compute_type, options)
         if smaller is None and options.backend == TORCH:
             self._give_up_torch(error)
             return True
@@ -383,7 +362,7 @@ class WhisperSlot:
     async def _load(self, model: str) -> None:
         options = self._load_options(model)
         self._compute_types[model] = options.compute_type
-        info = await self._ask(self._worker.load(options), _LOAD_DEADLINE_S)
+        info = await self._ask(_LOAD_DEADLINE_S, whisper.load, options)
         self._loads += 1
         self._oom.loaded(model, options.compute_type)
         self._catalogue.languages[model] = info.languages
@@ -433,7 +412,7 @@ class WhisperSlot:
         self._stop_unload_timer(model)
         del self._held[model]
         with suppress(ProcessCrashed):  # its memory is free then, too
-            await self._ask(self._worker.unload(model), _LOAD_DEADLINE_S)
+            await self._ask(_LOAD_DEADLINE_S, whisper.unload, model)
 
 
 @contextmanager

@@ -1,18 +1,14 @@
 """The tokens of text that no model decoded, in the vocabulary of a model. Loads its tokenizer alone."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 
 from app.engines.model_files import local_folder
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Segment
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 _SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms
 
@@ -25,41 +21,31 @@ def with_tokens(segments: Iterable[Segment], model: str) -> Iterator[Segment]:
     The timestamps count from the start of the segment. There are no tokens if the files of the model are not
     on this machine. Loads a file of some megabytes: let `Helper` call it.
     """
-    vocabulary: _Vocabulary | None = None
-    looked_up = False
+    look_up = cache(partial(_vocabulary, model))  # once, and only for a segment that needs it
     for segment in segments:
-        if not segment.tokens and not looked_up:
-            vocabulary, looked_up = _vocabulary(model), True
-        if segment.tokens or vocabulary is None:
-            yield segment
-        else:
-            yield replace(segment, tokens=vocabulary.tokens(segment))
+        vocabulary = None if segment.tokens else look_up()
+        yield segment if vocabulary is None else replace(segment, tokens=vocabulary.tokens(segment))
 
 
-@dataclass(frozen=True, slots=True)
 class _Vocabulary:
     """The tokens of a model."""
 
-    tokenizer: "Tokenizer"
-    end_of_text: int  # the first token that is no text
-    first_timestamp: int
-
-    @classmethod
-    def load(cls, folder: Path) -> "_Vocabulary":
+    def __init__(self, folder: Path) -> None:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        end_of_text, before_times = map(tokenizer.token_to_id, ("<|endoftext|>", "<|notimestamps|>"))
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        end_of_text, before_times = map(self._tokenizer.token_to_id, ("<|endoftext|>", "<|notimestamps|>"))
         if end_of_text is None or before_times is None:
             raise ValueError("the vocabulary is not one of Whisper's")
-        return cls(tokenizer, end_of_text, before_times + 1)
+        self._end_of_text = end_of_text  # the first token that is no text
+        self._first_timestamp = before_times + 1
 
     def tokens(self, segment: Segment) -> tuple[int, ...]:
         """A segment's tokens, without control tokens that its text may spell."""
-        ids = self.tokenizer.encode(segment.text, add_special_tokens=False).ids
+        ids = self._tokenizer.encode(segment.text, add_special_tokens=False).ids
         samples = min(segment.end - segment.start, MAX_CLIP_SAMPLES)
-        end = self.first_timestamp + round(samples / _SAMPLES_PER_TIMESTAMP)
-        return (self.first_timestamp, *(token for token in ids if token < self.end_of_text), end)
+        end = self._first_timestamp + round(samples / _SAMPLES_PER_TIMESTAMP)
+        return (self._first_timestamp, *(token for token in ids if token < self._end_of_text), end)
 
 
 def _vocabulary(model: str) -> _Vocabulary | None:
@@ -71,4 +57,4 @@ def _vocabulary(model: str) -> _Vocabulary | None:
         return None
 
 
-_load = lru_cache(maxsize=4)(_Vocabulary.load)
+_load = lru_cache(maxsize=4)(_Vocabulary)

@@ -198,7 +198,11 @@ class Dispatcher(Generic[P, R]):
     def _remove(self, served: _ServedSlot[P, R]) -> None:
         log.info("slot removed", pool=self._name, slot=served.index)
         tasks = list(served.tasks())
-        self._report_aborted(served)
+        batches = list(served.in_flight)
+        for batch in batches:
+            self._end(served, batch)
+        for batch in batches[:1]:  # the others have not run
+            self._report(served.slot, batch, Outcome.REQUEUED)
         served.is_removed = True
         del self._served[served.index]
         self._backlog.remove_slot(served.slot)
@@ -210,14 +214,6 @@ class Dispatcher(Generic[P, R]):
             task.failed_on = None if task.failed_on == served.index else task.failed_on
         self._slot_has_left()
         self._closing.spawn(self._end_process(served))
-
-    def _report_aborted(self, served: _ServedSlot[P, R]) -> None:
-        """End the batches in flight of a slot whose process is gone. The first one has run."""
-        batches = list(served.in_flight)
-        for batch in batches:
-            self._end(served, batch)
-        for batch in batches[:1]:
-            self._report(served.slot, batch, Outcome.REQUEUED)
 
     def _unanswered(self) -> Iterator[Task[P, R]]:
         yield from self._backlog
@@ -502,7 +498,10 @@ class Dispatcher(Generic[P, R]):
         for action in actions:
             match action:
                 case RecordCrash(task):
-                    self._record_crash(task)
+                    try:
+                        task.on_crash(task.crash_count)
+                    except Exception:  # a caller's fault must not end the slot's loop
+                        log.exception("crash not recorded", pool=self._name, job=task.job)
                 case FailTask(task, error):
                     if not task.future.done():
                         task.future.set_exception(error)
@@ -729,9 +728,3 @@ class Dispatcher(Generic[P, R]):
     def _requeue(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
         self._backlog.requeue_batch(batch, isolated=isolated)
         self._wake_slots()
-
-    def _record_crash(self, task: Task[P, R]) -> None:
-        try:
-            task.on_crash(task.crash_count)
-        except Exception:  # a caller's fault must not end the slot's loop
-            log.exception("crash not recorded", pool=self._name, job=task.job)

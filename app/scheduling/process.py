@@ -5,10 +5,9 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Protocol, TypeVar
@@ -57,8 +56,7 @@ class ChildProcess:
         self._initializer = initializer
         self._initargs = initargs
         self._executor: ProcessPoolExecutor | None = None
-        self._process: BaseProcess | None = None
-        self._ending: BaseProcess | None = None  # the one before, if it was killed and may not be gone yet
+        self._process: BaseProcess | None = None  # also one that was killed, and may not be gone yet
         self._watching: asyncio.Task[None] | None = None
         self.pid: int | None = None
         self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
@@ -69,7 +67,7 @@ class ChildProcess:
         Raises ProcessCrashed if it does not start within `_SPAWN_DEADLINE_S`, and ProcessStuck while the
         process before it does not end.
         """
-        if self._ending is not None and self._ending.is_alive():
+        if self._process is not None and self._process.is_alive():
             raise ProcessStuck(f"process {self.pid} cannot be killed")
         hide_secrets()  # first: the executor may start a process of multiprocessing's own
         self._executor = ProcessPoolExecutor(
@@ -77,10 +75,13 @@ class ChildProcess:
             mp_context=multiprocessing.get_context("spawn"),
             initializer=partial(log_lines.initialise, logs.child_format, self._initializer, *self._initargs),
         )
-        with _sigint_blocked():
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
             # The process is spawned here and inherits the mask. Without it, Ctrl-C would make the process
             # print a traceback until it ignores the signal by itself.
             started = self._executor.submit(os.getpid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         # The process alone writes answers, so its end is theirs, too. A thread would wait for ever for the
         # rest of one in whose middle the process was killed.
         self._executor._result_queue._writer.close()  # type: ignore[attr-defined]
@@ -132,23 +133,22 @@ class ChildProcess:
         if executor is not None:
             if self._watching is not None:
                 self._watching.cancel()
-            self._ending, self._process = self._process, None
-            if self._ending is not None:
-                self._ending.kill()
-                _ending.add(self._ending)
+            if self._process is not None:
+                self._process.kill()
+                _ending.add(self._process)
             # Not with `wait=True`, in a thread: the event loop waits for its threads when it closes.
             executor.shutdown(wait=False, cancel_futures=True)
-        ending = self._ending
-        if ending is None:
+        process = self._process
+        if process is None:
             return
         give_up_at = time.monotonic() + _KILL_DEADLINE_S
-        while ending.is_alive():
+        while process.is_alive():
             if time.monotonic() > give_up_at:
                 log.error("a process cannot be killed; going on without it", pid=self.pid)
                 return
             await asyncio.sleep(_POLL_S)
-        _ending.discard(ending)
-        self._ending = self.pid = None
+        _ending.discard(process)
+        self._process = self.pid = None
 
     async def _watch(self, process: BaseProcess) -> None:
         """Call `on_exit` when the process ends, even between two calls."""
@@ -180,15 +180,6 @@ def _ended_by(status: int | None) -> str:
         return f"exited with status {status}"
     name = f" ({signal.Signals(-status).name})" if -status in set(signal.Signals) else ""
     return f"was killed by signal {-status}{name}"
-
-
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def have_all_ended(timeout_s: float) -> bool:

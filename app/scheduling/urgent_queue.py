@@ -4,7 +4,6 @@ import asyncio
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -39,7 +38,7 @@ class UrgentQueue(Generic[P, R]):
         self.size += 1
         if first:
             self._owners.move_to_end(task.work.owner, last=False)
-        task.future.add_done_callback(partial(self._discard, task))
+        task.future.add_done_callback(lambda _: self._remove(task))
         if task.deadline is not None:
             self._set_timer(task.deadline)
 
@@ -66,9 +65,6 @@ class UrgentQueue(Generic[P, R]):
         if not line:
             del self._owners[task.work.owner]
         self.size -= 1
-
-    def _discard(self, task: Task[P, R], _: asyncio.Future[object]) -> None:
-        self._remove(task)
 
     def _set_timer(self, at: float) -> None:
         if self._timer is None or at < self._timer.when():

@@ -78,13 +78,17 @@ class Helper:
         """
         if recording_s < LONG_S:
             return await asyncio.to_thread(function, *args)
-        self._begin_call()
+        self._calls += 1
+        self._stop_idle_timer()
         try:
             async with self._turn:
                 deadline_s = _DEADLINE_S + _DEADLINE_RATE * recording_s
                 return await run_shielded(self._run_alone(deadline_s, function, *args))
         finally:
-            self._end_call()
+            self._calls -= 1
+            if not self._calls:
+                loop = asyncio.get_running_loop()
+                self._idle_timer = loop.call_later(IDLE_S, self._end_idle)
 
     async def _run_alone(self, deadline_s: float, function: Callable[..., R], *args: object) -> R:
         """Call a function in the process, and once more in a new one: something else may have killed it."""
@@ -121,16 +125,6 @@ class Helper:
         """End the process."""
         self._stop_idle_timer()
         await self._end(self._child)
-
-    def _begin_call(self) -> None:
-        self._calls += 1
-        self._stop_idle_timer()
-
-    def _end_call(self) -> None:
-        self._calls -= 1
-        if not self._calls:
-            loop = asyncio.get_running_loop()
-            self._idle_timer = loop.call_later(IDLE_S, self._end_idle)
 
     def _stop_idle_timer(self) -> None:
         if self._idle_timer is not None:

@@ -40,7 +40,7 @@ def test_it_transcribes_as_the_demo_model_does(tmp_path: Path) -> None:
     window = speech(DecodingOptions("model"))[0]
     found = []
     for model in map(loaded, (DEMO_PATH, tmp_path)):
-        [result] = model.decode([window], model.prepare([window]))
+        [result] = model.decode([window])
         assert result.language == "en"
         found.append(result.segments)
     assert [segment.text for segment in found[0]] == [segment.text for segment in found[1]]

@@ -48,7 +48,8 @@ def node(bridge: Bridge, name: str) -> Node:
 
 
 def new_process(bridge: Bridge, name: str = "node0") -> RemoteProcess:
-    return RemoteProcess(bridge, ActorSpec(node(bridge, name).id, cpus=1), runtime.initialise, "")
+    actor = Actor(bridge, ActorSpec(node(bridge, name).id, cpus=1))
+    return RemoteProcess(actor, runtime.initialise, "")
 
 
 class Ended(asyncio.Event):
@@ -180,10 +181,7 @@ async def test_actors_may_hold_several_simulated_processes(bridge: Bridge) -> No
     spec = ActorSpec(node(bridge, "node1").id, cpus=1, processes=2)
     actor = Actor(bridge, spec)
     simulation = Simulation(crash=1, speed=1000)
-    both = [
-        RemoteProcess(bridge, spec, SimulatedWorker, number, "", simulation, actor=actor)
-        for number in range(2)
-    ]
+    both = [RemoteProcess(actor, SimulatedWorker, number, "", simulation) for number in range(2)]
     options = LoadOptions("simulated", "", "simulated", "simulated", 1)
     window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("simulated"))
     async with started(both[0]), started(both[1]):
@@ -217,7 +215,7 @@ async def test_an_actor_without_resources_says_what_holds_them(bridge: Bridge) -
             ClusterUnavailable,
             match=r"^node node0 has not given a worker 1 CPU within 2 s: 0 CPU free; held by 2 WorkerActor",
         ):
-            await RemoteProcess(bridge, spec, runtime.initialise, "").start()
+            await RemoteProcess(Actor(bridge, spec), runtime.initialise, "").start()
 
 
 async def test_a_gpu_that_the_model_would_not_see_is_an_error(
@@ -225,7 +223,8 @@ async def test_a_gpu_that_the_model_would_not_see_is_an_error(
 ) -> None:
     added = ray_cluster.add("gpus", cpus=0, gpus=1)
     await until(lambda: len(bridge.nodes) == 4, bridge)
-    process = RemoteProcess(bridge, ActorSpec(node(bridge, "gpus").id, gpus=1), runtime.initialise)
+    actor = Actor(bridge, ActorSpec(node(bridge, "gpus").id, gpus=1))
+    process = RemoteProcess(actor, runtime.initialise)
     with pytest.raises(DeviceFailed, match="node gpus: Ray has assigned GPU 0, but CTranslate2 sees 0 GPUs"):
         await process.start()
     await process.close()

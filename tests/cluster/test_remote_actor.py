@@ -29,7 +29,7 @@ class AnsweringBridge(Bridge):
             self.actors.append(args[0])
         return {
             "start_actor": "f00d",
-            "start_process": pickle.dumps((True, StartedProcess(7, ""))),
+            "ask_actor": pickle.dumps((True, StartedProcess(7, ""))),
         }.get(method)
 
     def lose(self, actor: str) -> None:
@@ -39,7 +39,7 @@ class AnsweringBridge(Bridge):
 
 async def test_of_an_actor_that_is_lost_nothing_is_kept() -> None:
     bridge = AnsweringBridge()
-    process = RemoteProcess(bridge, ActorSpec("a", cpus=1), dict)
+    process = RemoteProcess(Actor(bridge, ActorSpec("a", cpus=1)), dict)
     errors: list[ProcessCrashed] = []
     for number in range(3):
         process.on_exit = errors.append
@@ -54,9 +54,8 @@ async def test_of_an_actor_that_is_lost_nothing_is_kept() -> None:
 
 async def test_a_process_has_no_place_in_its_actor_while_it_ends_however_long_that_takes() -> None:
     bridge = AnsweringBridge()
-    spec = ActorSpec("a", processes=3)
-    actor = Actor(bridge, spec)
-    processes = [RemoteProcess(bridge, spec, dict, actor=actor) for _ in range(3)]
+    actor = Actor(bridge, ActorSpec("a", processes=3))
+    processes = [RemoteProcess(actor, dict) for _ in range(3)]
     for process in processes:
         await process.start()
     bridge.may_answer.clear()

@@ -22,13 +22,16 @@ def new_catalogue(idle_s: float = 99, compute_type: str = "int8") -> ModelCatalo
 
 
 class FakeWorker:
-    """A `WhisperWorker` that does what its slot says, one thing after the other."""
+    """A `WorkerProcess` that does what its slot says, one thing after the other."""
 
     def __init__(self, slot: "FakeSlot") -> None:
+        self.pid: int | None = None
+        self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
         self._slot = slot
         self._turn = asyncio.Lock()
 
-    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None: ...
+    async def call(self, function: Callable[..., Any], *args: Any, deadline_s: float | None = None) -> Any:
+        return await getattr(self, function.__name__)(*args)
 
     async def start(self) -> None:
         self._slot.calls.append("spawn")

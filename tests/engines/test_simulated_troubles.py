@@ -7,7 +7,7 @@ slots that come and go. One seed alone: `.venv/bin/pytest -m '' -k 'seed-123]'` 
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
@@ -16,7 +16,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.local import ProcessWorker
 from app.engines.oom_fallback import OomFallback
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowSource, expected_tokens
@@ -89,12 +88,12 @@ class CheckedSlot(WhisperSlot):
     """Checks that only a process that hangs is taken for one."""
 
     def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: StubProcess) -> None:
-        super().__init__(index, catalogue, limits, ProcessWorker(process))
+        super().__init__(index, catalogue, limits, process)
         self.process = process
 
-    async def _ask(self, asking: Coroutine[Any, Any, T], deadline_s: float) -> T:
+    async def _ask(self, deadline_s: float, function: Callable[..., T], *args: object) -> T:
         try:
-            return await super()._ask(asking, deadline_s)
+            return await super()._ask(deadline_s, function, *args)
         except ProcessHung:
             self.process.check_that_it_hangs()
             raise

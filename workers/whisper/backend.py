@@ -1,38 +1,12 @@
-"""What a model is to its worker, and what a backend computes for `LoadedModel`.
-
-A worker knows `Model` alone. `LoadedModel` is one, above a `WhisperBackend`: the network of one library.
-"""
+"""What a backend computes for `LoadedModel`: the network of a model, in one library."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-
-from workers.messages import Window, WindowResult
-
-Prepared = Any  # what `Model.prepare` gives to `Model.decode`
-E = TypeVar("E")  # what a backend keeps of encoded windows
+from typing import Any, Protocol
 
 MAX_TOKENS = 448  # that Whisper's decoder has positions for
 FRAMES_PER_SECOND = 50  # of the encoder's output, and of timestamps
-
-
-class Model(Protocol):
-    """A loaded model. Keeps no state between batches."""
-
-    backend: str  # the library that computes: "ctranslate2" or "torch"
-    compute_type: str
-    languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
-    note: str | None  # what every result lacks, and why
-    batch_size: int  # windows at once that it has memory for: as many as it was to have, or fewer
-
-    def prepare(self, windows: Sequence[Window]) -> Prepared:
-        """What the host computes for a batch before the device decodes it."""
-
-    def decode(self, windows: Sequence[Window], prepared: Prepared) -> list[WindowResult]:
-        """The transcripts of a batch of windows with one `batch_key`, in order."""
-
-    def close(self) -> None:
-        """Free the model's memory."""
+MAX_INITIAL_TIMESTAMP = FRAMES_PER_SECOND  # a text begins within the first second
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +63,12 @@ def places_by_key(keys: Iterable[Hashable]) -> list[list[int]]:
     return list(places.values())
 
 
-class WhisperBackend(Protocol[E]):
+class WhisperBackend(Protocol):
     """The network of a model, in one library. Raises RuntimeError, and no type of the library's own."""
 
     compute_type: str
     multilingual: bool
-    batch_size: int  # see `Model`
+    batch_size: int  # windows at once that it has memory for: as many as it was to have, or fewer
     threads: int  # how many may each decode a part of a batch
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
@@ -103,19 +77,16 @@ class WhisperBackend(Protocol[E]):
         `prompt_tokens`: the length of each window's prompt.
         """
 
-    def prepare(self, audio: Sequence[bytes], context_s: int) -> list[Any]:
-        """What `encode` needs of each window (int16 samples), computed on the host."""
+    def encode(self, audio: Sequence[bytes], context_s: int) -> Any:
+        """Windows (int16 samples), padded to the context, as the decoder sees them. Measures its parts."""
 
-    def encode(self, prepared: Sequence[Any]) -> E:
-        """Windows as the decoder sees them."""
-
-    def detect_language(self, encoded: E) -> list[list[tuple[str, float]]]:
+    def detect_language(self, encoded: Any) -> list[list[tuple[str, float]]]:
         """The languages of each window, and their probabilities, in any order."""
 
-    def generate(self, encoded: E, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
+    def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
         """The best text of each window after its prompt. `divide` has put the windows together."""
 
-    def align(self, encoded: E, texts: Sequence[TextToAlign | None]) -> list[Alignment | Exception | None]:
+    def align(self, encoded: Any, texts: Sequence[TextToAlign | None]) -> list[Alignment | Exception | None]:
         """The times of each window's text, or why it has none; None where there is no text."""
 
     def close(self) -> None:

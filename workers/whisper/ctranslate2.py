@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import LoadOptions
 from workers.whisper.backend import (
+    MAX_INITIAL_TIMESTAMP,
     MAX_TOKENS,
     Alignment,
     Generated,
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
 _FRAMES_PER_SECOND = 100  # of the spectrogram: two for each frame of the encoder
 
 
@@ -47,7 +48,7 @@ class CTranslate2Backend:
         self.compute_type = str(self._whisper.compute_type)
         self.multilingual = bool(self._whisper.is_multilingual)
         self._extract = FeatureExtractor(self._whisper.n_mels)
-        self._cpu_threads = options.cpu_threads
+        self._threads_of_part = options.cpu_threads // self.threads
         self._encoding = threading.Lock()
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
@@ -58,25 +59,27 @@ class CTranslate2Backend:
             for first in range(min(self.threads, len(group)))
         ]
 
-    def prepare(self, audio: Sequence[bytes], context_s: int) -> "list[npt.NDArray[np.float32]]":
-        """The log-mel spectrogram of each window, padded to the context: shape (mel bins, frames)."""
-        frames = context_s * _FRAMES_PER_SECOND
-        with ThreadPoolExecutor(self._cpu_threads, "features") as pool:
-            return list(pool.map(lambda pcm: self._spectrogram(pcm, frames), audio))
-
-    def _spectrogram(self, pcm: bytes, frames: int) -> "npt.NDArray[np.float32]":
-        import numpy as np
-
-        features = self._extract(np.frombuffer(pcm, "<i2").astype(np.float32) / 32768)[:, :frames]
-        return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
-
-    def encode(self, prepared: "Sequence[npt.NDArray[np.float32]]") -> Any:
+    def encode(self, audio: Sequence[bytes], context_s: int) -> Any:
         import ctranslate2
+
+        with calls.measured("features"):
+            features = self.features(audio, context_s)
+        # That takes all of a GPU, so the parts take turns.
+        with calls.measured("encode"), self._encoding:
+            return self._whisper.encode(ctranslate2.StorageView.from_array(features))
+
+    def features(self, audio: Sequence[bytes], context_s: int) -> "npt.NDArray[np.float32]":
+        """The log-mel spectrograms of windows, padded to the context: shape (windows, mel bins, frames)."""
         import numpy as np
 
-        # That takes all of a GPU, so the parts take turns.
-        with self._encoding:
-            return self._whisper.encode(ctranslate2.StorageView.from_array(np.stack(prepared)))
+        frames = context_s * _FRAMES_PER_SECOND
+
+        def spectrogram(pcm: bytes) -> "npt.NDArray[np.float32]":
+            features = self._extract(np.frombuffer(pcm, "<i2").astype(np.float32) / 32768)[:, :frames]
+            return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
+
+        with ThreadPoolExecutor(self._threads_of_part, "features") as pool:
+            return np.stack(list(pool.map(spectrogram, audio)))
 
     def detect_language(self, encoded: Any) -> list[list[tuple[str, float]]]:
         return [
@@ -85,6 +88,7 @@ class CTranslate2Backend:
         ]
 
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
+        samples = search.temperature > 0
         results = self._whisper.generate(
             encoded,
             [list(prompt) for prompt in prompts],
@@ -92,9 +96,12 @@ class CTranslate2Backend:
             return_scores=True,
             return_no_speech_prob=True,
             suppress_tokens=list(self._tokens.suppressed),
-            max_initial_timestamp_index=_MAX_INITIAL_TIMESTAMP_INDEX,
+            max_initial_timestamp_index=MAX_INITIAL_TIMESTAMP,
             no_repeat_ngram_size=search.no_repeat_ngram_size,
-            **_search_options(search),
+            beam_size=1 if samples else search.beams,
+            num_hypotheses=search.beams if samples else 1,
+            sampling_topk=0 if samples else 1,
+            sampling_temperature=search.temperature if samples else 1.0,
         )
         return [
             Generated(tuple(result.sequences_ids[0]), result.scores[0], result.no_speech_prob)
@@ -110,16 +117,13 @@ class CTranslate2Backend:
         aligned: list[Alignment | Exception | None] = [None] * len(texts)
         for group in places_by_key(text and text.start for text in texts):
             if texts[group[0]] is not None:
-                self._align_group(group, texts, encoded, aligned)
+                for place, found in zip(group, self._align_group(encoded, texts, group), strict=True):
+                    aligned[place] = found
         return aligned
 
     def _align_group(
-        self,
-        group: Sequence[int],
-        texts: Sequence[TextToAlign | None],
-        encoded: Any,
-        aligned: list[Alignment | Exception | None],
-    ) -> None:
+        self, encoded: Any, texts: Sequence[TextToAlign | None], group: Sequence[int]
+    ) -> list[Alignment | Exception]:
         """Align the texts at some places; after an error one by one, so that it costs no other its times."""
         first = texts[group[0]]
         assert first is not None
@@ -127,16 +131,13 @@ class CTranslate2Backend:
         frames = [2 * (text or first).frames for text in texts]
         try:
             results = self._whisper.align(encoded, list(first.start), tokens, frames)
-            for place in group:
-                aligned[place] = _alignment(results[place])
+            return [_alignment(results[place]) for place in group]
         except (RuntimeError, ValueError, IndexError) as error:
             if cause_of(error) is not Cause.TASK:
                 raise
             if len(group) == 1:
-                aligned[group[0]] = error
-                return
-            for place in group:
-                self._align_group([place], texts, encoded, aligned)
+                return [error]
+            return [found for place in group for found in self._align_group(encoded, texts, [place])]
 
     def close(self) -> None:
         """Nothing: CTranslate2 frees the memory with the object."""
@@ -149,14 +150,3 @@ def _alignment(result: Any) -> Alignment:
         if token == len(starts):
             starts.append(frame)
     return Alignment(tuple(starts), tuple(result.text_token_probs))
-
-
-def _search_options(search: Search) -> dict[str, Any]:
-    if search.temperature > 0:
-        return {
-            "beam_size": 1,
-            "num_hypotheses": search.beams,
-            "sampling_topk": 0,
-            "sampling_temperature": search.temperature,
-        }
-    return {"beam_size": search.beams}

@@ -14,7 +14,6 @@ from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import (
     LOWEST_LOGPROB,
-    SAMPLE_RATE,
     DecodingOptions,
     LoadOptions,
     Segment,
@@ -25,7 +24,6 @@ from workers.messages import (
 )
 from workers.whisper.alignment import ALIGNMENT_ERRORS, assign_words, words_with_times
 from workers.whisper.backend import (
-    FRAMES_PER_SECOND,
     MAX_TOKENS,
     Alignment,
     Generated,
@@ -36,6 +34,7 @@ from workers.whisper.backend import (
 )
 from workers.whisper.model_check import check_files, missing_word_times
 from workers.whisper.results import (
+    SAMPLES_PER_TIMESTAMP,
     LanguageProbs,
     TimestampedText,
     rank_languages,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from faster_whisper.tokenizer import Tokenizer
 
 _SUPPRESS_NON_SPEECH = -1  # a constant of openai-whisper (`decoding.py`)
-_SAMPLES_PER_FRAME = SAMPLE_RATE // FRAMES_PER_SECOND
 _MAX_LANGUAGES = 10  # of a window's result
 
 
@@ -73,7 +71,7 @@ class _Row:
         return TextToAlign(
             tuple(self.tokenizer.sot_sequence),
             tuple(chain(*self.spoken())),
-            self.window.samples // _SAMPLES_PER_FRAME,
+            self.window.samples // SAMPLES_PER_TIMESTAMP,  # the encoder's frames are as long
         )
 
     def spoken(self) -> list[list[int]]:
@@ -90,32 +88,23 @@ class LoadedModel:
 
         folder = Path(options.path)
         check_files(folder)
-        self.note = missing_word_times(folder)
+        self.note = missing_word_times(folder)  # what every result lacks, and why
         self.backend = options.backend
         self._hf_tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.network = _open_backend(options, compute_type, _special_tokens(self._hf_tokenizer))
         self.compute_type = self.network.compute_type
         self.batch_size = self.network.batch_size
-        self.languages = self._supported_languages()
+        self.languages = self._supported_languages()  # ISO 639-1
         self._thresholds = _read_thresholds(folder)
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
 
-    def prepare(self, windows: Sequence[Window]) -> list[Any]:
-        """What the host computes of each window."""
-        with calls.measured("features"):
-            audio = [window.pcm for window in windows]
-            return self.network.prepare(audio, windows[0].decoding.context_s) if audio else []
-
-    def decode(self, windows: Sequence[Window], prepared: Sequence[Any]) -> list[WindowResult]:
-        """The transcripts of a batch of windows. Raises the backend's errors."""
+    def decode(self, windows: Sequence[Window]) -> list[WindowResult]:
+        """The transcripts of windows with one `batch_key`, in order. Raises the errors of its backend."""
         windows = [self._adapt_to_model(window) for window in windows]
         # Prompts are equally long in all languages.
         lengths = [len(self._prompt(window.decoding, self.languages[0])) for window in windows]
         parts = self.network.divide(lengths, windows[0].decoding.beams) if windows else []
-        decode = [
-            partial(self._decode_together, [windows[at] for at in part], [prepared[at] for at in part])
-            for part in parts
-        ]
+        decode = [partial(self._decode_together, [windows[at] for at in part]) for part in parts]
         if self.network.threads == 1:  # this one: cuDNN's plans belong to a thread
             decoded = [of_part() for of_part in decode]
         else:
@@ -142,10 +131,10 @@ class LoadedModel:
             decoding = replace(decoding, language=None)
         return replace(window, decoding=decoding)
 
-    def _decode_together(self, windows: Sequence[Window], prepared: Sequence[Any]) -> list[WindowResult]:
+    def _decode_together(self, windows: Sequence[Window]) -> list[WindowResult]:
         """Decode windows that the backend has put together."""
-        with calls.measured("encode"):
-            encoded = self.network.encode(prepared)
+        decoding = windows[0].decoding
+        encoded = self.network.encode([window.pcm for window in windows], decoding.context_s)
         with calls.measured("detect language"):
             detected = self._detect_languages(windows, encoded)
         languages = [
@@ -155,7 +144,6 @@ class LoadedModel:
             self._prompt(window.decoding, language)
             for window, language in zip(windows, languages, strict=True)
         ]
-        decoding = windows[0].decoding
         search = Search(decoding.beams, decoding.temperature, decoding.no_repeat_ngram_size)
         with calls.measured("generate text"):
             generated = self.network.generate(encoded, prompts, search)
@@ -230,7 +218,7 @@ class LoadedModel:
         return tuple(code for code in _LANGUAGE_CODES if token_id(f"<|{code}|>") is not None)
 
 
-def _open_backend(options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> WhisperBackend[Any]:
+def _open_backend(options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> WhisperBackend:
     if options.backend == "torch":
         from workers.whisper.torch.backend import TorchBackend
 

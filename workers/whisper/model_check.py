@@ -6,13 +6,13 @@ wrong text and times.
 
 import json
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
-_BINARY_VERSIONS = range(4, 7)  # of model.bin with the layout that `_read_shape` knows
+_BINARY_VERSIONS = range(4, 7)  # of model.bin with the layout that `read_layout` knows
 _DEFAULT_MEL_BINS = 80  # of faster-whisper, if preprocessor_config.json does not name a number
-_MAX_SCALAR_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,41 +58,49 @@ def missing_word_times(folder: Path) -> str | None:
 
 
 def read_shape(path: Path) -> ModelShape | None:
-    """The dimensions of the Whisper model in CTranslate2's `model.bin`; None if it is not one.
-
-    The layout is that of `ctranslate2.specs.model_spec.ModelSpec.save`.
-    """
+    """The dimensions of the Whisper model in CTranslate2's `model.bin`; None if it is not one."""
     try:
         with path.open("rb") as file:
-            return _read_shape(file)
-    except (OSError, struct.error, UnicodeDecodeError, KeyError, IndexError):
+            weights, scalars, aliases = read_layout(file)
+            embeddings = aliases.get("decoder/embeddings/weight", "decoder/embeddings/weight")
+            parts = {name.split("/")[1] for name in weights if name.startswith("decoder/layer_")}
+            return ModelShape(
+                mel_bins=weights["encoder/conv1/weight"].shape[1],
+                vocabulary=weights[embeddings].shape[0],
+                decoder_layers=len(parts - {"layer_norm"}),
+                decoder_heads=scalars.get("decoder/num_heads"),
+            )
+    except (OSError, struct.error, ValueError, KeyError, IndexError):
         return None
 
 
-def _read_shape(file: BinaryIO) -> ModelShape | None:
+class StoredWeight(NamedTuple):
+    """Where a `model.bin` has the values of a weight."""
+
+    shape: tuple[int, ...]
+    kind: int  # of the values
+    start: int  # in the file, in bytes
+
+
+def read_layout(file: BinaryIO) -> tuple[dict[str, StoredWeight], dict[str, int], dict[str, str]]:
+    """The weights and scalars of a Whisper model in a `model.bin`, and what further names stand for.
+
+    The layout is that of `ctranslate2.specs.model_spec.ModelSpec.save`. Raises ValueError for another one.
+    """
     if read_number(file, "I") not in _BINARY_VERSIONS or read_string(file) != "WhisperSpec":
-        return None
+        raise ValueError("model.bin has no Whisper model, or another format")
     read_number(file, "I")  # revision
-    shapes: dict[str, tuple[int, ...]] = {}
-    scalars: dict[str, int] = {}
+    weights, scalars = {}, {}
     for _ in range(read_number(file, "I")):
         name = read_string(file)
-        shapes[name] = tuple(read_number(file, "I") for _ in range(read_number(file, "B")))
-        read_number(file, "B")  # type of the values
-        size = read_number(file, "I")
-        if size <= _MAX_SCALAR_BYTES:
-            scalars[name] = int.from_bytes(file.read(size), "little")
-        else:
+        shape = tuple(read_number(file, "I") for _ in range(read_number(file, "B")))
+        kind, size = read_number(file, "B"), read_number(file, "I")
+        if shape:
+            weights[name] = StoredWeight(shape, kind, file.tell())
             file.seek(size, 1)
-    aliases = {read_string(file): read_string(file) for _ in range(read_number(file, "I"))}
-    embeddings = aliases.get("decoder/embeddings/weight", "decoder/embeddings/weight")
-    layers = {name.split("/")[1] for name in shapes if name.startswith("decoder/layer_")} - {"layer_norm"}
-    return ModelShape(
-        mel_bins=shapes["encoder/conv1/weight"][1],
-        vocabulary=shapes[embeddings][0],
-        decoder_layers=len(layers),
-        decoder_heads=scalars.get("decoder/num_heads"),
-    )
+        else:
+            scalars[name] = int.from_bytes(file.read(size), "little")
+    return weights, scalars, {read_string(file): read_string(file) for _ in range(read_number(file, "I"))}
 
 
 def read_number(file: BinaryIO, kind: str) -> int:
@@ -142,15 +150,11 @@ def _tokenizer_ids(tokenizer: dict[str, Any]) -> dict[str, int]:
 
 def read_vocabulary(folder: Path) -> list[str]:
     """The model's tokens in order; empty if the file is missing, which CTranslate2 reports."""
-    try:
-        content = (folder / "vocabulary.json").read_text(encoding="utf-8")
-        return list(json.loads(content))
-    except (OSError, ValueError):
-        pass
-    try:
+    with suppress(OSError, ValueError):
+        return list(json.loads((folder / "vocabulary.json").read_text(encoding="utf-8")))
+    with suppress(OSError, ValueError):
         return (folder / "vocabulary.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, ValueError):
-        return []
+    return []
 
 
 def read_json(path: Path) -> dict[str, Any]:

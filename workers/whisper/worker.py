@@ -4,19 +4,22 @@ import gc
 import logging
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from workers import calls
 from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
-from workers.whisper.backend import Model
 from workers.whisper.compute_types import TORCH_TYPES, choose, smaller
+
+if TYPE_CHECKING:
+    from workers.whisper.model import LoadedModel
 
 _CTRANSLATE2_DECIDES = ("auto", "default")
 
 log = logging.getLogger(__name__)
 
 _loads = 0
-_models: dict[str, Model] = {}  # by the model's name
+_models: "dict[str, LoadedModel]" = {}  # by the model's name
 Answer = WindowResult | OSError  # to a window; the error if its audio cannot be read
 
 
@@ -58,7 +61,7 @@ def load(options: LoadOptions) -> WorkerInfo:
     )
 
 
-def open_model(options: LoadOptions) -> Model:
+def open_model(options: LoadOptions) -> "LoadedModel":
     """A model that is loaded now. Raises as `load` does."""
     from workers.whisper.model import LoadedModel
 
@@ -97,10 +100,12 @@ def decode(windows: Sequence[AnyWindow]) -> list[Answer]:
     All windows must have the same `batch_key`. Raises RuntimeError if the model is not loaded, and the errors
     of its backend.
     """
-    model = _model_of(windows)
+    name = windows[0].decoding.model
+    if name not in _models:
+        raise RuntimeError(f"the model {name!r} is not loaded in this worker")
     batch = read(windows)
     readable = [window for window in batch if isinstance(window, Window)]
-    results = model.decode(readable, model.prepare(readable))
+    results = _models[name].decode(readable)
     log.debug("decoded %d windows: %d tokens", len(readable), sum(result.token_count for result in results))
     return in_place(results, batch)
 
@@ -109,13 +114,6 @@ def in_place(results: Sequence[WindowResult], batch: Sequence[Window | OSError])
     """The results of the windows that could be read, with the errors of the others between them."""
     following = iter(results)
     return [next(following) if isinstance(window, Window) else window for window in batch]
-
-
-def _model_of(windows: Sequence[AnyWindow]) -> Model:
-    name = windows[0].decoding.model
-    if name not in _models:
-        raise RuntimeError(f"the model {name!r} is not loaded in this worker")
-    return _models[name]
 
 
 def smaller_compute_type(options: LoadOptions) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from app.engines.cluster.connection import pickled
-from app.engines.cluster.messages import ActorSpec, StartedProcess
+from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
 from app.telemetry import logs
@@ -39,7 +39,7 @@ class WorkerActor:
         self._spec = spec
         self._node_name = node_name
         self._processes: dict[int, WorkerProcess] = {}
-        self._ended: asyncio.Queue[tuple[int, str, int | None]] = asyncio.Queue()
+        self._ended: asyncio.Queue[ActorEvent] = asyncio.Queue()
 
     async def ready(self) -> int:
         """The actor's pid. Answers when the actor has its resources."""
@@ -67,8 +67,8 @@ class WorkerActor:
         """End all processes."""
         await asyncio.gather(*map(self.close_process, list(self._processes)))
 
-    async def next_exit(self) -> tuple[int, str, int | None]:
-        """Wait until a process has ended by itself: its number, a line, and its exit status."""
+    async def next_exit(self) -> ActorEvent:
+        """Wait until a process has ended by itself."""
         return await self._ended.get()
 
     async def _start(self, number: int, initializer: Callable[..., Any], *args: Any) -> StartedProcess:
@@ -119,7 +119,8 @@ class WorkerActor:
         return await asyncio.create_task(running, context=context), call.parts
 
     def _exited(self, number: int, error: ProcessCrashed) -> None:
-        self._ended.put_nowait((number, f"{error.message} on node {self._node_name}", error.exit_status))
+        reason = f"{error.message} on node {self._node_name}"
+        self._ended.put_nowait(ActorEvent(number, reason, error.exit_status))
 
 
 def run_task(call: bytes) -> bytes:

@@ -24,7 +24,6 @@ from workers.log_lines import LogFormat
 R = TypeVar("R")
 
 NODES_EVERY_S = 2.0
-_START_S = 240.0  # for a process to start, and to show its GPU
 _CLOSE_S = 20.0
 _TASK_S = 1800.0  # for a function on a node, which may download a model
 _NOT_IMPORTED = "failed to import on the worker"  # Ray's words
@@ -150,15 +149,22 @@ class Driver:
         self._tasks.spawn(self._watch(name, actor))
         return str(actor._actor_id.hex())
 
-    async def start_process(self, actor: str, number: int, call: list[bytes]) -> bytes:
-        """Start a process of an actor: see `WorkerActor.start_process`."""
-        return await self._pass_on(actor, "start_process", number, call, _START_S)
-
-    async def call_process(
-        self, actor: str, number: int, call: list[bytes], deadline_s: float | None
+    async def ask_actor(
+        self, actor: str, method: str, number: int, call: list[bytes], deadline_s: float | None
     ) -> bytes:
-        """Call a process of an actor: see `WorkerActor.call_process`."""
-        return await self._pass_on(actor, "call_process", number, call, deadline_s)
+        """Start or call a process of an actor: see these methods of `WorkerActor`."""
+        handle = self._actors.get(actor)
+        if handle is None:
+            raise ProcessLost("the actor of this process has ended")
+        remote = getattr(handle, method).remote
+        data = b"".join(call)
+        try:
+            async with asyncio.timeout(deadline_s):
+                is_large = len(data) > _LARGE
+                ref = await asyncio.to_thread(remote, number, data) if is_large else remote(number, data)
+                return bytes(await _lost_if_ray_fails(ref, None))
+        except TimeoutError:
+            raise ProcessLost(f"the node did not answer within {deadline_s:.0f} s") from None
 
     async def close_process(self, actor: str, number: int) -> None:
         """End a process of an actor. Never fails: one whose actor is gone has ended."""
@@ -195,22 +201,6 @@ class Driver:
                 ray.cancel(task, force=True)
         return result_of(answer)
 
-    async def _pass_on(
-        self, actor: str, method: str, number: int, call: list[bytes], deadline_s: float | None
-    ) -> bytes:
-        handle = self._actors.get(actor)
-        if handle is None:
-            raise ProcessLost("the actor of this process has ended")
-        remote = getattr(handle, method).remote
-        data = b"".join(call)
-        try:
-            async with asyncio.timeout(deadline_s):
-                is_large = len(data) > _LARGE
-                ref = await asyncio.to_thread(remote, number, data) if is_large else remote(number, data)
-                return bytes(await _lost_if_ray_fails(ref, None))
-        except TimeoutError:
-            raise ProcessLost(f"the node did not answer within {deadline_s:.0f} s") from None
-
     async def _answer(self, number: int, method: str, args: tuple[Any, ...]) -> None:
         try:
             message = ("answer", number, True, await getattr(self, method)(*args))
@@ -229,14 +219,14 @@ class Driver:
         """Tell the server when a process of an actor ends, and when the actor does."""
         while True:
             try:
-                number, *how = await _lost_if_ray_fails(actor.next_exit.remote(), None)
+                event = await _lost_if_ray_fails(actor.next_exit.remote(), None)
             except ProcessLost as error:
                 if self._actors.pop(name, None) is not None:
                     self._ready.discard(name)
                     _kill(actor)  # perhaps only the connection to it is lost: it would keep its GPU
                     self._connection.send(("actor", name, ActorEvent(None, error.message)))
                 return
-            self._connection.send(("actor", name, ActorEvent(number, *how)))
+            self._connection.send(("actor", name, event))
 
     async def _follow_nodes(self) -> None:
         """Send the list of nodes every two seconds, also as a sign of life."""

@@ -45,8 +45,6 @@ class ClusterNode:
         and ProcessLost if it, or the bridge, is gone.
         """
         await self._connected.wait()
-        if self._is_checked:
-            return
         now = asyncio.get_running_loop().time
         async with self._lock:
             if self._is_checked:

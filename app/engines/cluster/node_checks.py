@@ -1,6 +1,5 @@
 """What runs on a node before it gets workers: which versions it has, and where its files of a model are."""
 
-import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
@@ -28,14 +27,16 @@ def packages_of(backend: str) -> tuple[str, ...]:
 
 def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """The versions of Python and of the packages that all machines must share. Imports none of them."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
+    numbers = {name: installed_version(name) or _MISSING for name in packages}
+    return {"python": platform.python_version()} | numbers
 
 
-def _version(package: str) -> str:
+def installed_version(package: str) -> str | None:
+    """The version of a package, which is not imported; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
-        return _MISSING
+        return None
 
 
 def inspect() -> NodeReport:
@@ -56,17 +57,13 @@ def _gpus() -> tuple[str | None, tuple[str, ...]]:
         names = []
         for index in range(pynvml.nvmlDeviceGetCount()):
             with suppress(pynvml.NVMLError):  # a GPU that has failed must not hide the others
-                names.append(_text(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(index))))
-        return _text(pynvml.nvmlSystemGetDriverVersion()), tuple(names)
+                names.append(str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(index))))
+        return str(pynvml.nvmlSystemGetDriverVersion()), tuple(names)
     except pynvml.NVMLError:
         return None, ()
     finally:
         with suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def find_model(name: str) -> FoundModel:
@@ -83,12 +80,11 @@ def find_model(name: str) -> FoundModel:
 
 def found_model(folder: Path) -> FoundModel:
     """The files of a model in a folder that decide what its transcripts are, with their sizes."""
-    with os.scandir(folder) as entries:
-        files = {
-            entry.name: entry.stat().st_size
-            for entry in entries
-            if any(fnmatch(entry.name, pattern) for pattern in FILES)
-        }
+    files = {
+        path.name: path.stat().st_size
+        for path in folder.iterdir()
+        if any(fnmatch(path.name, pattern) for pattern in FILES)
+    }
     return FoundModel(str(folder), files)
 
 

@@ -15,6 +15,7 @@ from workers import calls
 
 R = TypeVar("R")
 
+_START_S = 240.0  # for a process to start, and to show its GPU
 _MARGIN_S = 30.0  # for an answer to arrive, beyond the deadline that the node itself enforces
 
 
@@ -24,7 +25,7 @@ class Actor:
     def __init__(self, bridge: Bridge, spec: ActorSpec) -> None:
         self.name: str | None = None  # by which the driver knows it; None: it does not run
         self.id: str | None = None  # Ray's, in hex
-        self._bridge = bridge
+        self.bridge = bridge
         self._spec = spec
         self._processes: dict[int, RemoteProcess] = {}
         self._lock = asyncio.Lock()
@@ -40,13 +41,13 @@ class Actor:
         async with self._lock:
             if self.name is None:
                 name = uuid.uuid4().hex
-                self._bridge.on_event(name, self._on_event)
+                self.bridge.on_event(name, self._on_event)
                 try:
-                    self.id = await self._bridge.call("start_actor", name, self._spec)
+                    self.id = await self.bridge.call("start_actor", name, self._spec)
                 except BaseException:
                     # Also if the caller is cancelled: an actor that nobody knows would keep its GPU.
-                    self._bridge.on_event(name, None)
-                    self._bridge.post("close_actor", name)
+                    self.bridge.on_event(name, None)
+                    self.bridge.post("close_actor", name)
                     raise
                 self.name = name
             return self.name
@@ -59,11 +60,11 @@ class Actor:
             if name is None:
                 return
             if self._processes:
-                await _unless_gone(self._bridge.call("close_process", name, number))
+                await _unless_gone(self.bridge.call("close_process", name, number))
             else:
                 self.name = self.id = None
-                self._bridge.on_event(name, None)
-                await _unless_gone(self._bridge.call("close_actor", name))
+                self.bridge.on_event(name, None)
+                await _unless_gone(self.bridge.call("close_actor", name))
 
     def _on_event(self, event: ActorEvent) -> None:
         if event.process is not None:
@@ -72,7 +73,7 @@ class Actor:
                 self._processes[event.process].ended(error)
             return
         if self.name is not None:
-            self._bridge.on_event(self.name, None)
+            self.bridge.on_event(self.name, None)
         self.name = self.id = None
         processes, self._processes = self._processes, {}
         for process in processes.values():
@@ -86,24 +87,16 @@ class RemoteProcess:
     the actor, its node, the bridge or the connection is gone.
     """
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        spec: ActorSpec,
-        initializer: Callable[..., Any],
-        *initargs: object,
-        actor: Actor | None = None,
-    ) -> None:
+    def __init__(self, actor: Actor, initializer: Callable[..., Any], *initargs: object) -> None:
         """`initializer`: runs first in the process; or a class of `WorkerProcess` to make instead.
 
-        A GPU actor puts its CUDA_VISIBLE_DEVICES before `initargs`. `actor`: one for several processes.
+        A GPU actor puts its CUDA_VISIBLE_DEVICES before `initargs`.
         """
         self.pid: int | None = None
         self.visible_devices: str | None = None
         self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
         self._exit_error: ProcessCrashed | None = None
-        self._bridge = bridge
-        self._actor = actor or Actor(bridge, spec)
+        self._actor = actor
         self._number: int | None = None  # in the actor; None: neither started nor starting
         self._initializer = (initializer, *initargs)
 
@@ -122,7 +115,8 @@ class RemoteProcess:
         self._exit_error = None
         number = self._number = self._actor.add(self)
         name = await self._actor.start()
-        answer = await self._bridge.call("start_process", name, number, pickled(self._initializer))
+        process = pickled(self._initializer)
+        answer = await self._actor.bridge.call("ask_actor", name, "start_process", number, process, _START_S)
         started: StartedProcess = result_of(answer)
         self.pid, self.visible_devices = started.pid, started.visible_devices
 
@@ -133,7 +127,7 @@ class RemoteProcess:
             raise self._exit_error or ProcessLost("the process has not been started")
         call = pickled((bound_ids(), deadline_s, function, *args))
         margin_s = None if deadline_s is None else deadline_s + _MARGIN_S
-        answer = await self._bridge.call("call_process", name, number, call, margin_s)
+        answer = await self._actor.bridge.call("ask_actor", name, "call_process", number, call, margin_s)
         result, parts = result_of(answer)
         calls.current().parts.extend(parts)
         return result  # type: ignore[no-any-return]

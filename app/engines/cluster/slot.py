@@ -13,7 +13,6 @@ from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.node import ClusterNode
 from app.engines.cluster.nodes import Place, worker_places
 from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.engines.local import ProcessWorker
 from app.engines.simulated import SimulatedWorker, Simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowSource
@@ -26,12 +25,13 @@ log = structlog.get_logger(__name__)
 class RaySlot(WhisperSlot):
     """A worker in an actor. It differs from a local slot in its process, and in where its models are."""
 
+    _process: RemoteProcess
+
     def __init__(
         self, index: int, catalogue: ModelCatalogue, limits: Limits, process: RemoteProcess, node: ClusterNode
     ) -> None:
-        super().__init__(index, catalogue, limits, ProcessWorker(process))
+        super().__init__(index, catalogue, limits, process)
         self.node_name = node.node.name
-        self._process = process
         self._reading = asyncio.Lock()  # so batches are sent in their order
         self._node = node
 
@@ -101,13 +101,12 @@ class RaySlots:
         if self.simulation is not None:
             # It needs no CPU: its workers compute nothing.
             spec = ActorSpec(place.node.id, processes=self.simulation.slots_per_actor)
-            actor = self._shared_actor(place, spec)
-            return RemoteProcess(self.bridge, spec, SimulatedWorker, index, "", self.simulation, actor=actor)
+            return RemoteProcess(self._shared_actor(place, spec), SimulatedWorker, index, "", self.simulation)
         if place.device == "cuda":
             spec = ActorSpec(place.node.id, gpus=self.gpus_per_worker)
-            return RemoteProcess(self.bridge, spec, runtime.initialise, self.niceness)
+            return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, self.niceness)
         spec = ActorSpec(place.node.id, cpus=1)
-        return RemoteProcess(self.bridge, spec, runtime.initialise, "", self.niceness)
+        return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, "", self.niceness)
 
     def _shared_actor(self, place: Place, spec: ActorSpec) -> Actor:
         key = (place.node.id, place.ordinal // spec.processes)

@@ -100,7 +100,7 @@ def sabotage_model(module) -> None:
             raise out_of_memory()
         load(self, options, compute_type)
 
-    def decode_or_fail(self, windows, prepared):
+    def decode_or_fail(self, windows):
         if any(POISON in window.pcm for window in windows):
             os.kill(os.getpid(), signal.SIGKILL)
         if any(HANGING in window.pcm for window in windows) and first_time():
@@ -112,7 +112,7 @@ def sabotage_model(module) -> None:
             raise out_of_memory()
         if len(windows) > plan().get("batch_limits", {}).get(self.requested, len(windows)):
             raise out_of_memory()
-        results = decode(self, windows, prepared)
+        results = decode(self, windows)
         with (folder() / "decoded").open("a") as log:
             for window, result in zip(windows, results, strict=True):
                 name = window_name(window.pcm, result.language, window.decoding.no_repeat_ngram_size)

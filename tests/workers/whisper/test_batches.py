@@ -46,7 +46,7 @@ def test_a_batch_whose_model_is_not_loaded_is_refused() -> None:
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, where threads decode parts of a batch."""
-    monkeypatch.setattr(whisper._models["demo"].network, "threads", 3)  # type: ignore[attr-defined]
+    monkeypatch.setattr(whisper._models["demo"].network, "threads", 3)
 
 
 def test_a_batch_that_is_decoded_in_parts_has_the_same_answers(
@@ -64,10 +64,10 @@ def test_after_an_error_of_a_part_the_others_have_ended(
     decode = LoadedModel._decode_together
     ended = []
 
-    def fail_first(model: LoadedModel, windows: Sequence[Window], prepared: Any) -> Any:
+    def fail_first(model: LoadedModel, windows: Sequence[Window]) -> Any:
         if windows[0].decoding.prompt:
             raise RuntimeError("CUDA failed with error out of memory")
-        results = decode(model, windows, prepared)
+        results = decode(model, windows)
         ended.append(len(windows))
         return results
 

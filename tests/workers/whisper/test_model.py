@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,10 +89,11 @@ def test_a_window_may_be_decoded_without_repetition(demo: WorkerInfo) -> None:
 
 
 def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(demo: WorkerInfo) -> None:
-    model = whisper._models["demo"]
-    long, short = model.prepare([window(name, context_s=FULL_CONTEXT_S) for name in ("talk_es", "short00")])
+    network: Any = whisper._models["demo"].network
+    audio = [window(name).pcm for name in ("talk_es", "short00")]
+    long, short = network.features(audio, FULL_CONTEXT_S)
     assert long.shape == short.shape == (80, 3000)
-    again, _ = model.prepare([window(name, context_s=FULL_CONTEXT_S) for name in ("short00", "talk_es")])
+    again, _ = network.features(audio[::-1], FULL_CONTEXT_S)
     assert (again == short).all()
     assert (long != short).any()
     speech_frames = window("short00").samples // 160

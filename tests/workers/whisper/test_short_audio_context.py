@@ -1,6 +1,7 @@
 """Windows with less audio for the encoder than 30 s, with the demo model in this process."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,13 @@ def window(name: str, context_s: int, *, seconds: float = 30.0) -> Window:
     return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), decoding)
 
 
+def features(model: LoadedModel, one: Window) -> Any:
+    network: Any = model.network
+    return network.features([one.pcm], one.decoding.context_s)[0]
+
+
 def decode(model: LoadedModel, *windows: Window) -> list[WindowResult]:
-    return model.decode(windows, model.prepare(windows))
+    return model.decode(windows)
 
 
 def words(result: WindowResult) -> str:
@@ -35,14 +41,14 @@ def words(result: WindowResult) -> str:
 
 @pytest.mark.parametrize("context_s", [5, 8, 20, FULL_CONTEXT_S])
 def test_the_spectrogram_is_as_long_as_the_context(model: LoadedModel, context_s: int) -> None:
-    [full] = model.prepare([window("short00", FULL_CONTEXT_S)])
-    [short] = model.prepare([window("short00", context_s)])
+    full = features(model, window("short00", FULL_CONTEXT_S))
+    short = features(model, window("short00", context_s))
     assert short.shape == (full.shape[0], 100 * context_s)
     assert (short == full[:, : 100 * context_s]).all()
 
 
 def test_a_spectrogram_is_cut_if_the_window_is_longer(model: LoadedModel) -> None:
-    [cut] = model.prepare([window("talk", 10, seconds=12)])
+    cut = features(model, window("talk", 10, seconds=12))
     assert cut.shape[1] == 1000
 
 

@@ -1,7 +1,7 @@
 """The backend in torch: the texts and times of CTranslate2, and a window's result whatever is beside it."""
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from app.engines.model_files import DEMO_PATH
 from tests.media_files import read_pcm
 from workers.causes import is_out_of_memory
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, Word
-from workers.whisper.backend import Model
+from workers.whisper.model import LoadedModel
 from workers.whisper.torch.backend import TorchBackend, batch_bytes
 from workers.whisper.torch.features import Spectrograms
 from workers.whisper.torch.network import Network
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(scope="module")
-def ours() -> Iterator[Model]:
+def ours() -> Iterator[LoadedModel]:
     threads = torch.get_num_threads()
     model = open_model(TORCH)
     yield model
@@ -41,7 +41,7 @@ def ours() -> Iterator[Model]:
 
 
 @pytest.fixture(scope="module")
-def ctranslate2() -> Model:
+def ctranslate2() -> LoadedModel:
     return open_model(OPTIONS)
 
 
@@ -49,10 +49,6 @@ def window(name: str, start_s: float = 0.0, seconds: float = 9.5, **decoding: An
     pcm = read_pcm(DATA / f"{name}.flac")[int(16000 * start_s) :][: int(16000 * seconds)]
     options = DecodingOptions("demo", word_timestamps=True, context_s=10)
     return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), replace(options, **decoding))
-
-
-def decode(model: Model, windows: Sequence[Window]) -> list[WindowResult]:
-    return model.decode(windows, model.prepare(windows))
 
 
 def texts(result: WindowResult) -> list[tuple[int, ...]]:
@@ -84,10 +80,10 @@ WINDOWS = [
     ],
 )
 def test_texts_words_and_scores_are_those_of_ctranslate2(
-    ours: Model, ctranslate2: Model, decoding: dict[str, Any]
+    ours: LoadedModel, ctranslate2: LoadedModel, decoding: dict[str, Any]
 ) -> None:
     windows = [replace(each, decoding=replace(each.decoding, **decoding)) for each in WINDOWS]
-    for found, expected in zip(decode(ours, windows), decode(ctranslate2, windows), strict=True):
+    for found, expected in zip(ours.decode(windows), ctranslate2.decode(windows), strict=True):
         assert texts(found) == texts(expected)
         assert found.avg_logprob == pytest.approx(expected.avg_logprob, abs=1e-3)
         assert found.no_speech_prob == pytest.approx(expected.no_speech_prob, abs=1e-3)
@@ -104,7 +100,7 @@ def test_whispers_own_weights_give_the_same_text(monkeypatch: pytest.MonkeyPatch
     assert spec.origin is not None
     options = replace(OPTIONS, path=str(Path(spec.origin).parent / "model"))
     both = [open_model(options), open_model(replace(options, backend="torch"))]
-    [[expected], [found]] = [decode(model, [window("librivox")]) for model in both]
+    [[expected], [found]] = [model.decode([window("librivox")]) for model in both]
     assert texts(found) == texts(expected)
     assert (found.language, found.language_probs) == ("en", ())
     for word, theirs in zip(words(found), words(expected), strict=True):
@@ -113,23 +109,23 @@ def test_whispers_own_weights_give_the_same_text(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("decoding", [{}, {"temperature": 0.6}, {"beam_size": 1, "prompt": "The captain"}])
 def test_a_window_has_the_same_result_at_each_place_alone_and_among_others(
-    ours: Model, decoding: dict[str, Any]
+    ours: LoadedModel, decoding: dict[str, Any]
 ) -> None:
     windows = [replace(each, decoding=replace(each.decoding, **decoding)) for each in WINDOWS[:BATCH]]
-    alone = [pickle.dumps(decode(ours, [each])) for each in windows]
+    alone = [pickle.dumps(ours.decode([each])) for each in windows]
     for shift in range(BATCH):
         order = [*range(shift, BATCH), *range(shift)]
-        for place, found in zip(order, decode(ours, [windows[at] for at in order]), strict=True):
+        for place, found in zip(order, ours.decode([windows[at] for at in order]), strict=True):
             assert pickle.dumps([found]) == alone[place]
 
 
-def test_windows_with_prompts_of_any_length_and_more_than_a_batch(ours: Model) -> None:
+def test_windows_with_prompts_of_any_length_and_more_than_a_batch(ours: LoadedModel) -> None:
     prompts = [None, "The captain", "The captain reads a letter. " * 10, None]
     windows = [
         replace(each, decoding=replace(each.decoding, prompt=prompt, beam_size=1))
         for each, prompt in zip(WINDOWS, prompts, strict=False)
     ]
-    assert decode(ours, windows) == [result for each in windows for result in decode(ours, [each])]
+    assert ours.decode(windows) == [result for each in windows for result in ours.decode([each])]
 
 
 def test_features_are_those_of_faster_whisper() -> None:
@@ -145,13 +141,13 @@ def test_features_are_those_of_faster_whisper() -> None:
         assert not ours_[:, frames:].any()
 
 
-def test_torchs_errors_are_readable_without_torch(ours: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchs_errors_are_readable_without_torch(ours: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     def encode(network: Network, features: torch.Tensor) -> torch.Tensor:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
     monkeypatch.setattr(Network, "encode", encode)
     with pytest.raises(RuntimeError) as raised:
-        decode(ours, WINDOWS[:1])
+        ours.decode(WINDOWS[:1])
     assert type(raised.value) is RuntimeError
     assert is_out_of_memory(raised.value)
 

@@ -18,7 +18,7 @@ from workers.whisper.torch.search import Texts, advance
 EOT, SOT, NO_SPEECH, NO_TIMESTAMPS, FIRST = 10, 11, 12, 13, 14
 VOCABULARY = FIRST + 70
 SPECIAL = SpecialTokens(SOT, EOT, NO_TIMESTAMPS, NO_SPEECH, suppressed=(3, SOT, NO_SPEECH))
-RULES = Rules.of(SPECIAL, [0, EOT], VOCABULARY, "cpu")
+RULES = Rules(SPECIAL, [0, EOT], VOCABULARY, "cpu")
 
 texts = st.lists(st.integers(0, VOCABULARY - 1).filter(lambda token: token != EOT), max_size=12)
 
@@ -119,10 +119,8 @@ def decoded(
     logits: np.ndarray, how: Search, limits: list[int], audio: Sequence[int] = (1, 2)
 ) -> list[tuple[list[int], float]]:
     """The best text of each window and its score, if the logits depend on the last token alone."""
-    windows = len(limits)
-    texts = Texts.begin(
-        torch.tensor(limits), torch.tensor(audio), torch.zeros(windows, dtype=torch.bool), how, RULES
-    )
+    texts = Texts(len(limits), how.beams, torch.device("cpu"))
+    texts.begin(limits, audio, how, RULES)
     table = torch.from_numpy(logits)
     start = table[torch.full_like(texts.last, SOT)]
     for step in range(max(limits)):

@@ -6,14 +6,14 @@ prompt and the batch size of the settings, never from the other windows. So batc
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import torch
 
+from workers import calls
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions
 from workers.whisper.backend import (
     FRAMES_PER_SECOND,
@@ -43,9 +43,6 @@ from workers.whisper.torch.weights import read_weights
 from workers.whisper.torch.word_times import ALIGNED_TOKENS, Aligner
 
 Tensor = torch.Tensor
-P = ParamSpec("P")
-R = TypeVar("R")
-_Prepared = tuple[bytes, int]  # samples and context
 
 _USUAL_BEAMS = 5
 _TEXT_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
@@ -56,20 +53,16 @@ _FREE_SHARE = 0.95  # of a GPU's free memory, that a model and its batches may t
 _LOGITS_COPIES, _MEDIAN_COPIES, _PATH_COPIES = 4, 14, 8
 
 
-def _computes(function: Callable[P, R]) -> Callable[P, R]:
+@contextmanager
+def _computing() -> Iterator[None]:
     """Without gradients, and with errors that a process without torch can read."""
-
-    @wraps(function)
-    def compute(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            with torch.inference_mode():
-                return function(*args, **kwargs)
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] != "torch":
-                raise
-            raise RuntimeError(str(error)) from None
-
-    return compute
+    try:
+        with torch.inference_mode():
+            yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "torch":
+            raise
+        raise RuntimeError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ class TorchBackend:
 
     threads = 1
 
-    @_computes
+    @_computing()
     def __init__(self, options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> None:
         """Load the model, and take memory for batches: smaller ones if a GPU has less.
 
@@ -97,15 +90,12 @@ class TorchBackend:
         self.compute_type, self._tokens = compute_type, tokens
         self._dtype = getattr(torch, compute_type)
         config = json.loads((folder / "config.json").read_text("utf-8"))
-        weights, scalars = read_weights(folder / "model.bin", self._device, self._dtype)
-        heads = (scalars["encoder/num_heads"], scalars["decoder/num_heads"])
-        self._network = Network(weights, heads)
+        self._network = Network(*read_weights(folder / "model.bin", self._device, self._dtype))
         vocabulary = read_vocabulary(folder)
         self.multilingual = "" in vocabulary  # as CTranslate2 knows it
         self._languages = {token: vocabulary[token][2:-2] for token in config["lang_ids"]}
         self._alignment_heads = [(layer, head) for layer, head in config.get("alignment_heads") or ()]
-        not_first = config["suppress_ids_begin"]
-        self._rules = Rules.of(tokens, not_first, self._network.vocabulary, self._device)
+        self._rules = Rules(tokens, config["suppress_ids_begin"], self._network.vocabulary, self._device)
         self.batch_size = self._fitting(options.batch_size) if self._device == "cuda" else options.batch_size
         self._at_once = min(_ENCODED_AT_ONCE, self.batch_size)
         places = self.batch_size + -self.batch_size % self._at_once
@@ -127,23 +117,19 @@ class TorchBackend:
         """How many windows a batch with so many beams has, those that only fill it among them."""
         return max(1, min(self.batch_size, self.batch_size * _USUAL_BEAMS // beams))
 
-    def prepare(self, audio: Sequence[bytes], context_s: int) -> list[_Prepared]:
-        """Nothing: the device does it."""
-        return [(pcm, context_s) for pcm in audio]
-
-    @_computes
-    def encode(self, prepared: Sequence[_Prepared]) -> _Encoded:
+    @_computing()
+    def encode(self, audio: Sequence[bytes], context_s: int) -> _Encoded:
         """Put windows into the decoder's memory, until the next ones are encoded."""
-        audio, (context_s, *_) = zip(*prepared, strict=True)
-        filled = [*audio, *audio[:1] * (-len(audio) % self._at_once)]
-        for first in range(0, len(filled), self._at_once):
-            # The host gets the next ones ready while the device encodes these.
-            windows = self._spectrograms.upload(filled[first : first + self._at_once], context_s, first)
-            encoded = self._network.encode(self._spectrograms(*windows).to(self._dtype))
-            remember(self._network, encoded, self._audio, first)
+        filled = [*audio, *[audio[0]] * (-len(audio) % self._at_once)]
+        with calls.measured("encode"):
+            for first in range(0, len(filled), self._at_once):
+                # The host gets the next ones ready while the device encodes these.
+                windows = self._spectrograms.upload(filled[first : first + self._at_once], context_s, first)
+                encoded = self._network.encode(self._spectrograms(*windows).to(self._dtype))
+                remember(self._network, encoded, self._audio, first)
         return _Encoded(audio, context_s * FRAMES_PER_SECOND)
 
-    @_computes
+    @_computing()
     def detect_language(self, encoded: _Encoded) -> list[list[tuple[str, float]]]:
         start = torch.full((self.batch_size, 1), self._tokens.sot, device=self._device)
         audio = part_of(self._audio, slice(self.batch_size), encoded.frames)
@@ -151,7 +137,7 @@ class TorchBackend:
         probabilities = logits[: len(encoded.audio), list(self._languages)].float().softmax(-1)
         return [list(zip(self._languages.values(), row, strict=True)) for row in probabilities.tolist()]
 
-    @_computes
+    @_computing()
     def generate(
         self, encoded: _Encoded, prompts: Sequence[Sequence[int]], search: Search
     ) -> list[Generated]:
@@ -164,16 +150,11 @@ class TorchBackend:
             if step % _STEPS_BETWEEN_LOOKS[self._device] == 0 and bool(texts.done.all()):
                 break
             decoder.step(search, step)
-        found = zip(
-            texts.best.tolist(),
-            texts.best_length.tolist(),
-            texts.best_score.tolist(),
-            decoder.no_speech.tolist(),
-            strict=True,
-        )
+        results = (texts.best, texts.best_length, texts.best_score, decoder.no_speech)
+        found = zip(*(values[: len(prompts)].tolist() for values in results), strict=True)
         return [
             Generated(tuple(tokens[:length]), score, probability)
-            for tokens, length, score, probability in list(found)[: len(prompts)]
+            for tokens, length, score, probability in found
         ]
 
     def _decoder(self, beams: int, places: int, frames: int) -> Decoder:
@@ -185,7 +166,7 @@ class TorchBackend:
             )
         return self._decoders[key]
 
-    @_computes
+    @_computing()
     def align(
         self, encoded: _Encoded, texts: Sequence[TextToAlign | None]
     ) -> list[Alignment | Exception | None]:
@@ -210,10 +191,8 @@ class TorchBackend:
         ]
 
     def close(self) -> None:
-        on_gpu = self._device == "cuda"
         self.__dict__.clear()
-        if on_gpu:
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # which does nothing unless this process uses a GPU
 
     def _fitting(self, windows: int) -> int:
         """The most windows, up to so many, for which the GPU has memory now."""
@@ -227,7 +206,7 @@ class TorchBackend:
 
     def _take_memory(self) -> None:
         """Decode silence, so that torch keeps the memory that batches take."""
-        encoded = self.encode(self.prepare([bytes(2 * SAMPLE_RATE)] * self.batch_size, FULL_CONTEXT_S))
+        encoded = self.encode([bytes(2 * SAMPLE_RATE)] * self.batch_size, FULL_CONTEXT_S)
         self.generate(encoded, [[self._tokens.sot]] * self.batch_size, Search(_USUAL_BEAMS))
         if self._alignment_heads:
             text = TextToAlign((self._tokens.sot,), (0,), FRAMES_PER_SECOND)

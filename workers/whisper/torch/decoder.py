@@ -5,10 +5,8 @@ the text of a beam. The prompt's stand there once, and the audio's once for all 
 the query. Shapes: B windows, K beams, H heads, P places for the prompt, N most tokens of a text.
 """
 
-import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -33,10 +31,8 @@ def prompt_places(tokens: int) -> int:
 
 def reserve(network: Network, windows: int, places: int) -> KeysAndValues:
     """Memory for keys and values of so many windows."""
-    shape = _shape(network, windows, places)
-    return [
-        (network.embeddings.new_zeros(shape), network.embeddings.new_zeros(shape)) for _ in network.layers
-    ]
+    zeros = partial(network.embeddings.new_zeros, (windows, network.heads, places, network.head_width))
+    return [(zeros(), zeros()) for _ in network.layers]
 
 
 def remember(network: Network, encoded: Tensor, audio: KeysAndValues, first: int) -> None:
@@ -109,13 +105,7 @@ class Decoder:
         self._asked = self._lengths.clone()
         self._behind_prompt = self._prompts.bool()
         self.no_speech = network.embeddings.new_zeros(windows, dtype=torch.float32)
-        self.texts = Texts.begin(
-            torch.ones_like(self._lengths),
-            torch.zeros_like(self._lengths),
-            self._lengths > 0,
-            Search(beams),
-            rules,
-        )
+        self.texts = Texts(windows, beams, self._lengths.device)
 
     def begin(
         self,
@@ -131,22 +121,13 @@ class Decoder:
         """
         windows, places = self._prompts.shape
         fill = windows - len(prompts)
-        rows = [[*prompt, *[0] * (places - len(prompt))] for prompt in prompts]
+        rows = [[*prompt, *[0] * (places - len(prompt))] for prompt in [*prompts, *[()] * fill]]
         lengths = [*map(len, prompts), *[1] * fill]
-
-        def tensor(values: list[Any]) -> Tensor:
-            return torch.tensor(values, device=self._prompts.device)
-
-        self._prompts.copy_(tensor([*rows, *[[0] * places] * fill]))
-        self._lengths.copy_(tensor(lengths))
-        self._asked.copy_(tensor([*asked, *[0] * fill]))
+        self._prompts.copy_(torch.tensor(rows))
+        self._lengths.copy_(torch.tensor(lengths))
+        self._asked.copy_(torch.tensor([*asked, *[0] * fill]))
         limits = [min(MAX_NEW_TOKENS, MAX_TOKENS - length + 1) for length in lengths]
-        is_filler = [*[False] * len(prompts), *[True] * fill]
-        self.texts.become(
-            Texts.begin(
-                tensor(limits), tensor([*hashes, *[0] * fill]), tensor(is_filler), search, self._rules
-            )
-        )
+        self.texts.begin(limits, hashes, search, self._rules)
         self._run(search, 0)
 
     def step(self, search: Search, number: int) -> None:
@@ -197,14 +178,10 @@ class Decoder:
 
 def _shaped(memory: KeysAndValues, network: Network, windows: int, places: int) -> KeysAndValues:
     """The memory in the shape of a batch; other memory if it is too small."""
-    shape = _shape(network, windows, places)
-    size = math.prod(shape)
+    size = windows * places * network.width
     if size > memory[0][0].numel():
         return reserve(network, windows, places)
+    shape = (windows, network.heads, places, network.head_width)
     return [
         (keys.flatten()[:size].view(shape), values.flatten()[:size].view(shape)) for keys, values in memory
     ]
-
-
-def _shape(network: Network, windows: int, places: int) -> tuple[int, int, int, int]:
-    return windows, network.heads, places, network.width // network.heads

@@ -21,13 +21,13 @@ _LOGITS_MULTIPLE = 8  # so that all rows begin at such addresses that a GPU adds
 class Network:
     """All weights of a model. A part of it is named as its weights are, without the last words."""
 
-    def __init__(self, weights: Mapping[str, Tensor], heads: tuple[int, int]) -> None:
-        """`heads`: of the encoder and of the decoder."""
+    def __init__(self, weights: Mapping[str, Tensor], scalars: Mapping[str, int]) -> None:
         self._weights = dict(weights)
-        self._heads = dict(zip(("encoder", "decoder"), heads, strict=True))
+        self._heads = {part: scalars[f"{part}/num_heads"] for part in ("encoder", "decoder")}
         self.embeddings = self._padded_embeddings()
         self.vocabulary, self.width = self.embeddings.shape  # what fills it up is never likely
-        self.heads = heads[1]
+        self.heads = self._heads["decoder"]
+        self.head_width = self.width // self.heads
         self.mel_bins = weights["encoder/conv1/weight"].shape[1]
         self.layers = self._layers("decoder")
 

@@ -3,42 +3,30 @@
 Everything is a tensor of fixed shape, so a GPU can record it. Shapes: B windows, K texts of each, V tokens.
 """
 
-from dataclasses import dataclass
-
 import torch
 
-from workers.whisper.backend import SpecialTokens
+from workers.whisper.backend import MAX_INITIAL_TIMESTAMP, SpecialTokens
 
 Tensor = torch.Tensor
 
-MAX_INITIAL_TIMESTAMP = 50  # in steps of 20 ms: a text begins within the first second
 
-
-@dataclass(frozen=True, slots=True)
 class Rules:
     """The rules for one model."""
 
-    never: Tensor  # (V,): minus infinity for tokens that are never in a text, else 0
-    not_first: Tensor  # (V,): so for the first token
-    timestamps: Tensor  # their tokens, and what fills up the vocabulary behind them
-    eot: int
-    no_speech: int
-    first_timestamp: int
-
-    @classmethod
-    def of(cls, special: SpecialTokens, not_first: list[int], vocabulary: int, device: str) -> "Rules":
+    def __init__(self, special: SpecialTokens, not_first: list[int], vocabulary: int, device: str) -> None:
         """`not_first`: tokens that begin no text, which the model's files name."""
+        self.eot, self.no_speech = special.eot, special.no_speech
+        self.first_timestamp = special.no_timestamps + 1
         never = torch.zeros(vocabulary)
         never[[*special.suppressed, special.no_timestamps]] = -torch.inf
-        first_timestamp = special.no_timestamps + 1
         first = never.clone()
         first[not_first] = -torch.inf
-        first[:first_timestamp] = -torch.inf
-        first[first_timestamp + MAX_INITIAL_TIMESTAMP + 1 :] = -torch.inf
-        timestamps = torch.arange(first_timestamp, vocabulary, device=device)
-        return cls(
-            never.to(device), first.to(device), timestamps, special.eot, special.no_speech, first_timestamp
-        )
+        first[: self.first_timestamp] = -torch.inf
+        first[self.first_timestamp + MAX_INITIAL_TIMESTAMP + 1 :] = -torch.inf
+        self.never = never.to(device)  # (V,): minus infinity for tokens that are never in a text, else 0
+        self.not_first = first.to(device)  # (V,): so for the first token
+        # Their tokens, and what fills up the vocabulary behind them.
+        self.timestamps = torch.arange(self.first_timestamp, vocabulary, device=device)
 
     def forbid(self, logits: Tensor, last: Tensor, before: Tensor, latest: Tensor, *, first: bool) -> Tensor:
         """The logits (B, K, V) in float32, minus infinity for tokens that may not come next.

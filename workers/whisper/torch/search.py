@@ -4,8 +4,7 @@ Whatever depends on the data is a tensor of fixed shape, and nothing is read by 
 step once, and play it again. Shapes: B windows, K beams or samples, V tokens, N most tokens of a text.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
@@ -17,56 +16,44 @@ Tensor = torch.Tensor
 MAX_NEW_TOKENS = 224  # of a text
 
 
-@dataclass(slots=True)
 class Texts:
-    """The texts of a batch so far. Every step changes these tensors in place."""
+    """The texts of a batch so far. Every batch and every step changes these tensors in place."""
 
-    step: Tensor  # (): tokens that each text has
-    limit: Tensor  # (B,): most tokens of a text
-    audio: Tensor  # (B,): a hash of the window's audio
-    last: Tensor  # (B, K): the last token of each text, and the one before
-    before: Tensor
-    latest: Tensor  # (B, K): the last timestamp
-    history: Tensor  # (B, K, 2, N): all tokens, and of each, which beam's text it was appended to
-    scores: Tensor  # (B, K): log-probability
-    finished: Tensor  # (B,): how many texts have ended
-    best: Tensor  # (B, N): the best of these
-    best_score: Tensor  # (B,)
-    best_length: Tensor  # (B,)
-    done: Tensor  # (B,): no other text can become the best
+    def __init__(self, windows: int, beams: int, device: torch.device) -> None:
+        self.step = torch.zeros((), dtype=torch.int64, device=device)  # tokens that each text has
+        self.limit = self.step.new_zeros(windows)  # most tokens of a text
+        self.audio = self.step.new_zeros(windows)  # a hash of the window's audio
+        self.last = self.step.new_zeros(windows, beams)  # the last token of each text, and the one before
+        self.before = self.last.clone()
+        self.latest = self.last.clone()  # the last timestamp
+        # (B, K, 2, N): all tokens, and of each, which beam's text it was appended to.
+        self.history = self.step.new_zeros(windows, beams, 2, MAX_NEW_TOKENS)
+        self.scores = self.last.float()  # log-probability
+        self.finished = self.step.new_zeros(windows)  # how many texts have ended
+        self.best = self.step.new_zeros(windows, MAX_NEW_TOKENS)  # the best of these
+        self.best_score = self.finished.float()
+        self.best_length = self.finished.clone()
+        self.done = self.finished.bool()  # no other text can become the best
 
-    @classmethod
-    def begin(cls, limit: Tensor, audio: Tensor, done: Tensor, search: Search, rules: Rules) -> "Texts":
-        """Texts without tokens. `done`: windows that only fill the batch."""
-        windows, beams, device = len(limit), search.beams, limit.device
-
-        def full(value: Any, *shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
-            return torch.full((windows, *shape), value, dtype=dtype, device=device)
-
-        scores = full(0.0, beams, dtype=torch.float32)
+    def begin(self, limits: Sequence[int], hashes: Sequence[int], search: Search, rules: Rules) -> None:
+        """Texts without tokens. Windows without a hash only fill the batch."""
+        windows = len(limits)
+        self.step.zero_()
+        self.limit.copy_(torch.tensor(limits))
+        self.audio.copy_(torch.tensor([*hashes, *[0] * (windows - len(hashes))]))
+        self.last.fill_(rules.first_timestamp)
+        self.before.fill_(rules.first_timestamp)
+        self.latest.fill_(rules.first_timestamp - 1)
+        self.history.fill_(-1)
+        self.scores.zero_()
         if search.temperature == 0:
             # All beams would be the same: the first step continues one of them.
-            scores[:, 1:] = -torch.inf
-        return cls(
-            step=torch.zeros((), dtype=torch.int64, device=device),
-            limit=limit,
-            audio=audio,
-            last=full(rules.first_timestamp, beams),
-            before=full(rules.first_timestamp, beams),
-            latest=full(rules.first_timestamp - 1, beams),
-            history=full(-1, beams, 2, MAX_NEW_TOKENS),
-            scores=scores,
-            finished=full(0),
-            best=full(0, MAX_NEW_TOKENS),
-            best_score=full(-torch.inf, dtype=torch.float32),
-            best_length=full(0),
-            done=done,
-        )
-
-    def become(self, others: "Texts") -> None:
-        """Copy other texts of the same shape into these tensors."""
-        for name in self.__slots__:
-            getattr(self, name).copy_(getattr(others, name))
+            self.scores[:, 1:] = -torch.inf
+        self.finished.zero_()
+        self.best.zero_()
+        self.best_score.fill_(-torch.inf)
+        self.best_length.zero_()
+        self.done.copy_(torch.arange(windows) >= len(hashes))
 
 
 def advance(texts: Texts, logits: Tensor, rules: Rules, search: Search, *, first: bool = False) -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult
-from workers.whisper.backend import Model
 from workers.whisper.model import LoadedModel
 from workers.whisper.torch.backend import TorchBackend
 
@@ -37,13 +36,13 @@ def self_test(model: LoadedModel, options: LoadOptions, compute_type: str) -> No
         raise BackendUnfit("a recorded step gives other scores than a computed one")
 
 
-def _decode(model: Model) -> WindowResult:
+def _decode(model: LoadedModel) -> WindowResult:
     from faster_whisper import decode_audio
 
     samples = decode_audio(str(_DEMO / "sample.flac"))
     pcm = (samples * 32767).astype("<i2").tobytes()
     window = Window(pcm, ((0, len(samples)),), DecodingOptions("demo", language="en", word_timestamps=True))
-    return model.decode([window], model.prepare([window]))[0]
+    return model.decode([window])[0]
 
 
 def _tokens(result: WindowResult) -> list[int]:

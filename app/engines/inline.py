@@ -1,46 +1,16 @@
-"""The engines `local` and `inline`: Whisper workers in spawned processes, or in a thread of this one."""
+"""The engine `inline`: a Whisper worker in a thread of this process."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from app.errors import ProcessCrashed
-from app.scheduling.process import WorkerProcess
 from app.telemetry.work import bound_ids
 from workers import calls
-from workers.messages import AnyWindow, LoadOptions, WorkerInfo
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
-
-
-class ProcessWorker:
-    """A `WhisperWorker` whose models are in a process."""
-
-    def __init__(self, process: WorkerProcess) -> None:
-        self._process = process
-
-    def watch(self, on_exit: Callable[[ProcessCrashed], None]) -> None:
-        self._process.on_exit = on_exit
-
-    async def start(self) -> None:
-        await self._process.start()
-
-    async def load(self, options: LoadOptions) -> WorkerInfo:
-        return await self._process.call(whisper.load, options)
-
-    async def unload(self, model: str) -> None:
-        await self._process.call(whisper.unload, model)
-
-    async def smaller_compute_type(self, options: LoadOptions) -> str | None:
-        return await self._process.call(whisper.smaller_compute_type, options)
-
-    async def decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
-        return await self._process.call(whisper.decode, windows)
-
-    async def close(self) -> None:
-        await self._process.close()
 
 
 class InlineProcess:
