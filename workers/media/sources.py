@@ -1,0 +1,180 @@
+"""The bytes that FFmpeg gets of a file: all of them, those behind its tags, or what libsndfile decodes of it.
+
+The parent imports this module, so it imports soundfile in functions only.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from errno import EILSEQ
+from io import SEEK_CUR, SEEK_END, SEEK_SET, FileIO, RawIOBase
+from pathlib import Path
+from typing import Any
+
+HEAD_BYTES = 4096  # of a file, that tell what only libsndfile decodes
+_TAG_HEADER_BYTES = 10
+_LONG_TAGS_BYTES = 500_000  # FFmpeg looks for what follows them in the first megabyte only
+_MP3_HEADER_BYTES = 4
+# Codings that FFmpeg takes for others: G.721 and NMS ADPCM in WAV; G.721, G.723-24 and G.723-40 in AU.
+_WAV_CODINGS = (0x38, 0x40)
+_AU_CODINGS = (23, 25, 26)
+_WEAK = ("HTK", "MAT4", "MPC2K", "RAW", "SD2", "SDS")  # formats of libsndfile with a short mark or none
+_WAV_FLOAT = 3
+_NO_LENGTH = 0xFFFFFFFF  # FFmpeg then reads to the end
+_SKIP_FRAMES = 1 << 16
+
+
+class Source(FileIO):
+    """A file from the byte `skip` on. A failed seek returns -1, as FFmpeg expects: damaged files have wrong
+    offsets."""
+
+    coding: str | None = None  # FFmpeg knows it
+
+    def __init__(self, path: Path, skip: int = 0) -> None:
+        super().__init__(path)
+        self._skip = skip
+        super().seek(skip)
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        try:
+            return super().seek(offset + (self._skip if whence == SEEK_SET else 0), whence) - self._skip
+        except (OSError, OverflowError):
+            return -1
+
+    def tell(self) -> int:
+        return super().tell() - self._skip
+
+
+def ways_to_read(path: Path) -> Sequence[Callable[[Path], "Source | FloatWav | None"]]:
+    """The ways in which the sound of a file may be decoded, the likely one first. Raises OSError."""
+    start = _tags_bytes(path)
+    with path.open("rb") as file:
+        file.seek(start)
+        head = file.read(HEAD_BYTES)
+    if _is_misread(head):
+        return (_by_libsndfile,)
+    if head[:1] == b"\xff" and len(head) > _MP3_HEADER_BYTES:  # libsndfile takes much for MP3
+        return (_by_libsndfile, Source) if _is_free_format(head) else (Source,)
+    # FFmpeg takes all that follows longer tags for MP3.
+    return (
+        (lambda path: Source(path, start), Source) if start > _LONG_TAGS_BYTES else (Source, _by_libsndfile)
+    )
+
+
+def _tags_bytes(path: Path) -> int:
+    """The length of the ID3 tags with which a file begins."""
+    position = 0
+    with path.open("rb") as file:
+        while (header := file.read(_TAG_HEADER_BYTES))[:3] == b"ID3" and len(header) == _TAG_HEADER_BYTES:
+            size = 0
+            for byte in header[6:]:
+                size = size << 7 | byte & 0x7F
+            footer = _TAG_HEADER_BYTES if header[5] & 0x10 else 0
+            position = file.seek(position + _TAG_HEADER_BYTES + size + footer)
+    return position
+
+
+def _is_misread(head: bytes) -> bool:
+    """Whether FFmpeg would take the sound of a file for another coding, without an error."""
+    if head[8:12] == b"WAVE":
+        coding = head[(at := head.find(b"fmt ") + 8) : at + 2]
+        # FFmpeg reads the samples of RIFX with their bytes swapped.
+        return head[:4] == b"RIFX" or int.from_bytes(coding, "little") in _WAV_CODINGS
+    return head[:4] == b".snd" and int.from_bytes(head[12:16]) in _AU_CODINGS
+
+
+def _is_free_format(head: bytes) -> bool:
+    """Whether a file begins with the header of a frame of MPEG audio that names no bit rate."""
+    is_sync, layer = head[1] >= 0xE0, head[1] >> 1 & 3
+    return is_sync and layer != 0 and head[2] >> 4 == 0 and head[2] >> 2 & 3 != 3
+
+
+def _by_libsndfile(path: Path) -> "FloatWav | None":
+    """What libsndfile decodes of a file; None if it recognises no recording in it."""
+    from soundfile import SoundFileError
+
+    try:
+        wav = FloatWav(path)
+    except SoundFileError:
+        return None
+    if wav.form in _WEAK:
+        wav.close()
+        return None
+    return wav
+
+
+class FloatWav(RawIOBase):
+    """A WAV file of floats, decoded by libsndfile while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `soundfile.SoundFileError` if libsndfile does not recognise the file."""
+        super().__init__()
+        self._path = path
+        self._frame = 0  # the next one of the decoder
+        self._position = 0  # in the WAV file, in bytes
+        self._file = self._opened()
+        channels, rate = self._file.channels, self._file.samplerate
+        self._frame_bytes = 4 * channels
+        self.form, self.coding = str(self._file.format), str(self._file.subtype).lower()
+        fields = (16, _WAV_FLOAT, channels, rate, rate * self._frame_bytes, self._frame_bytes, 32)
+        self._header = struct.pack("<4sI8sIHHIIHH", b"RIFF", _NO_LENGTH, b"WAVEfmt ", *fields)
+        self._header += struct.pack("<4sI", b"data", _NO_LENGTH)
+        self._size = len(self._header) + self._file.frames * self._frame_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        position: int = offset + {SEEK_SET: 0, SEEK_CUR: self._position, SEEK_END: self._size}[whence]
+        if position < 0:
+            return -1
+        self._position = position
+        return position
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes, which are at least those of a frame."""
+        if self._position < len(self._header):
+            data = self._header[self._position :][:size]
+        else:
+            frame, within = divmod(self._position - len(self._header), self._frame_bytes)
+            data = self._frames(frame, max(1, size // self._frame_bytes))[within:]
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def _opened(self) -> Any:
+        from soundfile import SoundFile
+
+        class Forward(SoundFile):  # type: ignore[misc]
+            def seekable(self) -> bool:
+                """Else each read would end with a seek, which fails for G.721."""
+                return False
+
+        return Forward(str(self._path))
+
+    def _frames(self, first: int, count: int) -> bytes:
+        if first < self._frame:  # some decoders of libsndfile cannot go back
+            self._file.close()
+            self._file, self._frame = self._opened(), 0
+        while self._frame < first and len(self._read(min(_SKIP_FRAMES, first - self._frame))):
+            pass
+        return self._read(count).astype("<f4").tobytes() if self._frame == first else b""
+
+    def _read(self, count: int) -> Any:
+        import av
+        from soundfile import SoundFileError
+
+        try:
+            frames = self._file.read(count, "float32", always_2d=True)
+        except SoundFileError:
+            raise av.InvalidDataError(EILSEQ, "libsndfile cannot decode the rest") from None
+        self._frame += len(frames)
+        return frames
