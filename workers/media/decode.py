@@ -1,7 +1,8 @@
 """Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from workers.media.clock import Clock
 from workers.media.decoders import decoder_of
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.media.sources import ways_to_read
+from workers.media.ogg import formats
+from workers.media.sources import Source, Way, ways_to_read
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -112,7 +114,7 @@ def decoded_pcm(
             findings.damaged = 0
         yield b""
         origin, duration = _seconds(container.start_time), _length_s(container)
-        frames = late or _frames(container, stream, findings)
+        frames = late or _all_frames(source, container, stream, findings)
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
         if separate and first:
@@ -148,7 +150,7 @@ def decoded_pcm(
 
 def _open_track(source: Path, track: TrackChoice, findings: Findings, files: ExitStack) -> tuple[Any, Any]:
     """A file, and its stream that is wanted. `files` closes it."""
-    container, coding = _open(source, files)
+    container, coding = _open(source, ways_to_read(source), files)
     findings.tracks = tuple(
         _described(index, each, coding) for index, each in enumerate(container.streams.audio)
     )
@@ -170,8 +172,8 @@ def _translate_errors() -> Iterator[None]:
         raise refusal.nothing_decoded() from None
 
 
-def _open(source: Path, files: ExitStack) -> tuple[Any, str | None]:
-    """A file, by the first way in which a sound track of it can be decoded. `files` closes it.
+def _open(source: Path, ways: Iterable[Way], files: ExitStack) -> tuple[Any, str | None]:
+    """A file, by the first of `ways` in which a sound track of it can be decoded. `files` closes it.
 
     Also the coding of its sound, if libsndfile decodes it.
     """
@@ -179,7 +181,7 @@ def _open(source: Path, files: ExitStack) -> tuple[Any, str | None]:
 
     av.logging.set_level(None)  # a damaged file could log a message for each packet
     found = None
-    for way in ways_to_read(source):
+    for way in ways:
         if (file := way(source)) is None:
             continue
         try:
@@ -233,7 +235,7 @@ def _preferred(container: Any) -> Any:
             return stream
     # FFmpeg finds none best while the rate and channels of a track are unknown: use the first one then.
     best = container.streams.best("audio")
-    return best if best in able else (able or container.streams.audio)[0]
+    return next((each for each in able if each == best), (able or container.streams.audio)[0])
 
 
 def _place(wanted: int | tuple[str, ...], tracks: Sequence[SoundTrack]) -> int:
@@ -241,7 +243,10 @@ def _place(wanted: int | tuple[str, ...], tracks: Sequence[SoundTrack]) -> int:
     if isinstance(wanted, int):
         found = [track for track in tracks if track.index == wanted]
     else:
-        found = [track for track in tracks if (track.language or "").lower().split("-")[0] in wanted]
+        languages = [(track, (track.language or "").lower().split("-")[0]) for track in tracks]
+        found = [track for track, language in languages if language in wanted]
+        varieties = {name.partition("-")[2] for name in wanted[1:]} - {""}
+        found = found or [track for track, language in languages if language in varieties]
     if not found:
         raise refusal.no_such_track(wanted, tracks)
     return next((track for track in found if track.default), found[0]).index
@@ -265,6 +270,19 @@ def _text(value: str | None) -> str | None:
     """A tag of a file on one line, of bounded length; None if it says nothing."""
     text = " ".join((value or "").split())[:MAX_TAG_CHARS]
     return None if text.lower() in ("", "und") else text
+
+
+def _all_frames(source: Path, container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
+    """Each frame that can be decoded, also behind a change of the format in Ogg."""
+    yield from _frames(container, stream, findings)
+    place = container.streams.audio.index(stream)
+    for start, end in formats(source)[1:] if container.format.name == "ogg" else ():
+        with ExitStack() as files:
+            container, _ = _open(source, [partial(Source, skip=start, end=end)], files)
+            tracks = container.streams.audio
+            # Each part has a clock of its own.
+            for frame, _ in _frames(container, tracks[min(place, len(tracks) - 1)], findings):
+                yield frame, None
 
 
 def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:

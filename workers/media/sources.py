@@ -6,9 +6,12 @@ The parent imports this module, so it imports soundfile in functions only.
 import struct
 from collections.abc import Callable, Sequence
 from errno import EILSEQ
+from functools import partial
 from io import SEEK_CUR, SEEK_END, SEEK_SET, FileIO, RawIOBase
 from pathlib import Path
 from typing import Any
+
+from workers.media.ogg import formats
 
 HEAD_BYTES = 4096  # of a file, that tell what only libsndfile decodes
 _TAG_HEADER_BYTES = 10
@@ -23,18 +26,28 @@ _NO_LENGTH = 0xFFFFFFFF  # FFmpeg then reads to the end
 _SKIP_FRAMES = 1 << 16
 
 
+Way = Callable[[Path], "Source | FloatWav | None"]
+
+
 class Source(FileIO):
-    """A file from the byte `skip` on. A failed seek returns -1, as FFmpeg expects: damaged files have wrong
-    offsets."""
+    """A file from the byte `skip` on, up to `end`. A failed seek returns -1, as FFmpeg expects: damaged files
+    have wrong offsets."""
 
     coding: str | None = None  # FFmpeg knows it
 
-    def __init__(self, path: Path, skip: int = 0) -> None:
+    def __init__(self, path: Path, skip: int = 0, end: int | None = None) -> None:
         super().__init__(path)
-        self._skip = skip
+        self._skip, self._end = skip, end
         super().seek(skip)
 
+    def read(self, size: int | None = -1) -> bytes:
+        if self._end is not None:
+            size = max(0, min(size or 0, self._end - super().tell()))
+        return super().read(size)
+
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        if whence == SEEK_END and self._end is not None:
+            offset, whence = self._end - self._skip + offset, SEEK_SET
         try:
             return super().seek(offset + (self._skip if whence == SEEK_SET else 0), whence) - self._skip
         except (OSError, OverflowError):
@@ -44,7 +57,7 @@ class Source(FileIO):
         return super().tell() - self._skip
 
 
-def ways_to_read(path: Path) -> Sequence[Callable[[Path], "Source | FloatWav | None"]]:
+def ways_to_read(path: Path) -> Sequence[Way]:
     """The ways in which the sound of a file may be decoded, the likely one first. Raises OSError."""
     start = _tags_bytes(path)
     with path.open("rb") as file:
@@ -52,12 +65,14 @@ def ways_to_read(path: Path) -> Sequence[Callable[[Path], "Source | FloatWav | N
         head = file.read(HEAD_BYTES)
     if _is_misread(head):
         return (_by_libsndfile,)
-    if head[:1] == b"\xff" and len(head) > _MP3_HEADER_BYTES:  # libsndfile takes much for MP3
-        return (_by_libsndfile, Source) if _is_free_format(head) else (Source,)
-    # FFmpeg takes all that follows longer tags for MP3.
-    return (
-        (lambda path: Source(path, start), Source) if start > _LONG_TAGS_BYTES else (Source, _by_libsndfile)
-    )
+    if head[:4] == b"OggS":
+        return (partial(Source, end=formats(path)[0][1]),)
+    if head[:1] == b"\xff" and _is_free_format(head):
+        return (_by_libsndfile, Source)
+    if start > _LONG_TAGS_BYTES:  # FFmpeg takes all that follows for MP3
+        return (partial(Source, skip=start), Source)
+    # libsndfile takes much for MP3.
+    return (Source,) if head[:1] == b"\xff" else (Source, _by_libsndfile)
 
 
 def _tags_bytes(path: Path) -> int:
@@ -84,8 +99,8 @@ def _is_misread(head: bytes) -> bool:
 
 def _is_free_format(head: bytes) -> bool:
     """Whether a file begins with the header of a frame of MPEG audio that names no bit rate."""
-    is_sync, layer = head[1] >= 0xE0, head[1] >> 1 & 3
-    return is_sync and layer != 0 and head[2] >> 4 == 0 and head[2] >> 2 & 3 != 3
+    _, version, rate, *_ = head.ljust(_MP3_HEADER_BYTES, b"\xff")
+    return version >= 0xE0 and version >> 1 & 3 != 0 and rate >> 4 == 0 and rate >> 2 & 3 != 3
 
 
 def _by_libsndfile(path: Path) -> "FloatWav | None":
@@ -118,7 +133,9 @@ class FloatWav(RawIOBase):
         fields = (16, _WAV_FLOAT, channels, rate, rate * self._frame_bytes, self._frame_bytes, 32)
         self._header = struct.pack("<4sI8sIHHIIHH", b"RIFF", _NO_LENGTH, b"WAVEfmt ", *fields)
         self._header += struct.pack("<4sI", b"data", _NO_LENGTH)
-        self._size = len(self._header) + self._file.frames * self._frame_bytes
+        # Of MP3, libsndfile only guesses how many there are.
+        frames = None if self._file.format == "MP3" else self._file.frames
+        self._size = -1 if frames is None else len(self._header) + frames * self._frame_bytes
 
     def readable(self) -> bool:
         return True
@@ -130,6 +147,8 @@ class FloatWav(RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        if whence == SEEK_END and self._size < 0:
+            return -1
         position: int = offset + {SEEK_SET: 0, SEEK_CUR: self._position, SEEK_END: self._size}[whence]
         if position < 0:
             return -1
