@@ -91,7 +91,9 @@ def silent_video(container: str = "mp4", codec: str = "mpeg4", seconds: float = 
 
 
 def flac_of_silence(hours: float, *, declared: bool = True) -> bytes:
-    """A mono FLAC file of a few kilobytes. Unless `declared`, its header leaves the length open."""
+    """A mono FLAC file: with padding, so that it could hold sound of the length that its header gives, as 1
+    kbit/s. Unless `declared`, the header leaves the length open, and the file has a few kilobytes.
+    """
     rate = 1000  # Hz
     minute = np.zeros((1, 60 * rate), np.int16)
     file = io.BytesIO()
@@ -108,7 +110,12 @@ def flac_of_silence(hours: float, *, declared: bool = True) -> bytes:
         # The last 36 bits before the checksum in STREAMINFO, which follows the first 8 bytes of the file.
         content[21] &= 0xF0
         content[22:26] = bytes(4)
-    return bytes(content)
+        return bytes(content)
+    size = round(hours * 3600 * 1000 / 8)
+    first_block = 4 + 4 + 34  # bytes up to the end of STREAMINFO
+    return (
+        bytes(content[:first_block]) + b"\x01" + size.to_bytes(3) + bytes(size) + bytes(content[first_block:])
+    )
 
 
 def _add_pictures(output: Any, codec: str) -> Any:

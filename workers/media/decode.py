@@ -39,6 +39,7 @@ GUESSED_DURATION = frozenset(
     {"aac", "ac3", "act", "amr", "amrnb", "amrwb", "dts", "dtshd", "eac3", "loas", "mlp", "mp3", "truehd"}
 )
 MIN_BIT_RATE = 1000  # a length for which the bytes of a file would have less is wrong
+OVERFLOW = 1 << 31  # units of time: a last sample that is said to last as long had a negative length
 LATE_S = 60.0  # the length that an Ogg file declares counts from 0, also if it begins later than this
 # Demuxers that seek to the exact packet, of any codec and of PCM. Ogg's does not where streams are chained.
 SEEKABLE = frozenset({"aac", "amr", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "mp3"})
@@ -392,7 +393,9 @@ def _declared_s(container: Any, stream: Any, demuxers: Collection[str]) -> float
     start_s = (container.start_time or 0) / 1_000_000
     if stream.duration is not None:
         declared_s = float(stream.duration) * float(stream.time_base)
-        if container.format.name == "ogg" and start_s > LATE_S:
+        index = stream.index_entries
+        is_overflow = len(index) > 0 and stream.duration - index[-1].timestamp >= OVERFLOW
+        if is_overflow or (container.format.name == "ogg" and start_s > LATE_S):
             return 0.0
     elif len(container.streams) > 1 or container.duration is None:
         return 0.0  # another track may be longer
