@@ -268,6 +268,7 @@ BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
     "sqlite": (_sqlite, "not_audio"),
     "elf": (lambda: b"\x7fELF\x02\x01\x01" + bytes(9) + _noise(20_000), "not_audio"),
     "midi": (lambda: b"MThd\x00\x00\x00\x06\x00\x01\x00\x01\x01\xe0MTrk\x00\x00\x00\x00", "not_audio"),
+    "two bytes of an MPC 2000": (lambda: b"\x01\x04" + _noise(300_000), "not_audio"),
     "wav without samples": (lambda: wav_header(0), "audio_too_short"),
     "wav cut in its header": (lambda: wav_header(32_000)[:30], "broken_file"),
     "wav with zero channels": (lambda: wav_header(32_000, channels=0) + _noise(32_000), "broken_file"),
@@ -313,10 +314,13 @@ def mov_with_external_sound(path: Path) -> bytes:
     return movie.replace(old, new)
 
 
-def film(tracks: dict[str, Pcm], container: str = "matroska", default: int = 0) -> bytes:
-    """A file with several sound tracks: by language, their samples. `default`: the one that it prefers."""
+def film(tracks: dict[str, Pcm], container: str = "matroska", default: int | range = 0) -> bytes:
+    """A file with several sound tracks: by language, their samples. `default`: the one that it prefers, or
+    several.
+    """
     from av.stream import Disposition
 
+    preferred = range(default, default + 1) if isinstance(default, int) else default
     file = io.BytesIO()
     with av.open(file, "w", format=container) as output:
         streams: list[Any] = []
@@ -324,7 +328,7 @@ def film(tracks: dict[str, Pcm], container: str = "matroska", default: int = 0) 
             codec = "flac" if container == "matroska" else "aac"
             stream: Any = output.add_stream(codec, rate=RATE, layout="mono")
             stream.metadata["language"] = language
-            stream.disposition = Disposition.default if number == default else Disposition(0)
+            stream.disposition = Disposition.default if number in preferred else Disposition(0)
             streams.append(stream)
         for stream, pcm in zip(streams, tracks.values(), strict=True):
             encoder = _SoundEncoder(stream, RATE, "mono", 0.0)

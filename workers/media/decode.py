@@ -18,6 +18,7 @@ from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
     SAMPLE_RATE,
+    RecordingRefused,
     SoundTrack,
     TrackChoice,
 )
@@ -248,6 +249,7 @@ def _place(wanted: int | tuple[str, ...], tracks: Sequence[SoundTrack]) -> int:
         found = [track for track, language in languages if language in wanted]
         varieties = {name.partition("-")[2] for name in wanted[1:]} - {""}
         found = found or [track for track, language in languages if language in varieties]
+        found = [track for track in found if track.codec is not None] or found
     if not found:
         raise refusal.no_such_track(wanted, tracks)
     return next((track for track in found if track.default), found[0]).index
@@ -276,14 +278,16 @@ def _text(value: str | None) -> str | None:
 def _all_frames(source: Path, container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
     """Each frame that can be decoded, also behind a change of the format in Ogg."""
     yield from _frames(container, stream, findings)
-    place = container.streams.audio.index(stream)
     for start, end in formats(source)[1:] if container.format.name == "ogg" else ():
         with ExitStack() as files:
-            container, _ = _open(source, [partial(Source, skip=start, end=end)], files)
-            tracks = container.streams.audio
-            # Each part has a clock of its own.
-            for frame, _ in _frames(container, tracks[min(place, len(tracks) - 1)], findings):
-                yield frame, None
+            try:
+                container, _ = _open(source, [partial(Source, skip=start, end=end)], files)
+                stream = _sound_track(container, None, container.streams.audio)
+            except RecordingRefused:
+                findings.damage()
+                continue
+            for frame, _ in _frames(container, stream, findings):
+                yield frame, None  # each part has a clock of its own
 
 
 def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
