@@ -13,25 +13,28 @@ from typing import Any
 
 from workers.media.ogg import formats
 
-HEAD_BYTES = 4096  # of a file, that tell what only libsndfile decodes
+_HEAD_BYTES = 4096  # of a file, that tell what only libsndfile decodes
 _TAG_HEADER_BYTES = 10
+_MAX_TAGS = 100
 _LONG_TAGS_BYTES = 500_000  # FFmpeg looks for what follows them in the first megabyte only
 _MP3_HEADER_BYTES = 4
-# Codings that FFmpeg takes for others: G.721 and NMS ADPCM in WAV; G.721, G.723-24 and G.723-40 in AU.
-_WAV_CODINGS = (0x38, 0x40)
-_AU_CODINGS = (23, 25, 26)
+# Codings that FFmpeg takes for others. Some write AMR with the number of NMS ADPCM, whose blocks are larger.
+_AU_CODINGS = (23, 25, 26)  # G.721, G.723-24 and G.723-40
+_WAV_G721, _WAV_NMS = 0x40, 0x38
+_AMR_BYTES = 32  # in a frame, at most
 _WEAK = ("HTK", "MAT4", "MPC2K", "RAW", "SD2", "SDS")  # formats of libsndfile with a short mark or none
 _WAV_FLOAT = 3
 _NO_LENGTH = 0xFFFFFFFF  # FFmpeg then reads to the end
 _SKIP_FRAMES = 1 << 16
 
-
 Way = Callable[[Path], "Source | FloatWav | None"]
 
 
 class Source(FileIO):
-    """A file from the byte `skip` on, up to `end`. A failed seek returns -1, as FFmpeg expects: damaged files
-    have wrong offsets."""
+    """A file from the byte `skip` on, up to `end`.
+
+    A failed seek returns -1, as FFmpeg expects: damaged files have wrong offsets.
+    """
 
     coding: str | None = None  # FFmpeg knows it
 
@@ -62,12 +65,12 @@ def ways_to_read(path: Path) -> Sequence[Way]:
     start = _tags_bytes(path)
     with path.open("rb") as file:
         file.seek(start)
-        head = file.read(HEAD_BYTES)
-    if _is_misread(head):
-        return (_by_libsndfile,)
+        head = file.read(_HEAD_BYTES)
     if head[:4] == b"OggS":
         return (partial(Source, end=formats(path)[0][1]),)
-    if head[:1] == b"\xff" and _is_free_format(head):
+    if head[:4] == b"RIFX" and head[8:12] == b"WAVE":
+        return (_by_libsndfile,)  # FFmpeg swaps the bytes of its samples, without an error
+    if _is_misread(head) or (head[:1] == b"\xff" and _is_free_format(head)):
         return (_by_libsndfile, Source)
     if start > _LONG_TAGS_BYTES:  # FFmpeg takes all that follows for MP3
         return (partial(Source, skip=start), Source)
@@ -79,7 +82,10 @@ def _tags_bytes(path: Path) -> int:
     """The length of the ID3 tags with which a file begins."""
     position = 0
     with path.open("rb") as file:
-        while (header := file.read(_TAG_HEADER_BYTES))[:3] == b"ID3" and len(header) == _TAG_HEADER_BYTES:
+        for _ in range(_MAX_TAGS):
+            header = file.read(_TAG_HEADER_BYTES)
+            if header[:3] != b"ID3" or len(header) < _TAG_HEADER_BYTES:
+                break
             size = 0
             for byte in header[6:]:
                 size = size << 7 | byte & 0x7F
@@ -90,11 +96,12 @@ def _tags_bytes(path: Path) -> int:
 
 def _is_misread(head: bytes) -> bool:
     """Whether FFmpeg would take the sound of a file for another coding, without an error."""
-    if head[8:12] == b"WAVE":
-        coding = head[(at := head.find(b"fmt ") + 8) : at + 2]
-        # FFmpeg reads the samples of RIFX with their bytes swapped.
-        return head[:4] == b"RIFX" or int.from_bytes(coding, "little") in _WAV_CODINGS
-    return head[:4] == b".snd" and int.from_bytes(head[12:16]) in _AU_CODINGS
+    if head[:4] == b".snd":
+        return int.from_bytes(head[12:16]) in _AU_CODINGS
+    if head[:4] != b"RIFF" or (chunk := head.find(b"fmt ")) < 0:
+        return False
+    coding, block_bytes = (int.from_bytes(head[chunk + at :][:2], "little") for at in (8, 20))
+    return coding == _WAV_G721 or (coding == _WAV_NMS and block_bytes > _AMR_BYTES)
 
 
 def _is_free_format(head: bytes) -> bool:
@@ -119,6 +126,8 @@ def _by_libsndfile(path: Path) -> "FloatWav | None":
 
 class FloatWav(RawIOBase):
     """A WAV file of floats, decoded by libsndfile while it is read."""
+
+    _file: Any = None
 
     def __init__(self, path: Path) -> None:
         """Raises `soundfile.SoundFileError` if libsndfile does not recognise the file."""
@@ -166,7 +175,8 @@ class FloatWav(RawIOBase):
         return data
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         super().close()
 
     def _opened(self) -> Any:
@@ -174,7 +184,7 @@ class FloatWav(RawIOBase):
 
         class Forward(SoundFile):  # type: ignore[misc]
             def seekable(self) -> bool:
-                """Else each read would end with a seek, which fails for G.721."""
+                """Else each read would end with a seek, which fails for DWVW."""
                 return False
 
         return Forward(str(self._path))
