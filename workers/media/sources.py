@@ -7,9 +7,8 @@ import struct
 from collections.abc import Callable, Sequence
 from errno import EILSEQ
 from functools import partial
-from io import SEEK_CUR, SEEK_END, SEEK_SET, FileIO, RawIOBase
+from io import SEEK_END, SEEK_SET, FileIO, RawIOBase
 from pathlib import Path
-from typing import Any
 
 from workers.media.ogg import formats
 
@@ -25,7 +24,6 @@ _AMR_BYTES = 32  # in a frame, at most
 _WEAK = ("HTK", "MAT4", "MPC2K", "RAW", "SD2", "SDS")  # formats of libsndfile with a short mark or none
 _WAV_FLOAT = 3
 _NO_LENGTH = 0xFFFFFFFF  # FFmpeg then reads to the end
-_SKIP_FRAMES = 1 << 16
 
 Way = Callable[[Path], "Source | FloatWav | None"]
 
@@ -125,61 +123,10 @@ def _by_libsndfile(path: Path) -> "FloatWav | None":
 
 
 class FloatWav(RawIOBase):
-    """A WAV file of floats, decoded by libsndfile while it is read."""
-
-    _file: Any = None
+    """A WAV file of floats without a length, decoded by libsndfile while it is read, from its beginning."""
 
     def __init__(self, path: Path) -> None:
         """Raises `soundfile.SoundFileError` if libsndfile does not recognise the file."""
-        super().__init__()
-        self._path = path
-        self._frame = 0  # the next one of the decoder
-        self._position = 0  # in the WAV file, in bytes
-        self._file = self._opened()
-        channels, rate = self._file.channels, self._file.samplerate
-        self._frame_bytes = 4 * channels
-        self.form, self.coding = str(self._file.format), str(self._file.subtype).lower()
-        fields = (16, _WAV_FLOAT, channels, rate, rate * self._frame_bytes, self._frame_bytes, 32)
-        self._header = struct.pack("<4sI8sIHHIIHH", b"RIFF", _NO_LENGTH, b"WAVEfmt ", *fields)
-        self._header += struct.pack("<4sI", b"data", _NO_LENGTH)
-        # Of MP3, libsndfile only guesses how many there are.
-        frames = None if self._file.format == "MP3" else self._file.frames
-        self._size = -1 if frames is None else len(self._header) + frames * self._frame_bytes
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        if whence == SEEK_END and self._size < 0:
-            return -1
-        position: int = offset + {SEEK_SET: 0, SEEK_CUR: self._position, SEEK_END: self._size}[whence]
-        if position < 0:
-            return -1
-        self._position = position
-        return position
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes, which are at least those of a frame."""
-        if self._position < len(self._header):
-            data = self._header[self._position :][:size]
-        else:
-            frame, within = divmod(self._position - len(self._header), self._frame_bytes)
-            data = self._frames(frame, max(1, size // self._frame_bytes))[within:]
-        self._position += len(data)
-        return data
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        super().close()
-
-    def _opened(self) -> Any:
         from soundfile import SoundFile
 
         class Forward(SoundFile):  # type: ignore[misc]
@@ -187,23 +134,32 @@ class FloatWav(RawIOBase):
                 """Else each read would end with a seek, which fails for DWVW."""
                 return False
 
-        return Forward(str(self._path))
+        self._file = Forward(str(path))
+        self.form, self.coding = str(self._file.format), str(self._file.subtype).lower()
+        channels, rate = self._file.channels, self._file.samplerate
+        self._frame_bytes = 4 * channels
+        fields = (16, _WAV_FLOAT, channels, rate, rate * self._frame_bytes, self._frame_bytes, 32)
+        head = struct.pack("<4sI8sIHHIIHH", b"RIFF", _NO_LENGTH, b"WAVEfmt ", *fields)
+        self._head = head + struct.pack("<4sI", b"data", _NO_LENGTH)
 
-    def _frames(self, first: int, count: int) -> bytes:
-        if first < self._frame:  # some decoders of libsndfile cannot go back
-            self._file.close()
-            self._file, self._frame = self._opened(), 0
-        while self._frame < first and len(self._read(min(_SKIP_FRAMES, first - self._frame))):
-            pass
-        return self._read(count).astype("<f4").tobytes() if self._frame == first else b""
+    def readable(self) -> bool:
+        return True
 
-    def _read(self, count: int) -> Any:
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes: the header, then about `size` of samples, at least those of a frame."""
         import av
         from soundfile import SoundFileError
 
+        if self._head:
+            head, self._head = self._head, b""
+            return head
         try:
-            frames = self._file.read(count, "float32", always_2d=True)
+            frames = self._file.read(max(1, size // self._frame_bytes), "float32", always_2d=True)
         except SoundFileError:
             raise av.InvalidDataError(EILSEQ, "libsndfile cannot decode the rest") from None
-        self._frame += len(frames)
-        return frames
+        return bytes(frames.astype("<f4").tobytes())
+
+    def close(self) -> None:
+        if not self.closed and hasattr(self, "_file"):
+            self._file.close()
+        super().close()
