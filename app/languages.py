@@ -1,6 +1,7 @@
 """The languages that Whisper knows, by ISO 639 code and lower-case English name."""
 
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from app.suggestions import nearest_name
@@ -9,6 +10,8 @@ _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 LANGUAGES: dict[str, str] = _TABLES["names"]
 MAX_SHOWN_CHARS = 40  # of what is no language
+_CODE_CHARS = 3  # of the codes of ISO 639, at most
+_VARIETIES: dict[str, list[str]] = _TABLES["varieties"]
 _CODES_BY_NAME: dict[str, str] = {name: code for code, name in LANGUAGES.items()} | _TABLES["other_names"]
 
 
@@ -48,19 +51,29 @@ def code_in_files(value: str) -> str | None:
 
 
 def names_in_files(value: str) -> tuple[str, ...]:
-    """What media files may call the language `value`: as it is given, its codes in ISO 639 and its name."""
-    import langcodes
+    """What media files may call the language `value`: as it is given, its codes in ISO 639 and its name.
 
+    `zh-yue` for Chinese: what is called `yue` does if there is nothing else.
+    """
     wanted = value.strip().lower()
     code = code_in_files(wanted) or _standard_code(wanted)
     if not code:
         return (wanted,)
-    language = langcodes.get(language_tag(code))
-    try:
-        long = {language.to_alpha3("B"), language.to_alpha3("T")}  # German is `ger` or `deu`
-    except LookupError:
-        long = set()
-    return tuple(dict.fromkeys((wanted, code, *sorted(long), language_name(code))))
+    names = dict.fromkeys((wanted, code, *_other_codes().get(code, ()), language_name(code)))
+    return (*names, *(f"{code}-{variety}" for variety in _VARIETIES.get(code, ())))
+
+
+@cache
+def _other_codes() -> dict[str, list[str]]:
+    """By code: the other ones of ISO 639 for the same language. German is `ger` or `deu`."""
+    from langcodes import data_dicts as known
+
+    codes: dict[str, list[str]] = {}
+    tags = (known.LANGUAGE_REPLACEMENTS, known.NORMALIZED_MACROLANGUAGES, LANGUAGES, _CODES_BY_NAME)
+    for tag in sorted(set().union(*tags)):
+        if tag.isascii() and tag.isalpha() and len(tag) <= _CODE_CHARS:
+            codes.setdefault(code_in_files(tag) or _standard_code(tag), []).append(tag)
+    return codes
 
 
 def _standard_code(tag: str) -> str:

@@ -91,7 +91,9 @@ def silent_video(container: str = "mp4", codec: str = "mpeg4", seconds: float = 
 
 
 def flac_of_silence(hours: float, *, declared: bool = True) -> bytes:
-    """A mono FLAC file of a few kilobytes. Unless `declared`, its header leaves the length open."""
+    """A mono FLAC file: with padding, so that it could hold sound of the length that its header gives, as 1
+    kbit/s. Unless `declared`, the header leaves the length open, and the file has a few kilobytes.
+    """
     rate = 1000  # Hz
     minute = np.zeros((1, 60 * rate), np.int16)
     file = io.BytesIO()
@@ -108,7 +110,12 @@ def flac_of_silence(hours: float, *, declared: bool = True) -> bytes:
         # The last 36 bits before the checksum in STREAMINFO, which follows the first 8 bytes of the file.
         content[21] &= 0xF0
         content[22:26] = bytes(4)
-    return bytes(content)
+        return bytes(content)
+    size = round(hours * 3600 * 1000 / 8)
+    first_block = 4 + 4 + 34  # bytes up to the end of STREAMINFO
+    return (
+        bytes(content[:first_block]) + b"\x01" + size.to_bytes(3) + bytes(size) + bytes(content[first_block:])
+    )
 
 
 def _add_pictures(output: Any, codec: str) -> Any:
@@ -261,6 +268,7 @@ BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
     "sqlite": (_sqlite, "not_audio"),
     "elf": (lambda: b"\x7fELF\x02\x01\x01" + bytes(9) + _noise(20_000), "not_audio"),
     "midi": (lambda: b"MThd\x00\x00\x00\x06\x00\x01\x00\x01\x01\xe0MTrk\x00\x00\x00\x00", "not_audio"),
+    "two bytes of an MPC 2000": (lambda: b"\x01\x04" + _noise(300_000), "not_audio"),
     "wav without samples": (lambda: wav_header(0), "audio_too_short"),
     "wav cut in its header": (lambda: wav_header(32_000)[:30], "broken_file"),
     "wav with zero channels": (lambda: wav_header(32_000, channels=0) + _noise(32_000), "broken_file"),
@@ -306,10 +314,13 @@ def mov_with_external_sound(path: Path) -> bytes:
     return movie.replace(old, new)
 
 
-def film(tracks: dict[str, Pcm], container: str = "matroska", default: int = 0) -> bytes:
-    """A file with several sound tracks: by language, their samples. `default`: the one that it prefers."""
+def film(tracks: dict[str, Pcm], container: str = "matroska", default: int | range = 0) -> bytes:
+    """A file with several sound tracks: by language, their samples. `default`: the one that it prefers, or
+    several.
+    """
     from av.stream import Disposition
 
+    preferred = range(default, default + 1) if isinstance(default, int) else default
     file = io.BytesIO()
     with av.open(file, "w", format=container) as output:
         streams: list[Any] = []
@@ -317,7 +328,7 @@ def film(tracks: dict[str, Pcm], container: str = "matroska", default: int = 0) 
             codec = "flac" if container == "matroska" else "aac"
             stream: Any = output.add_stream(codec, rate=RATE, layout="mono")
             stream.metadata["language"] = language
-            stream.disposition = Disposition.default if number == default else Disposition(0)
+            stream.disposition = Disposition.default if number in preferred else Disposition(0)
             streams.append(stream)
         for stream, pcm in zip(streams, tracks.values(), strict=True):
             encoder = _SoundEncoder(stream, RATE, "mono", 0.0)

@@ -232,7 +232,8 @@ class DetectedSpeech:
 
 
 # Which sound track of a file: its place among them, from 0, or the names that its language may have in the
-# file. None: the one that FFmpeg would play.
+# file: first as it was given; `zh-yue` after that means that `yue` does if no other name is there. None: the
+# one that a player would choose.
 TrackChoice = int | tuple[str, ...] | None
 
 

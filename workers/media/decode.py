@@ -1,20 +1,24 @@
 """Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from io import SEEK_SET, FileIO
+from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from workers.media import refusal
 from workers.media.clock import Clock
+from workers.media.decoders import decoder_of
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
+from workers.media.ogg import formats
+from workers.media.sources import Source, Way, ways_to_read
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
     SAMPLE_RATE,
+    RecordingRefused,
     SoundTrack,
     TrackChoice,
 )
@@ -22,15 +26,22 @@ from workers.messages import (
 # The demuxers that FFmpeg may use. Missing are those that open other files or devices (hls, dash, concat,
 # sdp, image2, lavfi, ...), pictures, subtitles, and formats that FFmpeg recognises by their file name only.
 DEMUXERS = (
-    "3gp,aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,au,avi,caf,dsf,dss,dts,dtshd,dv,eac3,flac,flv,ircam,loas,"
-    "matroska,mlp,mov,mp3,mpc,mpc8,mpeg,mpegts,mxf,nistsphere,nut,ogg,oma,qcp,rm,sox,tak,truehd,tta,voc,w64,"
-    "wav,wtv,wv,xwma"
+    "3gp,aac,ac3,act,adx,aiff,amr,amrnb,amrwb,ape,asf,ast,au,avi,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,flac,"
+    "flv,gxf,ircam,loas,lxf,matroska,mlp,mmf,mov,mp3,mpc,mpc8,mpeg,mpegts,mxf,nistsphere,nut,ogg,oma,pvf,qcp,"
+    "rm,smjpeg,sox,swf,tak,truehd,tta,voc,w64,wav,wtv,wv,xwma"
 )
 # Demuxers that read a recording's length from its header; others estimate it or use the end of the file.
 EXACT_DURATION = frozenset({"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"})
 # Demuxers that know it at least roughly, from a header or from the end of the file. The others, such as that
 # for MP3, may estimate it from one bit rate.
 KNOWN_DURATION = EXACT_DURATION | {"aiff", "caf", "ogg", "tta", "w64", "wav", "wv"}
+# Demuxers without times of their own, which may guess a length from one bit rate.
+GUESSED_DURATION = frozenset(
+    {"aac", "ac3", "act", "amr", "amrnb", "amrwb", "dts", "dtshd", "eac3", "loas", "mlp", "mp3", "truehd"}
+)
+MIN_BIT_RATE = 1000  # a length for which the bytes of a file would have less is wrong
+OVERFLOW = 1 << 31  # units of time: a last sample that is said to last as long had a negative length
+LATE_S = 60.0  # the length that an Ogg file declares counts from 0, also if it begins later than this
 # Demuxers that seek to the exact packet, of any codec and of PCM. Ogg's does not where streams are chained.
 SEEKABLE = frozenset({"aac", "amr", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "mp3"})
 SEEKABLE_PCM = frozenset({"aiff", "au", "caf", "w64", "wav"})
@@ -104,8 +115,8 @@ def decoded_pcm(
                 findings.skipped_s = skipped_s
             findings.damaged = 0
         yield b""
-        origin, duration = _seconds(container.start_time), _seconds(container.duration)
-        frames = late or _frames(container, stream, findings)
+        origin, duration = _seconds(container.start_time), _length_s(container)
+        frames = late or _all_frames(source, container, stream, findings)
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
         if separate and first:
@@ -141,21 +152,13 @@ def decoded_pcm(
 
 def _open_track(source: Path, track: TrackChoice, findings: Findings, files: ExitStack) -> tuple[Any, Any]:
     """A file, and its stream that is wanted. `files` closes it."""
-    container = files.enter_context(_open(source, files.enter_context(_Source(source))))
-    findings.tracks = tuple(_described(index, each) for index, each in enumerate(container.streams.audio))
+    container, coding = _open(source, ways_to_read(source), files)
+    findings.tracks = tuple(
+        _described(index, each, coding) for index, each in enumerate(container.streams.audio)
+    )
     stream = _sound_track(container, track, findings.tracks)
     findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
     return container, stream
-
-
-class _Source(FileIO):
-    """The file to decode. A failed seek returns -1, as FFmpeg expects: damaged files have wrong offsets."""
-
-    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        try:
-            return super().seek(offset, whence)
-        except (OSError, OverflowError):
-            return -1
 
 
 @contextmanager
@@ -171,21 +174,37 @@ def _translate_errors() -> Iterator[None]:
         raise refusal.nothing_decoded() from None
 
 
-def _open(source: Path, file: Any) -> Any:
+def _open(source: Path, ways: Iterable[Way], files: ExitStack) -> tuple[Any, str | None]:
+    """A file, by the first of `ways` in which a sound track of it can be decoded. `files` closes it.
+
+    Also the coding of its sound, if libsndfile decodes it.
+    """
     import av
 
     av.logging.set_level(None)  # a damaged file could log a message for each packet
-    try:
-        return av.open(
-            file,
-            container_options=OPEN_OPTIONS,
-            metadata_errors="replace",
-            buffer_size=READ_BYTES,
-        )
-    except av.MemoryError:
-        raise
-    except (av.FFmpegError, ValueError):
-        raise refusal.unreadable(source) from None
+    found = None
+    for way in ways:
+        if (file := way(source)) is None:
+            continue
+        try:
+            container = files.enter_context(
+                av.open(
+                    files.enter_context(file),
+                    container_options=OPEN_OPTIONS,
+                    metadata_errors="replace",
+                    buffer_size=READ_BYTES,
+                )
+            )
+        except av.MemoryError:
+            raise
+        except (av.FFmpegError, ValueError):
+            continue
+        found = found or (container, None)
+        if any(track.codec_context for track in container.streams.audio):
+            return container, file.coding
+    if found is None:
+        raise refusal.unreadable(source)
+    return found
 
 
 def _sound_track(container: Any, wanted: TrackChoice, tracks: Sequence[SoundTrack]) -> Any:
@@ -194,11 +213,7 @@ def _sound_track(container: Any, wanted: TrackChoice, tracks: Sequence[SoundTrac
 
     if not tracks:
         raise refusal.no_sound_track(has_video=bool(container.streams.video))
-    if wanted is None:
-        # FFmpeg finds none best while the rate and channels of a track are unknown: use the first one then.
-        chosen = container.streams.best("audio") or container.streams.audio[0]
-    else:
-        chosen = container.streams.audio[_place(wanted, tracks)]
+    chosen = _preferred(container) if wanted is None else container.streams.audio[_place(wanted, tracks)]
     if chosen.codec_context is None:
         raise refusal.unsupported_codec()
     chosen.codec_context.thread_count = 1
@@ -208,18 +223,39 @@ def _sound_track(container: Any, wanted: TrackChoice, tracks: Sequence[SoundTrac
     return chosen
 
 
+def _preferred(container: Any) -> Any:
+    """The audio stream that a player chooses: the first default one, or else FFmpeg's best one.
+
+    Those that nothing decodes do not count, nor as default ones those for people who hear or see badly.
+    """
+    from av.stream import Disposition
+
+    able = [each for each in container.streams.audio if each.codec_context is not None]
+    special = Disposition.hearing_impaired | Disposition.visual_impaired
+    for stream in able:
+        if stream.disposition & (Disposition.default | special) == Disposition.default:
+            return stream
+    # FFmpeg finds none best while the rate and channels of a track are unknown: use the first one then.
+    best = container.streams.best("audio")
+    return next((each for each in able if each == best), (able or container.streams.audio)[0])
+
+
 def _place(wanted: int | tuple[str, ...], tracks: Sequence[SoundTrack]) -> int:
     """The place of a track. Of several in one language, the default one or else the first."""
     if isinstance(wanted, int):
         found = [track for track in tracks if track.index == wanted]
     else:
-        found = [track for track in tracks if (track.language or "").lower().split("-")[0] in wanted]
+        languages = [(track, (track.language or "").lower().split("-")[0]) for track in tracks]
+        found = [track for track, language in languages if language in wanted]
+        varieties = {name.partition("-")[2] for name in wanted[1:]} - {""}
+        found = found or [track for track, language in languages if language in varieties]
+        found = [track for track in found if track.codec is not None] or found
     if not found:
         raise refusal.no_such_track(wanted, tracks)
     return next((track for track in found if track.default), found[0]).index
 
 
-def _described(index: int, stream: Any) -> SoundTrack:
+def _described(index: int, stream: Any, coding: str | None) -> SoundTrack:
     from av.stream import Disposition
 
     context = stream.codec_context
@@ -227,7 +263,7 @@ def _described(index: int, stream: Any) -> SoundTrack:
         index=index,
         language=_text(stream.metadata.get("language")),
         title=_text(stream.metadata.get("title")),
-        codec=None if context is None else context.name,
+        codec=coding or (None if context is None else context.name),
         channels=None if context is None else context.channels or None,
         default=bool(stream.disposition & Disposition.default),
     )
@@ -239,16 +275,31 @@ def _text(value: str | None) -> str | None:
     return None if text.lower() in ("", "und") else text
 
 
+def _all_frames(source: Path, container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
+    """Each frame that can be decoded, also behind a change of the format in Ogg."""
+    yield from _frames(container, stream, findings)
+    for start, end in formats(source)[1:] if container.format.name == "ogg" else ():
+        with ExitStack() as files:
+            try:
+                container, _ = _open(source, [partial(Source, skip=start, end=end)], files)
+                stream = _sound_track(container, None, container.streams.audio)
+            except RecordingRefused:
+                findings.damage()
+                continue
+            for frame, _ in _frames(container, stream, findings):
+                yield frame, None  # each part has a clock of its own
+
+
 def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
     """Each frame that can be decoded."""
     import av
 
-    seconds = float(stream.time_base)
+    seconds, decoder = float(stream.time_base), decoder_of(stream)
     for packet in _packets(container, stream, findings):
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
         try:
-            frames = packet.decode()
+            frames = decoder.decode(packet)
         except av.EOFError:  # flushed already
             return
         except av.FFmpegError:
@@ -334,12 +385,24 @@ def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / 1_000_000
 
 
+def _length_s(container: Any) -> float | None:
+    """The length of a file; None if that is not known, or a guess."""
+    return None if container.format.name in GUESSED_DURATION else _seconds(container.duration)
+
+
 def _declared_s(container: Any, stream: Any, demuxers: Collection[str]) -> float:
-    """The length of the sound as one of `demuxers` gives it; 0 if it is not known."""
+    """The length of the sound as one of `demuxers` gives it; 0 if it is not known, or cannot be."""
     if container.format.name not in demuxers:
         return 0.0
+    start_s = (container.start_time or 0) / 1_000_000
     if stream.duration is not None:
-        return float(stream.duration) * float(stream.time_base)
-    if len(container.streams) > 1 or container.duration is None:
+        declared_s = float(stream.duration) * float(stream.time_base)
+        index = stream.index_entries
+        is_overflow = len(index) > 0 and stream.duration - index[-1].timestamp >= OVERFLOW
+        if is_overflow or (container.format.name == "ogg" and start_s > LATE_S):
+            return 0.0
+    elif len(container.streams) > 1 or container.duration is None:
         return 0.0  # another track may be longer
-    return float(container.duration - (container.start_time or 0)) / 1_000_000
+    else:
+        declared_s = container.duration / 1_000_000 - start_s
+    return declared_s if declared_s <= container.size * 8 / MIN_BIT_RATE else 0.0

@@ -79,6 +79,43 @@ def test_of_several_in_a_language_the_default_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("languages", "wanted", "found"),
+    [
+        (("eng", "yue", "chi"), ("zh", "zh", "chi", "zh-yue"), "chi"),
+        (("eng", "yue"), ("zh", "zh", "chi", "zh-yue"), "yue"),
+        (("bre", "por"), ("pt-br", "pt", "por"), "por"),
+    ],
+)
+def test_a_variety_of_a_language_does_if_there_is_nothing_else(
+    languages: tuple[str, ...], wanted: tuple[str, ...], found: str, tmp_path: Path
+) -> None:
+    sounds = {language: np.roll(SPEECH, number * RATE) for number, language in enumerate(languages)}
+    path = tmp_path / "film.mkv"
+    path.write_bytes(film(sounds))
+    _, pcm = decode(path, Selection(wanted))
+    assert np.array_equal(pcm[: len(SPEECH)], sounds[found])
+
+
+@pytest.mark.parametrize("track", [None, ("de", "deu", "ger")])
+def test_of_several_default_tracks_the_first_that_can_be_decoded(
+    track: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    content = film({"ger": SPEECH, "deu": SPEECH[::-1].copy(), "eng": SPEECH // 2}, default=range(3))
+    path = tmp_path / "film.mkv"
+    path.write_bytes(content)
+    _, pcm = decode(path, Selection(track))
+    assert np.array_equal(pcm[: len(SPEECH)], SPEECH)
+
+    path.write_bytes(content.replace(b"A_FLAC", b"A_NONE", 1))
+    steps, pcm = decode(path, Selection(track))
+    assert np.array_equal(pcm[: len(SPEECH)], SPEECH[::-1])
+    assert [each.codec for each in steps[0].tracks] == [None, "flac", "flac"]
+    with pytest.raises(RecordingRefused) as refused:
+        decode(path, Selection(0))
+    assert refused.value.code == "unsupported_codec"
+
+
+@pytest.mark.parametrize(
     ("track", "named"), [(3, "no sound track 3"), (("fr", "fre", "fra"), "no sound track in 'fr'")]
 )
 def test_a_track_that_is_not_there_is_refused_with_those_that_are(
