@@ -2,13 +2,28 @@
 mono or stereo for people.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from workers.media.balance import Balance, Floats, Weights
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
 FRAMES_PER_PULL = 16  # a pull of the output costs about as much as a push of a frame
 MAX_WAITING_S = 10.0  # pushed before a pull: a frame may last a minute
+LOOKED_AT = 3  # of so many samples, one tells how loud the channels are
+MIN_LOOKED_AT = 8  # frames of a second of stereo: to look at all would take a sixth of the time of decoding
+FADE_S = 0.02  # from one mix to another
+# By FFmpeg's name of the samples: their type, its full scale, and its zero.
+SAMPLE_TYPES: dict[str, tuple[Any, float, float]] = {
+    "u8": (np.uint8, 2.0**7, 2.0**7),
+    "s16": (np.int16, 2.0**15, 0.0),
+    "s32": (np.int32, 2.0**31, 0.0),
+    "flt": (np.float32, 1.0, 0.0),
+    "dbl": (np.float64, 1.0, 0.0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +44,9 @@ SPEECH = PcmFormat(SAMPLE_RATE, 1)  # what Whisper and the speech detector get
 
 
 class Mixer:
-    """Mixes the channels of frames of one format with equal weight, and resamples them.
+    """Mixes the channels of frames of one format, and resamples them.
+
+    They have equal weight, except in seconds in which that would lose sound: see `Balance`.
 
     Stereo frames keep their two channels if the result has two. If the result has separate channels, each
     channel is in one of them: in its own, or mixed into an earlier one if the result has fewer.
@@ -37,8 +54,10 @@ class Mixer:
     FFmpeg's own down-mix drops the bass channel, weighs the centre channel more and, with floats, clips.
     """
 
-    def __init__(self, first: Any, skip: int = 0, output: PcmFormat = SPEECH, cut: int = 0) -> None:
-        """For frames of the format of `first`.
+    def __init__(
+        self, first: Any, skip: int = 0, output: PcmFormat = SPEECH, cut: int = 0, start_s: float = 0.0
+    ) -> None:
+        """For frames of the format of `first`, which begins at `start_s` in the recording.
 
         Drops the first `cut` samples of the frames, and the first `skip` of the result.
         """
@@ -47,6 +66,11 @@ class Mixer:
         self._format = _format(first)
         self._frame_bytes = output.frame_bytes
         self._skip_bytes = skip * output.frame_bytes
+        self._balance = _balance(first, output)
+        self._rate = first.sample_rate
+        self._position = round(start_s * first.sample_rate)  # of the next frame
+        self._held: list[Any] = []  # frames of the second that is not complete yet
+        self._until = 0  # where that ends
         self._waiting = 0  # frames pushed since the last pull
         self._waiting_s = 0.0  # their duration
         self._graph: Any = Graph()
@@ -73,8 +97,13 @@ class Mixer:
         return _format(frame) == self._format
 
     def mix(self, frame: Any) -> bytes:
-        """Push a frame. Returns the output that is ready: often nothing, sometimes that of several frames."""
+        """Take a frame. Returns the output that is ready: often nothing, sometimes that of several frames."""
         frame.pts = None  # its place is known already
+        if self._balance is not None:
+            pcm = self._release() if self._position >= self._until else b""
+            self._held.append(frame)
+            self._position += frame.samples
+            return pcm
         self._graph.push(frame)
         self._waiting += 1
         self._waiting_s += frame.samples / frame.sample_rate
@@ -83,7 +112,25 @@ class Mixer:
 
     def finish(self) -> bytes:
         """End the input. Returns the rest of the output, including the resampler's tail."""
+        pcm = self._release()
         self._graph.push(None)
+        return pcm + self._pull()
+
+    def _release(self) -> bytes:
+        """Push the frames held, with the weights for their second."""
+        held, self._held = self._held, []
+        self._until = (self._position // self._rate + 1) * self._rate
+        if self._balance is None or not held:
+            return b""
+        before, equal = self._balance.weights, self._balance.equal
+        every = len(held) // MIN_LOOKED_AT if len(equal) == 2 else 1
+        self._balance.weigh(_samples(held[:: max(1, every)], LOOKED_AT))
+        weights, begin = self._balance.weights, 0
+        for frame in held:
+            is_fading = weights is not before and begin < FADE_S * self._rate
+            usual = weights is equal and not is_fading
+            self._graph.push(frame if usual else _remixed(frame, before, weights, begin))
+            begin += frame.samples
         return self._pull()
 
     def _pull(self) -> bytes:
@@ -100,6 +147,57 @@ class Mixer:
         pcm = b"".join(chunks)
         skipped, self._skip_bytes = self._skip_bytes, max(0, self._skip_bytes - len(pcm))
         return pcm[skipped:]
+
+
+def _balance(first: Any, output: PcmFormat) -> Balance | None:
+    """What finds the weights for the channels of such frames; None where there is nothing to choose."""
+    channels = first.layout.nb_channels
+    known = first.format.name.removesuffix("p") in SAMPLE_TYPES
+    if output.separate or channels <= output.channels or not known:
+        return None
+    bass = [place for place, channel in enumerate(first.layout.channels) if channel.name.startswith("LFE")]
+    return Balance(channels, bass)
+
+
+def _samples(frames: Sequence[Any], step: int = 1) -> Floats:
+    """Every so many samples of each frame: shape (channels, n), full scale 1."""
+    first = frames[0]
+    channels, is_planar = first.layout.nb_channels, first.format.is_planar
+    dtype, scale, zero = SAMPLE_TYPES[first.format.name.removesuffix("p")]
+    found = np.empty((channels, sum(-(-frame.samples // step) for frame in frames)), np.float32)
+    begin = 0
+    for frame in frames:
+        count = frame.samples
+        end = begin - (-count // step)
+        if is_planar:
+            for row, plane in zip(found, frame.planes, strict=True):
+                row[begin:end] = np.frombuffer(plane, dtype, count)[::step]
+        else:
+            samples = np.frombuffer(frame.planes[0], dtype, count * channels)
+            found[:, begin:end] = samples.reshape(count, channels)[::step].T
+        begin = end
+    if scale != 1:
+        found -= zero
+        found /= scale
+    return found
+
+
+def _remixed(frame: Any, before: Weights, weights: Weights, begin: int) -> Any:
+    """A frame with its mix in every channel. It begins so many samples after a change of the weights."""
+    from av import AudioFrame
+
+    samples = _samples([frame])
+    fade = np.clip((begin + np.arange(frame.samples)) / (FADE_S * frame.sample_rate), 0, 1)
+    mix = before @ samples * (1 - fade) + weights @ samples * fade
+    dtype, scale, zero = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
+    if scale != 1:
+        limits = np.iinfo(dtype)
+        mix = np.clip(np.rint(mix * scale + zero), limits.min, limits.max)
+    everywhere = np.broadcast_to(mix.astype(dtype), samples.shape)
+    values = everywhere if frame.format.is_planar else everywhere.T.reshape(1, -1)
+    result = AudioFrame.from_ndarray(np.ascontiguousarray(values), frame.format.name, frame.layout.name)
+    result.sample_rate = frame.sample_rate
+    return result
 
 
 def _mixing(source: Any, output: PcmFormat) -> tuple[str, list[tuple[str, str]]]:
