@@ -19,6 +19,7 @@ _QUARTER = 4  # parts: in so long, sound that is cancelled is missed
 # Energy of the sum of all channels, to that of all channels: 0 if they cancel each other, 1 if they have
 # nothing in common, their number if they are the same. The second value is for a mix that differs already.
 _CANCELLED = (0.2, 0.5)
+_SURELY_USUAL = 0.3  # the same, of some milliseconds
 # How much louder the loudest channel of many is than the mean of all, in energy.
 _ALONE = (2.5, 2.0)
 _AGAINST = -0.5  # a correlation with the loudest channel: mixed with that, the channel would weaken it
@@ -44,8 +45,6 @@ class Balance:
 
         Shape (channels, n), full scale 1.
         """
-        if self.weights is self.equal and _is_usual(samples):
-            return
         parts = min(_PARTS, samples.shape[1])
         with np.errstate(all="ignore"):  # a damaged file may have values that are not finite
             pieces = samples[:, : samples.shape[1] // parts * parts].reshape(len(samples), parts, -1)
@@ -57,7 +56,9 @@ class Balance:
         mix = pieces[main].sum(0)
         sums = np.einsum("pn,pn->p", mix, mix) / pieces.shape[2]
         differs = int(self.weights is not self.equal)
-        self._is_ambisonic = len(samples) == 4 and main.all() and self._fits_ambisonics(samples, energies)
+        self._is_ambisonic = (
+            len(samples) == 4 and bool(main.all()) and self._fits_ambisonics(samples, energies)
+        )
         if self._is_ambisonic:
             self.weights = np.array([1.0, 0, 0, 0])
         elif _cancelled(sums, energies[main].sum(0)) < _CANCELLED[differs] or (
@@ -74,8 +75,9 @@ class Balance:
         self._leader = leader = int(np.argmax(peaks * lead))
         energies = np.einsum("cn,cn->c", samples, samples)
         against = samples @ samples[leader] < _AGAINST * np.sqrt(energies * energies[leader])
-        weights = np.where(against, 0, peaks)
-        return weights / weights.sum()
+        weights: Weights = np.where(against, 0, peaks).astype(np.float64)
+        weights /= weights.sum()
+        return weights
 
     def _fits_ambisonics(self, samples: Floats, energies: Floats) -> bool:
         """Whether four channels are those of AmbiX: W with all sound; Y, Z, X with parts of it, by direction.
@@ -96,15 +98,10 @@ class Balance:
         return bool(common > (0.9 if is_one_sided else 0.02 if self._is_ambisonic else 0.2))
 
 
-def _is_usual(samples: Floats) -> bool:
-    """Whether two channels do not cancel each other, found fast."""
-    channels, count = samples.shape
-    quarters = _PARTS // _QUARTER
-    if channels != 2 or count < quarters:
-        return False
-    pieces = samples[:, : count // quarters * quarters].reshape(2, quarters, -1)
-    energies = np.einsum("cqn,cqn->q", pieces, pieces)
-    return bool((2 * np.einsum("qn,qn->q", *pieces) >= (_CANCELLED[0] - 1) * energies).all())
+def is_usual(left: Floats, right: Floats) -> bool:
+    """Whether two channels do not cancel each other where they have these samples: found fast."""
+    product = left @ right
+    return bool(product >= 0 or 2 * product > (_SURELY_USUAL - 1) * (left @ left + right @ right))
 
 
 def _cancelled(sums: Floats, energies: Floats) -> float:
