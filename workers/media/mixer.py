@@ -2,28 +2,19 @@
 mono or stereo for people.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from workers.media.balance import Balance, Floats, Weights, is_usual
+from workers.media.balance import Balance, Floats, is_usual
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
-FRAMES_PER_PULL = 16  # a pull of the output costs about as much as a push of a frame
-MAX_WAITING_S = 10.0  # pushed before a pull: a frame may last a minute
 LOOKED_AT = 3  # of so many samples, one tells how loud the channels are
-FEW = 4  # frames of a second: in stereo, more would take a tenth of the time of decoding
+FEW = 4  # frames of a second: in stereo, to look at more would take a tenth of the time of decoding
 FADE_S = 0.02  # from one mix to another
-# By FFmpeg's name of the samples: their type, its full scale, and its zero.
-SAMPLE_TYPES: dict[str, tuple[Any, float, float]] = {
-    "u8": (np.uint8, 2.0**7, 2.0**7),
-    "s16": (np.int16, 2.0**15, 0.0),
-    "s32": (np.int32, 2.0**31, 0.0),
-    "flt": (np.float32, 1.0, 0.0),
-    "dbl": (np.float64, 1.0, 0.0),
-}
+# The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale.
+SAMPLE_TYPES = {"s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), "flt": ("f4", 1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +57,12 @@ class Mixer:
         self._format = _format(first)
         self._frame_bytes = output.frame_bytes
         self._skip_bytes = skip * output.frame_bytes
-        self._balance = _balance(first, output)
         self._rate = first.sample_rate
-        self._position = round(start_s * first.sample_rate)  # of the next frame
-        self._held: list[Any] = []  # frames of the second that is not complete yet
-        self._until = 0  # where that ends
-        self._waiting = 0  # frames pushed since the last pull
-        self._waiting_s = 0.0  # their duration
+        self._position = round(start_s * self._rate)  # of the next frame
+        self._until = (self._position // self._rate + 1) * self._rate
+        self._held: list[Any] = []  # frames that begin before `_until`, the end of a second
+        self._balance = _balance(first, output)
+        self._weights: Floats | None = None  # of the last second
         self._graph: Any = Graph()
         layout, filters = _mixing(first.layout, output)
         self._graph.link_nodes(
@@ -99,16 +89,10 @@ class Mixer:
     def mix(self, frame: Any) -> bytes:
         """Take a frame. Returns the output that is ready: often nothing, sometimes that of several frames."""
         frame.pts = None  # its place is known already
-        if self._balance is not None:
-            pcm = self._release() if self._position >= self._until else b""
-            self._held.append(frame)
-            self._position += frame.samples
-            return pcm
-        self._graph.push(frame)
-        self._waiting += 1
-        self._waiting_s += frame.samples / frame.sample_rate
-        is_due = self._waiting == FRAMES_PER_PULL or self._waiting_s >= MAX_WAITING_S
-        return self._pull() if is_due else b""
+        pcm = self._release() if self._position >= self._until else b""
+        self._held.append(frame)
+        self._position += frame.samples
+        return pcm
 
     def finish(self) -> bytes:
         """End the input. Returns the rest of the output, including the resampler's tail."""
@@ -120,24 +104,32 @@ class Mixer:
         """Push the frames held, with the weights for their second."""
         held, self._held = self._held, []
         self._until = (self._position // self._rate + 1) * self._rate
-        if self._balance is None or not held:
-            return b""
-        before, equal = self._balance.weights, self._balance.equal
-        few = held[:: max(1, len(held) // FEW)]
-        if before is not equal or len(equal) > 2 or not all(is_usual(*_channels(frame)) for frame in few):
-            self._balance.weigh(_samples(held))
-        weights, begin = self._balance.weights, 0
+        self._weigh(held)
         for frame in held:
-            is_fading = weights is not before and begin < FADE_S * self._rate
-            usual = weights is equal and not is_fading
-            self._graph.push(frame if usual else _remixed(frame, before, weights, begin))
-            begin += frame.samples
+            self._graph.push(frame)
         return self._pull()
+
+    def _weigh(self, frames: list[Any]) -> None:
+        """Replace frames of a second by those with another mix than the mean, if that is due."""
+        balance, begin = self._balance, 0
+        if balance is None or not frames:
+            return
+        few = frames[:: max(1, len(frames) // FEW)]
+        is_stereo = len(balance.mean) == 2 and balance.weights is balance.mean
+        if not is_stereo or not all(is_usual(*_channels(frame)) for frame in few):
+            balance.weigh(np.concatenate([_channels(frame) for frame in frames], axis=1))
+        before, self._weights = self._weights, balance.weights
+        if before is None:
+            before = balance.weights
+        for place, frame in enumerate(frames):
+            if balance.weights is balance.mean and (before is balance.mean or begin > FADE_S * self._rate):
+                return
+            frames[place] = _remixed(frame, before, balance.weights, begin)
+            begin += frame.samples
 
     def _pull(self) -> bytes:
         import av
 
-        self._waiting, self._waiting_s = 0, 0.0
         chunks = []
         while True:
             try:
@@ -152,44 +144,35 @@ class Mixer:
 
 def _balance(first: Any, output: PcmFormat) -> Balance | None:
     """What finds the weights for the channels of such frames; None where there is nothing to choose."""
-    channels = first.layout.nb_channels
-    known = first.format.name.removesuffix("p") in SAMPLE_TYPES
-    if output.separate or channels <= output.channels or not known:
+    channels, name = first.layout.nb_channels, first.format.name
+    if output.separate or channels <= output.channels or name.removesuffix("p") not in SAMPLE_TYPES:
         return None
     bass = [place for place, channel in enumerate(first.layout.channels) if channel.name.startswith("LFE")]
     return Balance(channels, bass)
 
 
 def _channels(frame: Any, step: int = LOOKED_AT) -> list[Floats]:
-    """Every so many samples of each channel of a frame, of full scale 1."""
-    dtype, scale, zero = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
+    """Every so many samples of each channel of a frame: full scale 1."""
+    dtype, scale = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
     if frame.format.is_planar:
         found = [np.frombuffer(plane, dtype, frame.samples)[::step] for plane in frame.planes]
     else:
         channels = frame.layout.nb_channels
         samples = np.frombuffer(frame.planes[0], dtype, frame.samples * channels)
         found = list(samples.reshape(-1, channels)[::step].T)
-    if scale == 1:
-        return found
-    return [(channel - np.float32(zero)) / np.float32(scale) for channel in found]
+    return found if scale == 1 else [channel / np.float32(scale) for channel in found]
 
 
-def _samples(frames: Sequence[Any]) -> Floats:
-    """Every so many samples of frames: shape (channels, n), full scale 1."""
-    return np.concatenate([_channels(frame) for frame in frames], axis=1)
-
-
-def _remixed(frame: Any, before: Weights, weights: Weights, begin: int) -> Any:
+def _remixed(frame: Any, before: Floats, weights: Floats, begin: int) -> Any:
     """A frame with its mix in every channel. It begins so many samples after a change of the weights."""
     from av import AudioFrame
 
+    dtype, scale = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
     samples = np.array(_channels(frame, 1))
     fade = np.clip((begin + np.arange(frame.samples)) / (FADE_S * frame.sample_rate), 0, 1)
-    mix = before @ samples * (1 - fade) + weights @ samples * fade
-    dtype, scale, zero = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
-    if scale != 1:
-        limits = np.iinfo(dtype)
-        mix = np.clip(np.rint(mix * scale + zero), limits.min, limits.max)
+    mix = (before @ samples * (1 - fade) + weights @ samples * fade) * scale
+    if scale > 1:
+        mix = np.clip(np.rint(mix), -scale, scale - 1)
     everywhere = np.broadcast_to(mix.astype(dtype), samples.shape)
     values = everywhere if frame.format.is_planar else everywhere.T.reshape(1, -1)
     result = AudioFrame.from_ndarray(np.ascontiguousarray(values), frame.format.name, frame.layout.name)
