@@ -16,13 +16,15 @@ _PARTS = 16  # of a second, to find when a channel is loudest
 _UNHEARD = 1e-4  # of the energy of the bass: if all others are quieter, the file is wrong about its bass
 # Energy of the sum of all channels, to that of all channels: 0 if they cancel each other, 1 if they have
 # nothing in common, their number if they are the same. The second value is for a mix that differs already.
-_CANCELLED = (0.2, 0.7)
+_CANCELLED = (0.2, 0.5)
 # The part that the loudest of many channels has in the energy of all, times the root of their number.
 _ALONE = (1.1, 0.9)
 _AGAINST = -0.5  # a correlation with the loudest channel: mixed with that, the channel would weaken it
 _LEAD = (1.5, 4.0)  # how much more energy another must have, to be louder than the first; than the last one
 _AMBISONIC_RATIO = 1.6  # of the energy of W and that of Y, Z and X, one way or the other, at most: 2 dB
 _AMBISONIC_PARTS = (0.7, 0.4)  # of those that are loud, that must have this ratio
+# Of the energy of W, that the others must have in common with it: usually; where one other is as loud as W.
+_IN_COMMON = ((0.2, 0.02), (0.9, 0.4))
 
 
 class Balance:
@@ -94,8 +96,8 @@ class Balance:
             return False
         common = ((samples[1:] @ samples[0] / (samples[0] @ samples[0])) ** 2).sum()
         # Two channels of a quadraphonic recording may be as loud as each other, and the others silent.
-        is_one_sided = energies[1:].mean(1).max() > 0.9 * whole.mean()
-        return bool(common > (0.9 if is_one_sided else 0.02 if self._is_ambisonic else 0.2))
+        is_one_sided = bool(energies[1:].mean(1).max() > 0.9 * whole.mean())
+        return bool(common > _IN_COMMON[is_one_sided][self._is_ambisonic])
 
 
 def is_usual(left: Floats, right: Floats) -> bool:
