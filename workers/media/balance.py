@@ -47,9 +47,8 @@ class Balance:
         if count < _PARTS:
             return
         parts = samples[:, : count // _PARTS * _PARTS].reshape(channels, _PARTS, -1)
-        with np.errstate(all="ignore"):  # a damaged file may have values that are not finite
-            energies = (parts**2).mean(2)
-        if not _SILENCE < energies.max() < np.inf:
+        energies = (parts**2).mean(2)
+        if not _SILENCE < energies.max() < np.inf:  # or not finite, in a damaged file
             return
         is_main = energies[self._main].max() > _UNHEARD * energies.max()
         heard = self._main if is_main else np.ones_like(self._main)

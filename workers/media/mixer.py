@@ -104,7 +104,8 @@ class Mixer:
         """Push the frames held, with the weights for their second."""
         held, self._held = self._held, []
         self._until = (self._position // self._rate + 1) * self._rate
-        self._weigh(held)
+        with np.errstate(all="ignore"):  # a damaged file may have samples that are no finite numbers
+            self._weigh(held)
         for frame in held:
             self._graph.push(frame)
         return self._pull()
@@ -154,10 +155,11 @@ def _balance(first: Any, output: PcmFormat) -> Balance | None:
 def _channels(frame: Any, step: int = LOOKED_AT) -> list[Floats]:
     """Every so many samples of each channel of a frame: full scale 1."""
     dtype, scale = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
+    channels = frame.layout.nb_channels
     if frame.format.is_planar:
-        found = [np.frombuffer(plane, dtype, frame.samples)[::step] for plane in frame.planes]
+        planes = frame.planes[:channels]  # PyAV may find one too many
+        found = [np.frombuffer(plane, dtype, frame.samples)[::step] for plane in planes]
     else:
-        channels = frame.layout.nb_channels
         samples = np.frombuffer(frame.planes[0], dtype, frame.samples * channels)
         found = list(samples.reshape(-1, channels)[::step].T)
     return found if scale == 1 else [channel / np.float32(scale) for channel in found]
@@ -171,11 +173,11 @@ def _remixed(frame: Any, before: Floats, weights: Floats, begin: int) -> Any:
     samples = np.array(_channels(frame, 1))
     fade = np.clip((begin + np.arange(frame.samples)) / (FADE_S * frame.sample_rate), 0, 1)
     mix = (before @ samples * (1 - fade) + weights @ samples * fade) * scale
-    if scale > 1:
-        mix = np.clip(np.rint(mix), -scale, scale - 1)
-    everywhere = np.broadcast_to(mix.astype(dtype), samples.shape)
-    values = everywhere if frame.format.is_planar else everywhere.T.reshape(1, -1)
-    result = AudioFrame.from_ndarray(np.ascontiguousarray(values), frame.format.name, frame.layout.name)
+    mix = (np.rint(mix) if scale > 1 else mix).astype(dtype)
+    result = AudioFrame(frame.format.name, frame.layout.name, frame.samples)
+    values = mix if frame.format.is_planar else np.repeat(mix, len(samples))
+    for plane in result.planes[: len(samples)]:
+        plane.update(values.tobytes())
     result.sample_rate = frame.sample_rate
     return result
 

@@ -164,6 +164,16 @@ def test_nothing_clips_where_the_mix_differs(tmp_path: Path) -> None:
             assert np.corrcoef(mix, full)[0, 1] > 0.99
 
 
+def test_samples_that_are_no_numbers_affect_only_themselves(tmp_path: Path) -> None:
+    talk = np.tile(SPEECH, 2)
+    channels = [talk.copy(), -talk, talk * 0]
+    for number in (2, 3):
+        for channel, value in enumerate([np.nan, np.inf, 1e30][:number]):
+            channels[channel][SECOND + 1000 + channel] = value
+        mix = decode(tmp_path, channels[:number], subtype="FLOAT")
+        assert level_and_likeness(mix[2 * SECOND :], talk[2 * SECOND :]) == pytest.approx((0, 1), abs=0.1)
+
+
 def test_a_copy_for_people_keeps_both_channels_of_stereo(tmp_path: Path) -> None:
     path = tmp_path / "upload"
     soundfile.write(path, np.stack([SPEECH, -SPEECH], 1), RATE, format="WAV", subtype="PCM_16")
