@@ -53,7 +53,7 @@ class Balance:
         is_main = energies[self._main].max() > _UNHEARD * energies.max()
         heard = self._main if is_main else np.ones_like(self._main)
         differs = int(self.weights is not self.mean)
-        are_many = heard.sum() > 2
+        are_many = bool(heard.sum() > 2)
         # Of many channels that have little in common, some cancel each other for a moment.
         times = 1 if are_many else 4
         found = (parts[heard].sum(0) ** 2).mean(1).reshape(times, -1).sum(1)
@@ -67,15 +67,17 @@ class Balance:
         elif (found[is_loud] < _CANCELLED[differs] * there[is_loud]).any() or (
             are_many and alone > _ALONE[differs]
         ):
-            self.weights = self._by_energy(samples, peaks)
+            self.weights = self._by_energy(samples, peaks, are_many)
         else:
             self.weights, self._leader = self.mean, 0
 
-    def _by_energy(self, samples: Floats, peaks: Floats) -> Floats:
-        """Each channel by its energy, without those that would weaken the loudest one."""
+    def _by_energy(self, samples: Floats, peaks: Floats, are_many: bool) -> Floats:
+        """Of many channels, each by its energy, without those that would weaken the loudest; of two, that."""
         lead = np.ones_like(peaks)
         lead[self._leader] = _LEAD[self.weights is not self.mean]
         self._leader = leader = int(np.argmax(peaks * lead))
+        if not are_many:  # they may cancel each other in a part of the second only
+            return np.where(np.arange(len(peaks)) == leader, 1.0, 0.0)
         energies = (samples**2).sum(1)
         against = samples @ samples[leader] < _AGAINST * np.sqrt(energies * energies[leader])
         weights = np.where(against, 0, peaks)

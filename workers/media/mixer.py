@@ -118,7 +118,8 @@ class Mixer:
         few = frames[:: max(1, len(frames) // FEW)]
         is_stereo = len(balance.mean) == 2 and balance.weights is balance.mean
         if not is_stereo or not all(is_usual(*_channels(frame)) for frame in few):
-            balance.weigh(np.concatenate([_channels(frame) for frame in frames], axis=1))
+            samples = zip(*map(_channels, frames), strict=True)
+            balance.weigh(np.array([np.concatenate(channel) for channel in samples]))
         before, self._weights = self._weights, balance.weights
         if before is None:
             before = balance.weights

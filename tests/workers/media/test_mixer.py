@@ -56,16 +56,20 @@ def test_a_channel_upside_down_does_not_cancel_the_other(
     assert level == pytest.approx(max(0, level_db), abs=0.5)
 
 
-def test_only_the_seconds_differ_in_which_a_channel_is_upside_down(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start_s", [3.0, 3.2, 3.4])
+@pytest.mark.parametrize("end_s", [6.0, 6.4, 6.7])
+def test_a_channel_that_is_upside_down_for_a_while(tmp_path: Path, start_s: float, end_s: float) -> None:
+    """Where that begins and ends, less than a quarter of a second may be lost, or what is quiet."""
     talk = np.tile(SPEECH, 3)
     other = talk.copy()
-    other[3 * SECOND : 6 * SECOND] *= -1
+    other[round(start_s * RATE) : round(end_s * RATE)] *= -1
     mix = decode(tmp_path, [talk, other])
-    usual, frame = np.rint(talk * 32768), 4096  # the mix changes where a frame begins
-    assert np.array_equal(mix[: 3 * SECOND - frame], usual[: 3 * SECOND - frame])
-    assert np.array_equal(mix[6 * SECOND + 2 * frame :], usual[6 * SECOND + 2 * frame :])
-    inside = slice(3 * SECOND + 2 * frame, 6 * SECOND - frame)
-    assert np.array_equal(mix[inside], usual[inside])
+    usual = np.rint(talk * 32768)
+    lost = mix - usual
+    assert (lost**2).sum() < 0.005 * (usual**2).sum()
+    assert np.abs(lost[3 * SECOND + RATE // 2 : 6 * SECOND - RATE // 4]).max() <= 1
+    assert not lost[: 3 * SECOND - RATE // 4].any()
+    assert not lost[7 * SECOND + RATE // 2 :].any()
 
 
 def test_the_mix_changes_without_a_click(tmp_path: Path) -> None:
