@@ -12,6 +12,7 @@ from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
 LOOKED_AT = 3  # of so many samples, one tells how loud the channels are
 FEW = 4  # frames of a second: in stereo, to look at more would take a tenth of the time of decoding
+ENOUGH = 12  # frames of a second, to choose another mix by
 FADE_S = 0.02  # from one mix to another
 # The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale.
 SAMPLE_TYPES = {"s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), "flt": ("f4", 1.0)}
@@ -118,7 +119,7 @@ class Mixer:
         few = frames[:: max(1, len(frames) // FEW)]
         is_stereo = len(balance.mean) == 2 and balance.weights is balance.mean
         if not is_stereo or not all(is_usual(*_channels(frame)) for frame in few):
-            samples = zip(*map(_channels, frames), strict=True)
+            samples = zip(*map(_channels, frames[:: max(1, len(frames) // ENOUGH)]), strict=True)
             balance.weigh(np.array([np.concatenate(channel) for channel in samples]))
         before, self._weights = self._weights, balance.weights
         if before is None:
