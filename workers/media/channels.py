@@ -11,6 +11,7 @@ from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
 # Two channels are the same if the loudest second of their difference is so much quieter than the loudest
 # second of the louder one: 40 dB. Encoders leave such differences between the channels of a mono recording.
+# So are they if that is true of their sum: one of them is upside down, as a wrong cable makes it.
 SAME_RATIO = 1e-4
 
 Samples = npt.NDArray[np.int16]
@@ -65,10 +66,10 @@ def mixed(pcm: bytes, channels: int) -> bytes:
 
 
 class _Loudness:
-    """The energy of the loudest second of each channel, and of the difference of each two."""
+    """The energy of the loudest second of each channel, and of the difference and the sum of each two."""
 
     def __init__(self, channels: int) -> None:
-        self._loudest = np.zeros((channels, channels))  # of the difference of two; on the diagonal, of one
+        self._loudest = np.zeros((2, channels, channels))  # of difference and sum; on the diagonal, of one
         self._waiting: list[Samples] = []
         self._count = 0
 
@@ -82,11 +83,11 @@ class _Loudness:
     def distinct(self) -> tuple[int, ...]:
         """The channels that are not the same as an earlier one."""
         self._measure()
-        energies = self._loudest.diagonal()
+        energies = self._loudest[0].diagonal()
         found: list[int] = []
         for channel, energy in enumerate(energies):
             limits = SAME_RATIO * np.maximum(energies[found], energy)
-            if not (self._loudest[channel, found] <= limits).any():
+            if not (self._loudest[:, channel, found] <= limits).any():
                 found.append(channel)
         return tuple(found)
 
@@ -98,7 +99,8 @@ class _Loudness:
             second = samples[:, start : start + SAMPLE_RATE].astype(np.float64)
             products = second @ second.T  # exact: sums of integers below 2**53
             energies = products.diagonal()
-            differences = energies[:, None] + energies - 2 * products
-            np.fill_diagonal(differences, energies)
-            np.maximum(self._loudest, differences, out=self._loudest)
+            for loudest, sign in zip(self._loudest, (-1, 1), strict=True):
+                joined = energies[:, None] + energies + 2 * sign * products
+                np.fill_diagonal(joined, energies)
+                np.maximum(loudest, joined, out=loudest)
         self._waiting, self._count = [], 0

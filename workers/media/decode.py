@@ -141,7 +141,8 @@ def decoded_pcm(
                     if jump > 0:
                         findings.note("gap", before_s, before_s + jump / output.rate)
                 yield from _silence(jump, output.frame_bytes)
-                mixer, cut = Mixer(frame, max(0, -jump), output, cut), 0
+                begin_s = clock.position - frame.samples / frame.sample_rate
+                mixer, cut = Mixer(frame, max(0, -jump), output, cut, begin_s), 0
             yield mixer.mix(frame)
         if mixer is not None:
             yield mixer.finish()

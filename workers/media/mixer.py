@@ -5,10 +5,17 @@ mono or stereo for people.
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from workers.media.balance import Balance, Floats, is_usual
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
-FRAMES_PER_PULL = 16  # a pull of the output costs about as much as a push of a frame
-MAX_WAITING_S = 10.0  # pushed before a pull: a frame may last a minute
+LOOKED_AT = 3  # of so many samples, one tells how loud the channels are
+FEW = 4  # frames of a second: in stereo, to look at more would take a tenth of the time of decoding
+ENOUGH = 12  # frames of a second, to choose another mix by
+FADE_S = 0.02  # from one mix to another
+# The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale.
+SAMPLE_TYPES = {"s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), "flt": ("f4", 1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,9 @@ SPEECH = PcmFormat(SAMPLE_RATE, 1)  # what Whisper and the speech detector get
 
 
 class Mixer:
-    """Mixes the channels of frames of one format with equal weight, and resamples them.
+    """Mixes the channels of frames of one format, and resamples them.
+
+    They have equal weight, except in seconds in which that would lose sound: see `Balance`.
 
     Stereo frames keep their two channels if the result has two. If the result has separate channels, each
     channel is in one of them: in its own, or mixed into an earlier one if the result has fewer.
@@ -37,8 +46,10 @@ class Mixer:
     FFmpeg's own down-mix drops the bass channel, weighs the centre channel more and, with floats, clips.
     """
 
-    def __init__(self, first: Any, skip: int = 0, output: PcmFormat = SPEECH, cut: int = 0) -> None:
-        """For frames of the format of `first`.
+    def __init__(
+        self, first: Any, skip: int = 0, output: PcmFormat = SPEECH, cut: int = 0, start_s: float = 0.0
+    ) -> None:
+        """For frames of the format of `first`, which begins at `start_s` in the recording.
 
         Drops the first `cut` samples of the frames, and the first `skip` of the result.
         """
@@ -47,8 +58,12 @@ class Mixer:
         self._format = _format(first)
         self._frame_bytes = output.frame_bytes
         self._skip_bytes = skip * output.frame_bytes
-        self._waiting = 0  # frames pushed since the last pull
-        self._waiting_s = 0.0  # their duration
+        self._rate = first.sample_rate
+        self._position = round(start_s * self._rate)  # of the next frame
+        self._until = (self._position // self._rate + 1) * self._rate
+        self._held: list[Any] = []  # frames that begin before `_until`, the end of a second
+        self._balance = _balance(first, output)
+        self._weights: Floats | None = None  # of the last second
         self._graph: Any = Graph()
         layout, filters = _mixing(first.layout, output)
         self._graph.link_nodes(
@@ -73,23 +88,51 @@ class Mixer:
         return _format(frame) == self._format
 
     def mix(self, frame: Any) -> bytes:
-        """Push a frame. Returns the output that is ready: often nothing, sometimes that of several frames."""
+        """Take a frame. Returns the output that is ready: often nothing, sometimes that of several frames."""
         frame.pts = None  # its place is known already
-        self._graph.push(frame)
-        self._waiting += 1
-        self._waiting_s += frame.samples / frame.sample_rate
-        is_due = self._waiting == FRAMES_PER_PULL or self._waiting_s >= MAX_WAITING_S
-        return self._pull() if is_due else b""
+        pcm = self._release() if self._position >= self._until else b""
+        self._held.append(frame)
+        self._position += frame.samples
+        return pcm
 
     def finish(self) -> bytes:
         """End the input. Returns the rest of the output, including the resampler's tail."""
+        pcm = self._release()
         self._graph.push(None)
+        return pcm + self._pull()
+
+    def _release(self) -> bytes:
+        """Push the frames held, with the weights for their second."""
+        held, self._held = self._held, []
+        self._until = (self._position // self._rate + 1) * self._rate
+        with np.errstate(all="ignore"):  # a damaged file may have samples that are no finite numbers
+            self._weigh(held)
+        for frame in held:
+            self._graph.push(frame)
         return self._pull()
+
+    def _weigh(self, frames: list[Any]) -> None:
+        """Replace frames of a second by those with another mix than the mean, if that is due."""
+        balance, begin = self._balance, 0
+        if balance is None or not frames:
+            return
+        few = frames[:: max(1, len(frames) // FEW)]
+        is_stereo = len(balance.mean) == 2 and balance.weights is balance.mean
+        if not is_stereo or not all(is_usual(*_channels(frame)) for frame in few):
+            samples = zip(*map(_channels, frames[:: max(1, len(frames) // ENOUGH)]), strict=True)
+            balance.weigh(np.array([np.concatenate(channel) for channel in samples]))
+        before, self._weights = self._weights, balance.weights
+        if before is None:
+            before = balance.weights
+        for place, frame in enumerate(frames):
+            if balance.weights is balance.mean and (before is balance.mean or begin > FADE_S * self._rate):
+                return
+            frames[place] = _remixed(frame, before, balance.weights, begin)
+            begin += frame.samples
 
     def _pull(self) -> bytes:
         import av
 
-        self._waiting, self._waiting_s = 0, 0.0
         chunks = []
         while True:
             try:
@@ -100,6 +143,45 @@ class Mixer:
         pcm = b"".join(chunks)
         skipped, self._skip_bytes = self._skip_bytes, max(0, self._skip_bytes - len(pcm))
         return pcm[skipped:]
+
+
+def _balance(first: Any, output: PcmFormat) -> Balance | None:
+    """What finds the weights for the channels of such frames; None where there is nothing to choose."""
+    channels, name = first.layout.nb_channels, first.format.name
+    if output.separate or channels <= output.channels or name.removesuffix("p") not in SAMPLE_TYPES:
+        return None
+    bass = [place for place, channel in enumerate(first.layout.channels) if channel.name.startswith("LFE")]
+    return Balance(channels, bass)
+
+
+def _channels(frame: Any, step: int = LOOKED_AT) -> list[Floats]:
+    """Every so many samples of each channel of a frame: full scale 1."""
+    dtype, scale = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
+    channels = frame.layout.nb_channels
+    if frame.format.is_planar:
+        planes = frame.planes[:channels]  # PyAV may find one too many
+        found = [np.frombuffer(plane, dtype, frame.samples)[::step] for plane in planes]
+    else:
+        samples = np.frombuffer(frame.planes[0], dtype, frame.samples * channels)
+        found = list(samples.reshape(-1, channels)[::step].T)
+    return found if scale == 1 else [channel / np.float32(scale) for channel in found]
+
+
+def _remixed(frame: Any, before: Floats, weights: Floats, begin: int) -> Any:
+    """A frame with its mix in every channel. It begins so many samples after a change of the weights."""
+    from av import AudioFrame
+
+    dtype, scale = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
+    samples = np.array(_channels(frame, 1))
+    fade = np.clip((begin + np.arange(frame.samples)) / (FADE_S * frame.sample_rate), 0, 1)
+    mix = (before @ samples * (1 - fade) + weights @ samples * fade) * scale
+    mix = (np.rint(mix) if scale > 1 else mix).astype(dtype)
+    result = AudioFrame(frame.format.name, frame.layout.name, frame.samples)
+    values = mix if frame.format.is_planar else np.repeat(mix, len(samples))
+    for plane in result.planes[: len(samples)]:
+        plane.update(values.tobytes())
+    result.sample_rate = frame.sample_rate
+    return result
 
 
 def _mixing(source: Any, output: PcmFormat) -> tuple[str, list[tuple[str, str]]]:

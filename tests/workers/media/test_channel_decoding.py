@@ -108,6 +108,21 @@ def test_channels_that_differ_by_little_noise_are_the_same(tmp_path: Path) -> No
         assert step.distinct == distinct, level
 
 
+@pytest.mark.parametrize("level", [1.0, 0.995])
+def test_a_channel_upside_down_is_the_same(tmp_path: Path, level: float) -> None:
+    copy = np.rint(-level * SPEECH.clip(-32767) + noise(1, 5, 60)[: len(SPEECH)]).clip(-32768, 32767)
+    step, _ = decode(
+        tmp_path, recording([SPEECH, copy.astype(np.int16), noise(2, seconds=len(SPEECH) / RATE)])
+    )
+    assert step.distinct == (0, 2)
+
+
+def test_a_channel_that_is_upside_down_in_one_second_differs(tmp_path: Path) -> None:
+    other = SPEECH.clip(-32767).copy()
+    other[RATE : 2 * RATE] *= -1
+    assert decode(tmp_path, recording([SPEECH, other]))[0].distinct == (0, 1)
+
+
 def test_one_word_that_is_on_one_channel_only_makes_two(tmp_path: Path) -> None:
     talk = np.resize(SPEECH, 60 * RATE)
     other = talk.copy()
