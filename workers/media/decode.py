@@ -3,14 +3,15 @@
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import SEEK_SET, FileIO
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from workers.media import refusal
-from workers.media.clock import Clock
+from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
+from workers.media.packets import UNTIMED, Copies, Undecodable
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -36,6 +37,7 @@ SEEKABLE = frozenset({"aac", "amr", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "mp3"})
 SEEKABLE_PCM = frozenset({"aiff", "au", "caf", "w64", "wav"})
 SETTLING_S = 1  # that codecs need before their samples, and the resampler before its own, are those of always
 CUT_OFF_S = 1.0  # more missing at the end gives a warning
+GAP_S = 0.5  # a longer gap gives a warning; encoders send nothing for 0.4 s while nobody speaks
 
 OPEN_OPTIONS = {
     "format_whitelist": DEMUXERS,
@@ -43,6 +45,7 @@ OPEN_OPTIONS = {
     # How far to search for tracks if the file has no table of them; the sound may start late.
     "probesize": str(32 << 20),  # bytes
     "analyzeduration": str(60_000_000),  # microseconds
+    "merge_pmt_versions": "1",  # MPEG-TS: a sound that goes on under another number stays one track
 }
 READ_BYTES = 1 << 18  # per read from disk
 CHUNK_SAMPLES = 10 * SAMPLE_RATE  # of silence and of raw PCM
@@ -56,7 +59,6 @@ MAX_CHANNELS = 64
 
 Pcm = Generator[bytes, None, None]  # chunks of s16le; closing it closes the source
 Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
-TimedFrame = tuple[Frame, float | None]  # with its timestamp in seconds
 
 
 def raw_pcm(source: Path, findings: Findings, track: TrackChoice = None) -> Pcm:
@@ -91,6 +93,8 @@ def decoded_pcm(
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
     `RecordingRefused` if the file cannot be read, does not have the track, or has too many channels.
     """
+    from av.format import Flags
+
     with _translate_errors(), ExitStack() as files:
         container, stream = _open_track(source, track, findings, files)
         findings.declared_channels = stream.codec_context.channels if separate else 1
@@ -111,24 +115,28 @@ def decoded_pcm(
         if separate and first:
             output = _with_all_channels(first[0][0], output.rate)
         findings.pcm_format = output
-        clock, cut = Clock(origin, duration, output.rate), 0
+        may_reset = bool(container.format.flags & Flags.ts_discont.value)
+        clock, cut = Clock(origin, duration, output.rate, may_reset=may_reset), 0
         if late is not None:
             [(frame, start)] = first
             assert start is not None
             clock.position = start - (origin or 0.0)
             cut = round((findings.skipped_s - clock.position) * frame.sample_rate)
+        frames = chain(first, frames)
+        if container.format.name in UNTIMED:
+            frames = ((frame, None) for frame, _ in frames)
         mixer: Mixer | None = None
-        for frame, start in _confirmed(chain(first, frames), clock):
+        for frame, start in confirmed(frames, clock):
             before_s = clock.position
             jump = clock.place(start, frame.samples / frame.sample_rate)
             findings.position_s = clock.position
-            if jump is None:
-                continue
             if mixer is None or jump or not mixer.accepts(frame):
                 if mixer is not None:
                     yield mixer.finish()
-                    if jump > 0:
+                    if jump >= GAP_S * output.rate:
                         findings.note("gap", before_s, before_s + jump / output.rate)
+                if jump < 0 and clock.drift_s > MAX_DRIFT_S:
+                    findings.note("drift", clock.drift_from, clock.position)
                 yield from _silence(jump, output.frame_bytes)
                 mixer, cut = Mixer(frame, max(0, -jump), output, cut), 0
             yield mixer.mix(frame)
@@ -240,34 +248,39 @@ def _text(value: str | None) -> str | None:
 
 
 def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
-    """Each frame that can be decoded."""
+    """Each frame that can be decoded, and silence for packets that cannot, as `Undecodable` has it."""
     import av
 
     seconds = float(stream.time_base)
+    undecodable = Undecodable(container, stream, findings)
     for packet in _packets(container, stream, findings):
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
+        if undecodable.is_tag(packet):
+            continue
         try:
             frames = packet.decode()
         except av.EOFError:  # flushed already
             return
         except av.FFmpegError:
-            findings.damage()
-            continue
+            frames = undecodable.replace(packet)
         for frame in frames:
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
             elif frame.samples:
+                findings.position_s += frame.samples / frame.sample_rate  # more exact once it has its place
                 yield frame, None if frame.pts is None else frame.pts * seconds
 
 
 def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
-    """Each packet of a stream, then an empty one that flushes the decoder. Skips read failures."""
+    """Each packet of a stream, then an empty one that flushes the decoder. Skips copies and read failures."""
     import av
 
+    copies = Copies(container, stream, findings)
     for _ in range(MAX_READ_FAILURES):
         try:
-            yield from container.demux(stream)
+            for packet in container.demux(stream):
+                yield from copies.drop(packet)
             return
         except IndexError:  # PyAV's demuxer ends so if a track appeared late
             break
@@ -275,7 +288,7 @@ def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
             findings.damage()
     flush = av.Packet()
     flush.stream = stream
-    yield flush
+    yield from copies.drop(flush)
 
 
 def _frames_around(
@@ -303,13 +316,6 @@ def _frames_around(
     except av.FFmpegError:
         pass
     return None
-
-
-def _confirmed(frames: Iterator[TimedFrame], clock: Clock) -> Iterator[TimedFrame]:
-    """Drop the timestamp of each frame that the clock finds stray, given the frame after it."""
-    for (frame, start), (_, following) in pairwise(chain(frames, [(None, None)])):
-        seconds = frame.samples / frame.sample_rate
-        yield frame, None if clock.is_stray(start, seconds, following) else start
 
 
 def _own_format(frame: Frame) -> PcmFormat:
