@@ -158,8 +158,8 @@ def _is_confirmed(
             distance = later - start - sound + jump  # from the times before the jump
             if abs(distance) <= TOLERANCE_S:
                 return False
-            # Pauses only add to a jump ahead.
-            if confirmed_s is None and (distance > 0 if jump < 0 else distance < jump - TOLERANCE_S):
+            # Times move ahead in pauses as well, but not back again most of the way.
+            if confirmed_s is None and (distance > jump / 2 if jump < 0 else distance < jump - TOLERANCE_S):
                 confirmed_s = sound
         sound += length
     if confirmed_s is None:

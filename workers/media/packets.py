@@ -16,6 +16,7 @@ UNTIMED = frozenset(
 _WITHOUT_COPIES = UNTIMED | {"aiff", "au", "caf", "flac", "ogg", "voc", "w64", "wav"}
 _COPIED_S = 10.5  # a packet may be a copy of one so long before it
 _MAX_COPIED = 5000  # the same, in packets
+_PLACES = 100  # in a second, of copies
 _BEGINNING_S = 1.0  # of a file. Times that go back there are those of another file that was joined to it
 _END_S = 1.0  # sound that is sent again ends so close to where its time went back
 _PAUSES = {"amrnb": {8, 9, 10, 11, 15}, "amrwb": {9, 15}}  # modes of AMR for when nobody speaks
@@ -33,41 +34,54 @@ class Copies:
         self._findings = findings
         self._is_possible = container.format.name not in _WITHOUT_COPIES
         self._unit = float(stream.time_base)
-        self._beginning = (stream.start_time or 0) + _BEGINNING_S / self._unit
-        self._known: OrderedDict[tuple[int, int], None] = OrderedDict()  # times and checksums, oldest first
-        self._last = 0  # time of the last packet that is no copy
-        self._waiting: list[Any] = []  # packets that may be copies
+        self._beginning_s = (stream.start_time or 0) * self._unit + _BEGINNING_S
+        # Times and checksums, oldest first. FFmpeg rounds times from the one that a group of packets has.
+        self._known: OrderedDict[tuple[int, int], None] = OrderedDict()
+        self._last_s = 0.0  # the time of the last packet
+        self._until_s: float | None = None  # the time that went back, until it is reached again
+        self._waiting: list[tuple[float, Any]] = []  # packets that may be copies, with their times
         self._are_copies = False  # the last packets were copies, and so is the next one if it is known
 
     def drop(self, packet: Any) -> list[Any]:
         """The packets that are known to be no copies once this one is there."""
-        time = packet.pts
         if not self._is_possible:
             return [packet]
-        key = (time, crc32(packet))
-        if time is None or key not in self._known:
-            return self._keep(packet, key)
-        if self._are_copies:
-            return []
-        if not self._waiting and not self._beginning < time < self._last:
-            return self._keep(packet, key)
-        self._waiting.append(packet)
-        if (self._last - time) * self._unit <= _END_S:
+        if packet.pts is None:
+            return self._keep(packet)
+        time_s, checksum = packet.pts * self._unit, crc32(packet)
+        if time_s < self._last_s:
+            is_joined = time_s < self._beginning_s
+            self._until_s = None if is_joined else max(self._last_s, self._until_s or self._last_s)
+        elif self._until_s is not None and time_s > self._until_s:
+            self._until_s = None
+        self._last_s = time_s
+        place = round(time_s * _PLACES)
+        if self._until_s is None or not any((near, checksum) in self._known for near in _near(place)):
+            self._remember(place, checksum)
+            return self._keep(packet)
+        self._waiting.append((time_s, packet))
+        if not self._are_copies and self._until_s - time_s <= _END_S:
+            self._are_copies = True
             end_s = self._findings.position_s
-            sent_again_s = (self._last - self._waiting[0].pts) * self._unit
-            self._findings.note("copy", max(0.0, end_s - sent_again_s), end_s)
-            self._waiting, self._are_copies = [], True
+            self._findings.note("copy", max(0.0, end_s - self._until_s + self._waiting[0][0]), end_s)
+        if self._are_copies:
+            self._waiting = []
         return []
 
-    def _keep(self, packet: Any, key: tuple[int | None, int]) -> list[Any]:
-        kept, self._waiting, self._are_copies = [*self._waiting, packet], [], False
-        if key[0] is not None:
-            self._last = key[0]
-            self._known[self._last, key[1]] = None
-            limit = _COPIED_S / self._unit
-            while len(self._known) > _MAX_COPIED or abs(next(iter(self._known))[0] - self._last) > limit:
-                self._known.popitem(last=False)
+    def _keep(self, packet: Any) -> list[Any]:
+        kept = [*(waiting for _, waiting in self._waiting), packet]
+        self._waiting, self._are_copies = [], False
         return kept
+
+    def _remember(self, place: int, checksum: int) -> None:
+        known = self._known
+        known[place, checksum] = None
+        while len(known) > _MAX_COPIED or abs(next(iter(known))[0] - place) > _COPIED_S * _PLACES:
+            known.popitem(last=False)
+
+
+def _near(place: int) -> tuple[int, int, int]:
+    return place, place - 1, place + 1
 
 
 class Undecodable:
