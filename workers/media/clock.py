@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from workers.media.findings import Findings
 from workers.messages import SAMPLE_RATE
 
 TOLERANCE_S = 0.1  # smaller differences are jitter
@@ -19,7 +20,7 @@ MAX_GAP_S = 3600.0  # a time further ahead is wrong unless the file's duration c
 MAX_SILENCE_S = 12 * 3600.0  # total of all gaps: a small file must not fill a disk with silence
 
 TimedFrame = tuple[Any, float | None]  # an av.AudioFrame with its timestamp in seconds
-_MovingFrame = tuple[Any, float | None, float]  # the same, with its length in seconds
+FrameInTime = tuple[Any, float | None, float]  # the same, with its length in seconds
 
 
 class Clock:
@@ -108,25 +109,25 @@ class Clock:
         return jump
 
 
-def confirmed(frames: Iterator[TimedFrame], clock: Clock) -> Iterator[TimedFrame]:
+def confirmed(frames: Iterator[TimedFrame], clock: Clock, findings: Findings) -> Iterator[FrameInTime]:
     """Drop each timestamp that stands still, or that jumps without being confirmed by those after it.
 
     The clock must place each frame before the next one is taken. Frames are looked at ahead only where a
-    timestamp jumps: up to `AHEAD_S` seconds of them.
+    timestamp jumps: up to `AHEAD_S` seconds of them. `findings` are told meanwhile how far they are decoded.
     """
     moving = _moving(frames)
-    ahead: deque[_MovingFrame] = deque()
+    ahead: deque[FrameInTime] = deque()
     while (first := ahead.popleft() if ahead else next(moving, None)) is not None:
         frame, start, seconds = first
         if jump := clock.jump(start):
             assert start is not None
-            has_more = _look_ahead(ahead, moving)
+            has_more = _look_ahead(ahead, moving, findings)
             if not _is_confirmed(jump, start, seconds, ahead, has_more or clock.is_declared(start)):
                 start = None
-        yield frame, start
+        yield frame, start, seconds
 
 
-def _moving(frames: Iterator[TimedFrame]) -> Iterator[_MovingFrame]:
+def _moving(frames: Iterator[TimedFrame]) -> Iterator[FrameInTime]:
     """Frames with the timestamps that differ from those before them, and their lengths."""
     last: float | None = None
     for frame, start in frames:
@@ -134,21 +135,23 @@ def _moving(frames: Iterator[TimedFrame]) -> Iterator[_MovingFrame]:
         last = last if start is None else start
 
 
-def _look_ahead(ahead: deque[_MovingFrame], frames: Iterator[_MovingFrame]) -> bool:
+def _look_ahead(ahead: deque[FrameInTime], frames: Iterator[FrameInTime], findings: Findings) -> bool:
     """Take as many frames as are to be looked at. Returns whether the file goes on after them."""
     seconds = sum(length for _, _, length in ahead)
+    findings.position_s += seconds
     values = sum(frame.samples * frame.layout.nb_channels for frame, _, _ in ahead)
     while seconds < AHEAD_S and values < MAX_AHEAD_VALUES:
         if (following := next(frames, None)) is None:
             return False
         ahead.append(following)
         seconds += following[2]
+        findings.position_s += following[2]
         values += following[0].samples * following[0].layout.nb_channels
     return True
 
 
 def _is_confirmed(
-    jump: float, start: float, seconds: float, ahead: Iterable[_MovingFrame], goes_on: bool
+    jump: float, start: float, seconds: float, ahead: Iterable[FrameInTime], goes_on: bool
 ) -> bool:
     """Whether the frames ahead confirm the jump to the timestamp `start` of a frame of so many seconds."""
     confirmed_s: float | None = None  # None: up to the last one

@@ -11,7 +11,7 @@ from workers.media import refusal
 from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.media.packets import UNTIMED, Copies, Undecodable
+from workers.media.packets import UNTIMED, Undecodable, without_copies
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -126,9 +126,9 @@ def decoded_pcm(
         if container.format.name in UNTIMED:
             frames = ((frame, None) for frame, _ in frames)
         mixer: Mixer | None = None
-        for frame, start in confirmed(frames, clock):
+        for frame, start, seconds in confirmed(frames, clock, findings):
             before_s = clock.position
-            jump = clock.place(start, frame.samples / frame.sample_rate)
+            jump = clock.place(start, seconds)
             findings.position_s = clock.position
             if mixer is None or jump or not mixer.accepts(frame):
                 if mixer is not None:
@@ -253,7 +253,8 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFr
 
     seconds = float(stream.time_base)
     undecodable = Undecodable(container, stream, findings)
-    for packet in _packets(container, stream, findings):
+    packets = _packets(container, stream, findings)
+    for packet in without_copies(packets, container, stream, findings):
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
         if undecodable.is_tag(packet):
@@ -268,19 +269,16 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFr
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
             elif frame.samples:
-                findings.position_s += frame.samples / frame.sample_rate  # more exact once it has its place
                 yield frame, None if frame.pts is None else frame.pts * seconds
 
 
 def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
-    """Each packet of a stream, then an empty one that flushes the decoder. Skips copies and read failures."""
+    """Each packet of a stream, then an empty one that flushes the decoder. Skips read failures."""
     import av
 
-    copies = Copies(container, stream, findings)
     for _ in range(MAX_READ_FAILURES):
         try:
-            for packet in container.demux(stream):
-                yield from copies.drop(packet)
+            yield from container.demux(stream)
             return
         except IndexError:  # PyAV's demuxer ends so if a track appeared late
             break
@@ -288,7 +286,7 @@ def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
             findings.damage()
     flush = av.Packet()
     flush.stream = stream
-    yield from copies.drop(flush)
+    yield flush
 
 
 def _frames_around(

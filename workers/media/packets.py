@@ -1,7 +1,8 @@
 """Packets that are not sound to decode: those that a file has twice, pauses, tags, and what is damaged."""
 
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Any
 from zlib import crc32
 
@@ -15,73 +16,92 @@ UNTIMED = frozenset(
 # These, and those of files that are joined with times that start anew, or whose samples are counted.
 _WITHOUT_COPIES = UNTIMED | {"aiff", "au", "caf", "flac", "ogg", "voc", "w64", "wav"}
 _COPIED_S = 10.5  # a packet may be a copy of one so long before it
-_MAX_COPIED = 5000  # the same, in packets
-_PLACES = 100  # in a second, of copies
+_PLACES = 100  # in a second, that times are rounded to
 _BEGINNING_S = 1.0  # of a file. Times that go back there are those of another file that was joined to it
 _END_S = 1.0  # sound that is sent again ends so close to where its time went back
 _PAUSES = {"amrnb": {8, 9, 10, 11, 15}, "amrwb": {9, 15}}  # modes of AMR for when nobody speaks
+_AFTER_TAG = 2000  # bytes in which the first packet after a tag is still mixed with it
 _FILL_S = 1.0  # silence at a time
 
 
-class Copies:
-    """Finds packets that a file has twice: a recorder went back, or pieces of a stream were fetched again.
+def without_copies(packets: Iterator[Any], container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
+    """Drop packets that a file has twice: a recorder went back, or pieces of a stream were fetched again.
 
-    They have the times and the bytes of earlier ones, up to where the time went back.
+    They have the times and the bytes of others, up to where the time went back. `findings` tell the place.
     """
+    if container.format.name in _WITHOUT_COPIES or stream.codec_context.name.startswith("pcm_"):
+        yield from packets
+        return
+    unit = float(stream.time_base)
+    beginning = (stream.start_time or 0) + _BEGINNING_S / unit
+    last = -inf
+    limit = _COPIED_S / unit
+    past: deque[tuple[int, Any]] = deque()  # the last packets, with their times
+    rewind: _Rewind | None = None
+    for packet in packets:
+        time = packet.pts
+        if time is not None:
+            if time < last:
+                if rewind is not None:
+                    yield from rewind.release()
+                is_joined = time < beginning
+                rewind = None if is_joined else _Rewind(past, last, rewind, unit, findings)
+            moved, last = time > last, time
+            if rewind is not None and rewind.holds(time, packet):
+                continue
+            if moved:
+                past.append((time, packet))
+                while abs(past[0][0] - time) > limit:
+                    past.popleft()
+        if rewind is not None:
+            yield from rewind.release()
+            rewind = rewind if time is None or time <= rewind.until else None
+        yield packet
+    if rewind is not None:
+        yield from rewind.release()
 
-    def __init__(self, container: Any, stream: Any, findings: Findings) -> None:
-        """`findings` are to tell where there are copies."""
+
+class _Rewind:
+    """What follows after a time that went back, until that time is reached again."""
+
+    def __init__(
+        self,
+        past: Iterable[tuple[int, Any]],
+        until: float,
+        last: "_Rewind | None",
+        unit: float,
+        findings: Findings,
+    ) -> None:
+        self.until: float = until if last is None else max(until, last.until)
+        self._unit = unit
         self._findings = findings
-        self._is_possible = container.format.name not in _WITHOUT_COPIES
-        self._unit = float(stream.time_base)
-        self._beginning_s = (stream.start_time or 0) * self._unit + _BEGINNING_S
-        # Times and checksums, oldest first. FFmpeg rounds times from the one that a group of packets has.
-        self._known: OrderedDict[tuple[int, int], None] = OrderedDict()
-        self._last_s = 0.0  # the time of the last packet
-        self._until_s: float | None = None  # the time that went back, until it is reached again
-        self._waiting: list[tuple[float, Any]] = []  # packets that may be copies, with their times
+        self._past = {(self._place(time), crc32(packet)) for time, packet in past}
+        self._waiting: list[Any] = []  # packets that may be copies
         self._are_copies = False  # the last packets were copies, and so is the next one if it is known
 
-    def drop(self, packet: Any) -> list[Any]:
-        """The packets that are known to be no copies once this one is there."""
-        if not self._is_possible:
-            return [packet]
-        if packet.pts is None:
-            return self._keep(packet)
-        time_s, checksum = packet.pts * self._unit, crc32(packet)
-        if time_s < self._last_s:
-            is_joined = time_s < self._beginning_s
-            self._until_s = None if is_joined else max(self._last_s, self._until_s or self._last_s)
-        elif self._until_s is not None and time_s > self._until_s:
-            self._until_s = None
-        self._last_s = time_s
-        place = round(time_s * _PLACES)
-        if self._until_s is None or not any((near, checksum) in self._known for near in _near(place)):
-            self._remember(place, checksum)
-            return self._keep(packet)
-        self._waiting.append((time_s, packet))
-        if not self._are_copies and self._until_s - time_s <= _END_S:
+    def holds(self, time: int, packet: Any) -> bool:
+        """Whether a packet is a copy, or may be one and is kept until that is known."""
+        place, checksum = self._place(time), crc32(packet)
+        if time > self.until or not any((place + near, checksum) in self._past for near in (0, -1, 1)):
+            return False
+        self._waiting.append(packet)
+        if not self._are_copies and (self.until - time) * self._unit <= _END_S:
             self._are_copies = True
             end_s = self._findings.position_s
-            self._findings.note("copy", max(0.0, end_s - self._until_s + self._waiting[0][0]), end_s)
+            sent_again_s = (self.until - self._waiting[0].pts) * self._unit
+            self._findings.note("copy", max(0.0, end_s - sent_again_s), end_s)
         if self._are_copies:
             self._waiting = []
-        return []
+        return True
 
-    def _keep(self, packet: Any) -> list[Any]:
-        kept = [*(waiting for _, waiting in self._waiting), packet]
-        self._waiting, self._are_copies = [], False
-        return kept
+    def release(self) -> Iterator[Any]:
+        """The packets that turned out to be none."""
+        released, self._waiting, self._are_copies = self._waiting, [], False
+        yield from released
 
-    def _remember(self, place: int, checksum: int) -> None:
-        known = self._known
-        known[place, checksum] = None
-        while len(known) > _MAX_COPIED or abs(next(iter(known))[0] - place) > _COPIED_S * _PLACES:
-            known.popitem(last=False)
-
-
-def _near(place: int) -> tuple[int, int, int]:
-    return place, place - 1, place + 1
+    def _place(self, time: int) -> int:
+        # FFmpeg rounds the times of packets, depending on where it began to count.
+        return round(time * self._unit * _PLACES)
 
 
 class Undecodable:
@@ -94,7 +114,7 @@ class Undecodable:
         self._unit = float(stream.time_base)
         self._is_untimed = container.format.name in UNTIMED
         self._filled_s = 0.0
-        self._tag_end = 0  # of the last tag, as a place in the file
+        self._tag_end = -_AFTER_TAG  # of the last tag, as a place in the file
 
     def is_tag(self, packet: Any) -> bool:
         """Whether a packet is in a tag that was found, such as that of an MP3 file that was joined."""
@@ -103,12 +123,14 @@ class Undecodable:
     def replace(self, packet: Any) -> Iterator[Any]:
         """Silent frames as long as the packet, where its length is known but no times tell it."""
         content = bytes(packet)
+        place = packet.pos or 0
         if self._is_untimed and (tag := content.find(b"ID3")) >= 0 and len(content) >= tag + 10:
             size = sum(
                 (byte & 127) << shift
                 for byte, shift in zip(content[tag + 6 : tag + 10], (21, 14, 7, 0), strict=True)
             )
-            self._tag_end = (packet.pos or 0) + tag + 10 + size
+            self._tag_end = place + tag + 10 + size
+        if place < self._tag_end + _AFTER_TAG:
             return
         seconds = (packet.duration or 0) * self._unit
         is_pause = bool(content) and content[0] >> 3 & 15 in _PAUSES.get(self._codec.name, ())
