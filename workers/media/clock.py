@@ -80,11 +80,11 @@ class Clock:
         return jump if abs(jump) > TOLERANCE_S else 0.0
 
     def is_declared(self, start: float) -> bool:
-        """Whether a timestamp is within a duration that does not depend on it."""
+        """Whether a timestamp is within the duration of a file, which does not depend on such times."""
         return self._duration is not None and not self._may_reset and not self._is_past_the_end(start)
 
     def _is_past_the_end(self, start: float) -> bool:
-        if self._duration is None or self._start is None:
+        if self._duration is None or self._may_reset or self._start is None:
             return False
         return start - self._start > self._duration + DURATION_SLACK_S
 

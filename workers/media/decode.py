@@ -11,7 +11,7 @@ from workers.media import refusal
 from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.media.packets import UNTIMED, Undecodable, without_copies
+from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -257,10 +257,8 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFr
     for packet in without_copies(packets, container, stream, findings):
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
-        if undecodable.is_tag(packet):
-            continue
         try:
-            frames = packet.decode()
+            frames = undecodable.replace(packet) if undecodable.is_tag(packet) else packet.decode()
         except av.EOFError:  # flushed already
             return
         except av.FFmpegError:
@@ -304,6 +302,8 @@ def _frames_around(
         return None
     at_s = (container.start_time or 0) / 1_000_000 + second
     try:
+        if container.format.name == "aac" and not has_one_rate(container, stream, at_s):
+            return None
         container.seek(round((at_s - SETTLING_S) / unit), stream=stream)
         frames = _frames(container, stream, findings)
         for frame, start in frames:

@@ -1,7 +1,9 @@
 """Packets that are not sound to decode: those that a file has twice, pauses, tags, and what is damaged."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from math import inf
 from typing import Any
 from zlib import crc32
@@ -20,8 +22,9 @@ _PLACES = 100  # in a second, that times are rounded to
 _BEGINNING_S = 1.0  # of a file. Times that go back there are those of another file that was joined to it
 _END_S = 1.0  # sound that is sent again ends so close to where its time went back
 _PAUSES = {"amrnb": {8, 9, 10, 11, 15}, "amrwb": {9, 15}}  # modes of AMR for when nobody speaks
+_TAG = re.compile(rb"ID3[\2-\4]\0[\0-\xf0]([\0-\x7f]{4})", re.DOTALL)  # with its length
 _AFTER_TAG = 2000  # bytes in which the first packet after a tag is still mixed with it
-_FILL_S = 1.0  # silence at a time
+_LONGEST_S = 10.0  # packet; what a damaged one says of itself may be wrong
 
 
 def without_copies(packets: Iterator[Any], container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
@@ -42,10 +45,10 @@ def without_copies(packets: Iterator[Any], container: Any, stream: Any, findings
         time = packet.pts
         if time is not None:
             if time < last:
+                until = last if rewind is None else max(last, rewind.until)
                 if rewind is not None:
                     yield from rewind.release()
-                is_joined = time < beginning
-                rewind = None if is_joined else _Rewind(past, last, rewind, unit, findings)
+                rewind = None if time < beginning else _Rewind(past, until, unit, findings)
             moved, last = time > last, time
             if rewind is not None and rewind.holds(time, packet):
                 continue
@@ -65,14 +68,9 @@ class _Rewind:
     """What follows after a time that went back, until that time is reached again."""
 
     def __init__(
-        self,
-        past: Iterable[tuple[int, Any]],
-        until: float,
-        last: "_Rewind | None",
-        unit: float,
-        findings: Findings,
+        self, past: Iterable[tuple[int, Any]], until: float, unit: float, findings: Findings
     ) -> None:
-        self.until: float = until if last is None else max(until, last.until)
+        self.until = until
         self._unit = unit
         self._findings = findings
         self._past = {(self._place(time), crc32(packet)) for time, packet in past}
@@ -104,6 +102,15 @@ class _Rewind:
         return round(time * self._unit * _PLACES)
 
 
+def has_one_rate(container: Any, stream: Any, until_s: float) -> bool:
+    """Whether all packets of an ADTS file before a time have one rate, so that FFmpeg counts them right."""
+    packets = container.demux(stream)
+    before = takewhile(
+        lambda packet: packet.pts is not None and packet.pts * stream.time_base < until_s, packets
+    )
+    return len({memoryview(packet)[2] & 0x3C for packet in before if packet.size > 2}) <= 1
+
+
 class Undecodable:
     """What becomes of packets that the decoder refuses."""
 
@@ -124,16 +131,12 @@ class Undecodable:
         """Silent frames as long as the packet, where its length is known but no times tell it."""
         content = bytes(packet)
         place = packet.pos or 0
-        if self._is_untimed and (tag := content.find(b"ID3")) >= 0 and len(content) >= tag + 10:
-            size = sum(
-                (byte & 127) << shift
-                for byte, shift in zip(content[tag + 6 : tag + 10], (21, 14, 7, 0), strict=True)
-            )
-            self._tag_end = place + tag + 10 + size
-        if place < self._tag_end + _AFTER_TAG:
-            return
-        seconds = (packet.duration or 0) * self._unit
+        if self._is_untimed and (tag := _TAG.search(content)):
+            size = sum(digit << shift for digit, shift in zip(tag[1], (21, 14, 7, 0), strict=True))
+            self._tag_end = place + tag.end() + size
+        seconds = min((packet.duration or 0) * self._unit, _LONGEST_S)
         is_pause = bool(content) and content[0] >> 3 & 15 in _PAUSES.get(self._codec.name, ())
+        is_pause |= place < self._tag_end + _AFTER_TAG  # players count the time of a tag as well
         if not is_pause:
             self._findings.damage(seconds)
         if not (self._is_untimed or is_pause):
@@ -145,14 +148,13 @@ class Undecodable:
 
 
 def _silence(codec: Any, seconds: float) -> Iterator[Any]:
-    """Frames of silence in the format of a decoder."""
+    """Frames of silence in the format of a decoder, of up to a second each."""
     from av import AudioFrame
 
-    samples = round(seconds * codec.sample_rate)
+    is_known = codec.format is not None and codec.channels
+    samples = round(seconds * codec.sample_rate) if is_known else 0
     while samples > 0:
-        frame = AudioFrame(
-            codec.format.name, codec.layout.name, min(samples, round(_FILL_S * codec.sample_rate))
-        )
+        frame = AudioFrame(codec.format.name, codec.layout.name, min(samples, codec.sample_rate))
         frame.sample_rate = codec.sample_rate
         for plane in frame.planes:
             plane.update(bytes(plane.buffer_size))

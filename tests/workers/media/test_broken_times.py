@@ -158,6 +158,11 @@ def test_an_adts_file_whose_rate_changes(long_speech: Pcm, tmp_path: Path) -> No
     assert len(pcm) == pytest.approx(sum(map(len, alone)), abs=RATE // 50)
     assert not warnings
 
+    chunks = decoded_pcm(tmp_path / "file", findings := Findings(), start_s=50.0)
+    next(chunks)
+    assert findings.skipped_s == 0, "FFmpeg does not know where the second 50 is"
+    chunks.close()
+
 
 @pytest.mark.parametrize(("mode", "expected"), [(8, []), (15, []), (12, ["undecodable"])])
 def test_amr_packets_without_speech_are_silence(
