@@ -1,66 +1,170 @@
 """Places decoded frames on a timeline by their timestamps."""
 
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from workers.media.findings import Findings
 from workers.messages import SAMPLE_RATE
 
 TOLERANCE_S = 0.1  # smaller differences are jitter
-MAX_OVERLAP_S = 10.0  # a time that goes back further, or to the beginning, resets the clock
-BEGINNING_S = 1.0  # of a file; a time that goes back into it resets the clock
+DRIFT_S = 0.25  # shorter overlaps that recur are those of a recorder whose clock is too slow for its sound
+DRIFT_APART_S = 2.0  # overlaps that recur sooner are those of a file whose times are wrong as such
+MAX_DRIFT_S = 1.0  # more sound that is cut out so gives a warning
+AHEAD_S = 10.0  # of sound, looked at when times jump. If they come back meanwhile, the others were wrong
+MAX_AHEAD_VALUES = 4_000_000  # samples of all channels, looked at; for 10 s of 8 channels at 48 kHz
+CONFIRMED_S = 3.0  # times that go on for so long after a jump are right
+LAST_S = 0.5  # the same at the end of the file
 DURATION_SLACK_S = 10.0  # a time further past the file's declared duration is wrong
-MAX_GAP_S = 3600.0  # a time further ahead is wrong
+MAX_GAP_S = 3600.0  # a time further ahead is wrong unless the file's duration confirms it
 MAX_SILENCE_S = 12 * 3600.0  # total of all gaps: a small file must not fill a disk with silence
+
+TimedFrame = tuple[Any, float | None]  # an av.AudioFrame with its timestamp in seconds
+FrameInTime = tuple[Any, float | None, float]  # the same, with its length in seconds
 
 
 class Clock:
     """Places frames one after the other. Times are in seconds; `position` counts from the file's start."""
 
-    def __init__(self, origin: float | None, duration: float | None, rate: int = SAMPLE_RATE) -> None:
+    def __init__(
+        self,
+        origin: float | None,
+        duration: float | None,
+        rate: int = SAMPLE_RATE,
+        *,
+        may_reset: bool = False,
+    ) -> None:
         """`origin` is the timestamp at which the file starts; None: the one of its first frame.
 
-        `rate`: samples in a second of the result.
+        `rate`: samples in a second of the result. `may_reset`: the format lets times start anew within a
+        file, so `duration` may be derived from such times.
         """
         self.position = 0.0  # of the next frame if it has no timestamp
-        self._origin = origin
-        self._duration = duration
+        self.drift_s = 0.0  # of sound that was dropped because recurring overlaps covered it
+        self.drift_from = 0.0  # where that began
+        self._origin = self._start = origin
+        self._duration = duration or None
         self._rate = rate
+        self._may_reset = may_reset
         self._silence = 0.0
+        self._overlap_at: float | None = None  # the position of the last short overlap
+        self._owed = 0.0  # the first short overlap, which is dropped with the second one
 
-    def place(self, start: float | None, seconds: float) -> int | None:
+    def place(self, start: float | None, seconds: float) -> int:
         """Add a frame with the timestamp `start` and a length of `seconds`.
 
-        Returns the number of samples of silence before the frame. A negative number says how many of the
-        frame's own samples to drop, because earlier frames cover their time; None: drop all of them.
+        Returns the number of samples of silence before the frame. A negative number says how many samples to
+        drop from here on, because earlier frames cover their time.
         """
-        jump = self._jump(start)
-        if not self._is_believable(jump):
-            # The file's clock was reset: continue from here with the new one.
-            assert self._origin is not None
-            self._origin += jump
-            jump = 0.0
-        if jump + seconds <= 0:
-            return None
+        jump = self.jump(start)
+        if jump:
+            assert start is not None
+            if jump < 0:
+                jump = self._overlap(jump)
+            elif not self._is_believable(start, jump):
+                jump = 0.0
+            # Where the jump is not the whole one, the file's clock was reset: go on with the new one.
+            self._origin = start - self.position - jump
+            self._silence += max(0.0, jump)
         self.position += jump + seconds
-        self._silence += max(0.0, jump)
         return round(jump * self._rate)
 
-    def is_stray(self, start: float | None, seconds: float, following: float | None) -> bool:
-        """Whether a frame's timestamp jumps, but the next frame's timestamp does not."""
-        if start is None or following is None:
-            return False
-        return self._jump(start) != 0 and self._jump(following - seconds) == 0
-
-    def _jump(self, start: float | None) -> float:
+    def jump(self, start: float | None) -> float:
         """The distance from `position` to the timestamp `start`; 0 within the tolerance."""
         if start is None:
             return 0.0
         if self._origin is None:
             self._origin = start - self.position
+            self._start = start
         jump = start - self._origin - self.position
         return jump if abs(jump) > TOLERANCE_S else 0.0
 
-    def _is_believable(self, jump: float) -> bool:
-        target = self.position + jump
-        if jump < 0:
-            return jump >= -MAX_OVERLAP_S and target >= BEGINNING_S
-        past_the_end = self._duration is not None and target > self._duration + DURATION_SLACK_S
-        too_long = jump > MAX_GAP_S or self._silence + jump > MAX_SILENCE_S
-        return jump == 0 or not (too_long or past_the_end)
+    def is_declared(self, start: float) -> bool:
+        """Whether a timestamp is within the duration of a file, which does not depend on such times."""
+        return self._duration is not None and not self._may_reset and not self._is_past_the_end(start)
+
+    def _is_past_the_end(self, start: float) -> bool:
+        if self._duration is None or self._may_reset or self._start is None:
+            return False
+        return start - self._start > self._duration + DURATION_SLACK_S
+
+    def _is_believable(self, start: float, jump: float) -> bool:
+        if self._silence + jump > MAX_SILENCE_S or self._is_past_the_end(start):
+            return False
+        return jump <= MAX_GAP_S or self.is_declared(start)
+
+    def _overlap(self, jump: float) -> float:
+        """How much of an overlap to drop, as a negative number."""
+        if jump <= -DRIFT_S:
+            self._owed = 0.0
+            return 0.0
+        last, self._overlap_at = self._overlap_at, self.position
+        if last is None:
+            self._owed = jump
+            self.drift_from = self.position
+        if last is None or self.position - last < DRIFT_APART_S:
+            return 0.0
+        jump, self._owed = jump + self._owed, 0.0
+        self.drift_s -= jump
+        return jump
+
+
+def confirmed(frames: Iterator[TimedFrame], clock: Clock, findings: Findings) -> Iterator[FrameInTime]:
+    """Drop each timestamp that stands still, or that jumps without being confirmed by those after it.
+
+    The clock must place each frame before the next one is taken. Frames are looked at ahead only where a
+    timestamp jumps: up to `AHEAD_S` seconds of them. `findings` are told meanwhile how far they are decoded.
+    """
+    moving = _moving(frames)
+    ahead: deque[FrameInTime] = deque()
+    while (first := ahead.popleft() if ahead else next(moving, None)) is not None:
+        frame, start, seconds = first
+        if jump := clock.jump(start):
+            assert start is not None
+            has_more = _look_ahead(ahead, moving, findings)
+            if not _is_confirmed(jump, start, seconds, ahead, has_more or clock.is_declared(start)):
+                start = None
+        yield frame, start, seconds
+
+
+def _moving(frames: Iterator[TimedFrame]) -> Iterator[FrameInTime]:
+    """Frames with the timestamps that differ from those before them, and their lengths."""
+    last: float | None = None
+    for frame, start in frames:
+        yield frame, None if start == last else start, frame.samples / frame.sample_rate
+        last = last if start is None else start
+
+
+def _look_ahead(ahead: deque[FrameInTime], frames: Iterator[FrameInTime], findings: Findings) -> bool:
+    """Take as many frames as are to be looked at. Returns whether the file goes on after them."""
+    seconds = sum(length for _, _, length in ahead)
+    findings.position_s += seconds
+    values = sum(frame.samples * frame.layout.nb_channels for frame, _, _ in ahead)
+    while seconds < AHEAD_S and values < MAX_AHEAD_VALUES:
+        if (following := next(frames, None)) is None:
+            return False
+        ahead.append(following)
+        seconds += following[2]
+        findings.position_s += following[2]
+        values += following[0].samples * following[0].layout.nb_channels
+    return True
+
+
+def _is_confirmed(
+    jump: float, start: float, seconds: float, ahead: Iterable[FrameInTime], goes_on: bool
+) -> bool:
+    """Whether the frames ahead confirm the jump to the timestamp `start` of a frame of so many seconds."""
+    confirmed_s: float | None = None  # None: up to the last one
+    sound = seconds
+    for _, later, length in ahead:
+        if later is not None:
+            distance = later - start - sound + jump  # from the times before the jump
+            if abs(distance) <= TOLERANCE_S:
+                return False
+            # Times move ahead in pauses as well, but not back again most of the way.
+            if confirmed_s is None and (distance > jump / 2 if jump < 0 else distance < jump - TOLERANCE_S):
+                confirmed_s = sound
+        sound += length
+    if confirmed_s is None:
+        return goes_on or sound >= LAST_S or abs(jump) < LAST_S
+    return confirmed_s >= CONFIRMED_S

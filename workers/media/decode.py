@@ -3,16 +3,17 @@
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from workers.media import refusal
-from workers.media.clock import Clock
+from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed
 from workers.media.decoders import decoder_of
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
 from workers.media.ogg import formats
+from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
 from workers.media.sources import Source, Way, ways_to_read
 from workers.messages import (
     BYTES_PER_SAMPLE,
@@ -47,6 +48,7 @@ SEEKABLE = frozenset({"aac", "amr", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "mp3"})
 SEEKABLE_PCM = frozenset({"aiff", "au", "caf", "w64", "wav"})
 SETTLING_S = 1  # that codecs need before their samples, and the resampler before its own, are those of always
 CUT_OFF_S = 1.0  # more missing at the end gives a warning
+GAP_S = 0.5  # a longer gap gives a warning; encoders send nothing for 0.4 s while nobody speaks
 
 OPEN_OPTIONS = {
     "format_whitelist": DEMUXERS,
@@ -54,6 +56,7 @@ OPEN_OPTIONS = {
     # How far to search for tracks if the file has no table of them; the sound may start late.
     "probesize": str(32 << 20),  # bytes
     "analyzeduration": str(60_000_000),  # microseconds
+    "merge_pmt_versions": "1",  # MPEG-TS: a sound that goes on under another number stays one track
 }
 READ_BYTES = 1 << 18  # per read from disk
 CHUNK_SAMPLES = 10 * SAMPLE_RATE  # of silence and of raw PCM
@@ -67,7 +70,6 @@ MAX_CHANNELS = 64
 
 Pcm = Generator[bytes, None, None]  # chunks of s16le; closing it closes the source
 Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
-TimedFrame = tuple[Frame, float | None]  # with its timestamp in seconds
 
 
 def raw_pcm(source: Path, findings: Findings, track: TrackChoice = None) -> Pcm:
@@ -102,6 +104,8 @@ def decoded_pcm(
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
     `RecordingRefused` if the file cannot be read, does not have the track, or has too many channels.
     """
+    from av.format import Flags
+
     with _translate_errors(), ExitStack() as files:
         container, stream = _open_track(source, track, findings, files)
         findings.declared_channels = stream.codec_context.channels if separate else 1
@@ -122,24 +126,28 @@ def decoded_pcm(
         if separate and first:
             output = _with_all_channels(first[0][0], output.rate)
         findings.pcm_format = output
-        clock, cut = Clock(origin, duration, output.rate), 0
+        may_reset = bool(container.format.flags & Flags.ts_discont.value)
+        clock, cut = Clock(origin, duration, output.rate, may_reset=may_reset), 0
         if late is not None:
             [(frame, start)] = first
             assert start is not None
             clock.position = start - (origin or 0.0)
             cut = round((findings.skipped_s - clock.position) * frame.sample_rate)
+        frames = chain(first, frames)
+        if container.format.name in UNTIMED:
+            frames = ((frame, None) for frame, _ in frames)
         mixer: Mixer | None = None
-        for frame, start in _confirmed(chain(first, frames), clock):
+        for frame, start, seconds in confirmed(frames, clock, findings):
             before_s = clock.position
-            jump = clock.place(start, frame.samples / frame.sample_rate)
+            jump = clock.place(start, seconds)
             findings.position_s = clock.position
-            if jump is None:
-                continue
             if mixer is None or jump or not mixer.accepts(frame):
                 if mixer is not None:
                     yield mixer.finish()
-                    if jump > 0:
+                    if jump >= GAP_S * output.rate:
                         findings.note("gap", before_s, before_s + jump / output.rate)
+                if jump < 0 and clock.drift_s > MAX_DRIFT_S:
+                    findings.note("drift", clock.drift_from, clock.position)
                 yield from _silence(jump, output.frame_bytes)
                 begin_s = clock.position - frame.samples / frame.sample_rate
                 mixer, cut = Mixer(frame, max(0, -jump), output, cut, begin_s), 0
@@ -292,20 +300,21 @@ def _all_frames(source: Path, container: Any, stream: Any, findings: Findings) -
 
 
 def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
-    """Each frame that can be decoded."""
+    """Each frame that can be decoded, and silence for packets that cannot, as `Undecodable` has it."""
     import av
 
     seconds, decoder = float(stream.time_base), decoder_of(stream)
-    for packet in _packets(container, stream, findings):
+    undecodable = Undecodable(container, stream, findings)
+    packets = _packets(container, stream, findings)
+    for packet in without_copies(packets, container, stream, findings):
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
         try:
-            frames = decoder.decode(packet)
+            frames = undecodable.replace(packet) if undecodable.is_tag(packet) else decoder.decode(packet)
         except av.EOFError:  # flushed already
             return
         except av.FFmpegError:
-            findings.damage()
-            continue
+            frames = undecodable.replace(packet)
         for frame in frames:
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
@@ -345,6 +354,8 @@ def _frames_around(
         return None
     at_s = (container.start_time or 0) / 1_000_000 + second
     try:
+        if container.format.name == "aac" and not has_one_rate(container, stream, at_s):
+            return None
         container.seek(round((at_s - SETTLING_S) / unit), stream=stream)
         frames = _frames(container, stream, findings)
         for frame, start in frames:
@@ -355,13 +366,6 @@ def _frames_around(
     except av.FFmpegError:
         pass
     return None
-
-
-def _confirmed(frames: Iterator[TimedFrame], clock: Clock) -> Iterator[TimedFrame]:
-    """Drop the timestamp of each frame that the clock finds stray, given the frame after it."""
-    for (frame, start), (_, following) in pairwise(chain(frames, [(None, None)])):
-        seconds = frame.samples / frame.sample_rate
-        yield frame, None if clock.is_stray(start, seconds, following) else start
 
 
 def _own_format(frame: Frame) -> PcmFormat:

@@ -13,6 +13,8 @@ _TOGETHER_S = 1.0  # parts of one kind that are as close as that are one
 _MESSAGES = {
     "undecodable": "{seconds} could not be decoded at {at}.",
     "gap": "Nothing was recorded from {at} to {until}.",
+    "copy": "The file has the sound from {at} to {until} twice; it was taken once.",
+    "drift": "From {at} to {until}, the sound is longer than its times; bits of it were cut out.",
     "cut_off": "The file ends at {at} of {until}.",
 }
 
