@@ -67,4 +67,6 @@ def _clock(seconds: float) -> str:
 
 
 def _seconds(seconds: float) -> str:
+    if seconds < 0.05:
+        return "Something"
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
