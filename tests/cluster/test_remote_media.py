@@ -156,7 +156,8 @@ def decode_here(
     for channel, path in enumerate(paths):
         if channel not in step.distinct:
             path.unlink()
-    return Decoded(step.samples, True, found, step.distinct, step.declared), peaks.pack()
+    decoded = Decoded(step.samples, True, found, step.distinct, step.declared, step.warnings)
+    return decoded, peaks.pack()
 
 
 def wav(*channels: Pcm, rate: int = RATE) -> bytes:
