@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import document, open_job, row_with, save, with_lines
 from tests.e2e.running import wait_for
-from tests.media_files import flac_of_silence
+from tests.media_files import RATE, encode, flac_of_silence, read_pcm
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -32,6 +32,15 @@ def finished(site, talk):
 
 def shown_texts(page):
     return page.locator("p.segment-text").all_inner_texts()
+
+
+def test_what_is_wrong_with_a_recording_is_told_where_it_is(new_page, site, talk, tmp_path):
+    path = tmp_path / "gap.mkv"
+    path.write_bytes(encode(read_pcm(talk.path)[: 12 * RATE], "matroska", "flac", clock_jumps={5: 30.0}))
+    page = new_page(site)
+    open_job(page, site.finished(site.submit(path)["id"])["id"])
+    page.get_by_role("button", name="Nothing was recorded from 0:05 to 0:35.").click()
+    expect(page.locator(".player")).to_contain_text("0:05")
 
 
 def test_text_appears_while_the_job_runs(new_page, paced, three_minutes):

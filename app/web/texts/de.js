@@ -500,7 +500,7 @@ const texts = {
     drift: "Die Uhr des Aufnahmegeräts lief ungleichmäßig; zwischen {start} und {end} fehlt ein wenig Ton.",
     gap: "Von {start} bis {end} wurde nichts aufgenommen.",
     more: "Es gibt weitere solche Stellen.",
-    undecodable: "Der Ton von {start} bis {end} ist beschädigt und nicht lesbar.",
+    undecodable: "Bei {start} ist ein Teil des Tons beschädigt und nicht lesbar.",
   },
   "header.partial": "Ein Teil der Aufnahme ließ sich nicht transkribieren. Diese Zeiten fehlen:",
   "header.demo": "Demo-Modell",
