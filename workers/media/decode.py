@@ -36,10 +36,7 @@ EXACT_DURATION = frozenset({"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"})
 # Demuxers that know it at least roughly, from a header or from the end of the file. The others, such as that
 # for MP3, may estimate it from one bit rate.
 KNOWN_DURATION = EXACT_DURATION | {"aiff", "caf", "ogg", "tta", "w64", "wav", "wv"}
-# Demuxers without times of their own, which may guess a length from one bit rate.
-GUESSED_DURATION = frozenset(
-    {"aac", "ac3", "act", "amr", "amrnb", "amrwb", "dts", "dtshd", "eac3", "loas", "mlp", "mp3", "truehd"}
-)
+GUESSED_DURATION = UNTIMED | {"act"}  # demuxers that may guess a length from one bit rate
 MIN_BIT_RATE = 1000  # a length for which the bytes of a file would have less is wrong
 OVERFLOW = 1 << 31  # units of time: a last sample that is said to last as long had a negative length
 LATE_S = 60.0  # the length that an Ogg file declares counts from 0, also if it begins later than this
