@@ -1,4 +1,4 @@
-"""Numbers in headers, queries and forms, and times as people read them."""
+"""Numbers in headers, queries and forms."""
 
 import re
 
@@ -26,10 +26,3 @@ def check_number(value: object) -> object:
 # After the limits of a type: they belong to the number.
 WHOLE = BeforeValidator(check_whole)
 NUMBER = BeforeValidator(check_number)
-
-
-def clock(seconds: float) -> str:
-    """A time as `1:02:03`, or `2:03` below an hour, rounded down to seconds as the page does."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -34,6 +34,13 @@ def seconds(samples: int) -> float:
     return round(samples / SAMPLE_RATE, 3)
 
 
+def clock(seconds: float) -> str:
+    """A time as `1:02:03`, or `2:03` below an hour, rounded down to seconds as the page does."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
     """The options for decoding a window: all that a worker needs besides the audio."""

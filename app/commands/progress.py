@@ -8,7 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from app.numbers import clock
+from workers.messages import clock
 
 _MIN_S = 1e-3
 

@@ -15,13 +15,13 @@ from typing import Any, BinaryIO
 from app.client.answers import KeyTaken, NotNow, NotRead, Refused
 from app.client.jobs import JobClient, option_fields
 from app.errors import FAILURE_CODES, WhisperfleetError
-from app.numbers import clock
 from app.watch import sidecar
 from app.watch.report import Report, shown
 from app.watch.rules import Rules
 from app.watch.sidecar import language_title, players_code
 from app.watch.state import DONE, FAILED, SKIPPED, SUBMITTED, Entry, State, Version
 from app.watch.streams import LARGE_BYTES, HeaderReader, SoundExtractor
+from workers.messages import clock
 
 UPLOADS_AT_ONCE = 2  # reading more files at once would only make a disk seek
 _RESUBMISSIONS = 3

@@ -43,9 +43,8 @@ class Clock:
         self.drift_s = 0.0  # of sound that was dropped because recurring overlaps covered it
         self.drift_from = 0.0  # where that began
         self._origin = self._start = origin
-        self._duration = duration or None
+        self._duration = None if may_reset else duration or None
         self._rate = rate
-        self._may_reset = may_reset
         self._silence = 0.0
         self._overlap_at: float | None = None  # the position of the last short overlap
         self._owed = 0.0  # the first short overlap, which is dropped with the second one
@@ -81,10 +80,10 @@ class Clock:
 
     def is_declared(self, start: float) -> bool:
         """Whether a timestamp is within the duration of a file, which does not depend on such times."""
-        return self._duration is not None and not self._may_reset and not self._is_past_the_end(start)
+        return self._duration is not None and not self._is_past_the_end(start)
 
     def _is_past_the_end(self, start: float) -> bool:
-        if self._duration is None or self._may_reset or self._start is None:
+        if self._duration is None or self._start is None:
             return False
         return start - self._start > self._duration + DURATION_SLACK_S
 
@@ -113,7 +112,7 @@ def confirmed(frames: Iterator[TimedFrame], clock: Clock, findings: Findings) ->
     """Drop each timestamp that stands still, or that jumps without being confirmed by those after it.
 
     The clock must place each frame before the next one is taken. Frames are looked at ahead only where a
-    timestamp jumps: up to `AHEAD_S` seconds of them. `findings` are told meanwhile how far they are decoded.
+    timestamp jumps: up to `AHEAD_S` seconds of them. `findings.position_s` is the end of the last one.
     """
     moving = _moving(frames)
     ahead: deque[FrameInTime] = deque()

@@ -114,7 +114,7 @@ def decoded_pcm(
                 container, stream = _open_track(source, track, findings, files)
             else:
                 findings.skipped_s = skipped_s
-            findings.damaged = 0
+            findings.start_anew()
         yield b""
         origin, duration = _seconds(container.start_time), _length_s(container)
         frames = late or _all_frames(source, container, stream, findings)
@@ -284,7 +284,9 @@ def _text(value: str | None) -> str | None:
 def _all_frames(source: Path, container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
     """Each frame that can be decoded, also behind a change of the format in Ogg."""
     yield from _frames(container, stream, findings)
-    for start, end in formats(source)[1:] if container.format.name == "ogg" else ():
+    if container.format.name != "ogg" or container.size == source.stat().st_size:
+        return
+    for start, end in formats(source)[1:]:
         with ExitStack() as files:
             try:
                 container, _ = _open(source, [partial(Source, skip=start, end=end)], files)

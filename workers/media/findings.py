@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from workers.media.mixer import SPEECH, PcmFormat
-from workers.messages import RecordingWarning, SoundTrack
+from workers.messages import RecordingWarning, SoundTrack, clock
 
 MAX_WARNINGS = 20  # of a recording; the others are counted
 _TOGETHER_S = 1.0  # parts of one kind that are as close as that are one
@@ -30,7 +30,7 @@ class Findings:
     pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
     tracks: tuple[SoundTrack, ...] = ()  # those that the file has; known with the first chunk
     skipped_s: int = 0  # before the chunks; known with the first one
-    _parts: list[tuple[str, float, float]] = field(default_factory=list)
+    _parts: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # by code, start and end (s)
 
     def damage(self, seconds: float = 0.0) -> None:
         """Note a packet of this length that cannot be decoded."""
@@ -39,31 +39,27 @@ class Findings:
 
     def note(self, code: str, start_s: float, end_s: float) -> None:
         """Note a part of the recording with a problem. It joins the last one of its kind if that is near."""
-        for place in range(len(self._parts) - 1, -1, -1):
-            last, first_s, last_s = self._parts[place]
-            if last == code:
-                if start_s - last_s <= _TOGETHER_S:
-                    self._parts[place] = (code, first_s, max(last_s, end_s))
-                    return
-                break
-        self._parts.append((code, start_s, end_s))
+        parts = self._parts.setdefault(code, [])
+        if parts and start_s - parts[-1][1] <= _TOGETHER_S:
+            first_s, last_s = parts.pop()
+            start_s, end_s = first_s, max(last_s, end_s)
+        parts.append((start_s, end_s))
+
+    def start_anew(self) -> None:
+        """Forget the problems that were found while seeking."""
+        self.damaged = 0
+        self._parts.clear()
 
     def warnings(self) -> Iterator[RecordingWarning]:
         """The warnings for the sender, in the order of their times: the first `MAX_WARNINGS`, and a count."""
-        parts = sorted(self._parts, key=lambda part: part[1])
-        for code, start_s, end_s in parts[:MAX_WARNINGS]:
-            words = {"at": _clock(start_s), "until": _clock(end_s), "seconds": _seconds(end_s - start_s)}
+        parts = [(*part, code) for code, parts_of in self._parts.items() for part in parts_of]
+        parts.sort(key=lambda part: part[0])
+        for start_s, end_s, code in parts[:MAX_WARNINGS]:
+            words = {"at": clock(start_s), "until": clock(end_s), "seconds": _seconds(end_s - start_s)}
             message = _MESSAGES[code].format(**words)
             yield RecordingWarning(code, message, round(start_s, 2), round(end_s, 2))
         if (more := len(parts) - MAX_WARNINGS) > 0:
             yield RecordingWarning("more", f"There are {more} more such places.", None, None)
-
-
-def _clock(seconds: float) -> str:
-    """Such as 0:16 or 1:02:05."""
-    minutes, second = divmod(int(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
 def _seconds(seconds: float) -> str:

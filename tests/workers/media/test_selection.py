@@ -225,3 +225,12 @@ def test_a_part_after_the_end_is_refused_with_the_length(flac: Path) -> None:
         decode(flac, Selection(start=len(SPEECH) + RATE))
     assert refused.value.code == "start_after_end"
     assert f"ends at {len(SPEECH) / RATE:.2f} s" in refused.value.message
+
+
+def test_what_a_failed_seek_finds_is_not_reported(flac: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seek(second: int, container: object, stream: object, findings: Findings) -> None:
+        findings.damage()
+
+    monkeypatch.setattr("workers.media.decode._frames_around", seek)
+    assert b"".join(decoded_pcm(flac, findings := Findings(), start_s=3.0)) == SPEECH.tobytes()
+    assert (findings.damaged, [*findings.warnings()]) == (0, [])
