@@ -1,5 +1,6 @@
 """The JSON of a job, in answers, events and webhooks. Its model also makes the OpenAPI document."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -9,6 +10,7 @@ from pydantic import BaseModel, Field
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Stage, Status
 from app.options import Options
+from workers import messages
 from workers.messages import seconds
 
 # ISO 8601 in UTC, with milliseconds.
@@ -104,6 +106,11 @@ class Job(BaseModel):
     )
 
 
+def warning_documents(warnings: Iterable[messages.RecordingWarning]) -> list[RecordingWarning]:
+    """What is wrong with a recording, as answers have it."""
+    return [RecordingWarning(**asdict(warning)) for warning in warnings]
+
+
 def document(job: StoredJob, now: float) -> Job:
     """The document of a job at the Unix time `now` (s)."""
     submission, progress = job.submission, job.progress
@@ -130,7 +137,7 @@ def document(job: StoredJob, now: float) -> Job:
         ),
         error=job.error and JobError(**asdict(job.error)),
         failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
-        warnings=[RecordingWarning(**asdict(warning)) for warning in job.warnings],
+        warnings=warning_documents(job.warnings),
         webhook_url=submission.webhook_url,
         parent=submission.again and submission.again.parent,
         revision=job.revision,

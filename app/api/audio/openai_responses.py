@@ -1,7 +1,6 @@
 """Responses with transcripts, in the formats of OpenAI's API."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.responses import Response
@@ -16,7 +15,7 @@ from app.api.schemas import (
     Usage,
     VerboseTranscription,
 )
-from app.jobs.document import FailedSpan, RecordingWarning
+from app.jobs.document import FailedSpan, warning_documents
 from app.languages import language_name
 from app.options import Options
 from app.transcript.edited import add_speakers, speaker_of
@@ -87,7 +86,7 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
                 FailedSpan(start=seconds(start), end=seconds(end)) for start, end in transcript.failed_spans
             ]
             or None,
-            "warnings": warnings_of(transcript),
+            "warnings": warning_documents(transcript.warnings) or None,
             "usage": usage(transcript),
         }
     )
@@ -139,15 +138,14 @@ def diarized_done(transcript: Transcript, text: str) -> str:
     Uses CPU time on long recordings: let `Helper` call it.
     """
     segments = _diarized_segments(transcript)
-    done = TranscriptDone(
-        text=text, segments=segments, warnings=warnings_of(transcript), usage=usage(transcript)
-    )
+    return done_data(transcript, text, segments)
+
+
+def done_data(transcript: Transcript, text: str, segments: list[DiarizedSegment] | None = None) -> str:
+    """The data of the last event of a stream, as JSON."""
+    warnings = warning_documents(transcript.warnings) or None
+    done = TranscriptDone(text=text, segments=segments, warnings=warnings, usage=usage(transcript))
     return done.model_dump_json(exclude_none=True)
-
-
-def warnings_of(transcript: Transcript) -> list[RecordingWarning] | None:
-    """What is wrong with the recording, as answers have it."""
-    return [RecordingWarning(**asdict(warning)) for warning in transcript.warnings] or None
 
 
 def _diarized_segments(transcript: Transcript) -> list[DiarizedSegment]:

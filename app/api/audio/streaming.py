@@ -7,11 +7,11 @@ from typing import Any
 import structlog
 from starlette.requests import Request
 
-from app.api.audio.openai_responses import usage, warnings_of
+from app.api.audio.openai_responses import done_data
 from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import error_response
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
-from app.api.schemas import TranscriptDelta, TranscriptDone
+from app.api.schemas import TranscriptDelta
 from app.errors import NotReady, WhisperfleetError
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer
@@ -86,8 +86,7 @@ async def _with_errors(first: str, stream: AsyncGenerator[str]) -> AsyncGenerato
 
 async def done_event(transcript: Transcript, text: str) -> str:
     """The last event without speakers."""
-    done = TranscriptDone(text=text, warnings=warnings_of(transcript), usage=usage(transcript))
-    return done.model_dump_json(exclude_none=True)
+    return done_data(transcript, text)
 
 
 async def _events(
