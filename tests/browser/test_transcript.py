@@ -34,7 +34,7 @@ def shown_texts(page):
     return page.locator("p.segment-text").all_inner_texts()
 
 
-def test_what_is_wrong_with_a_recording_is_told_where_it_is(new_page, site, talk, tmp_path):
+def test_warnings_about_a_recording_lead_to_their_places(new_page, site, talk, tmp_path):
     path = tmp_path / "gap.mkv"
     path.write_bytes(encode(read_pcm(talk.path)[: 12 * RATE], "matroska", "flac", clock_jumps={5: 30.0}))
     page = new_page(site)

@@ -1,4 +1,4 @@
-"""What is wrong with a recording, and that nobody speaks: told wherever one asks."""
+"""Warnings about a recording, and recordings without speech, in every answer that reports them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How loud each channel of a recording is in its mix, second by second, from the samples alone.
+"""How loud each channel of a recording is in its mix, second by second, from its samples only.
 
 Almost always, the mix is the mean of all channels. That loses what one channel has upside down, and makes
 quiet what only one of many channels has.
@@ -13,12 +13,12 @@ Floats = npt.NDArray[np.floating]
 
 _SILENCE = 1e-8  # energy of -80 dB, below which a second says nothing
 _PARTS = 16  # of a second, to find when a channel is loudest
-_UNHEARD = 1e-4  # of the energy of the bass: if all others are quieter, the file is wrong about its bass
+_INAUDIBLE = 1e-4  # of the energy of the bass: if all others are quieter, the file is wrong about its bass
 # Energy of the sum of all channels, to that of all channels: 0 if they cancel each other, 1 if they have
 # nothing in common, their number if they are the same. The second value is for a mix that differs already.
 _CANCELLED = (0.2, 0.5)
 # The part that the loudest of many channels has in the energy of all, times the root of their number.
-_ALONE = (1.1, 0.9)
+_DOMINANT = (1.1, 0.9)
 _AGAINST = -0.5  # a correlation with the loudest channel: mixed with that, the channel would weaken it
 _LEAD = (1.5, 4.0)  # how much more energy another must have, to be louder than the first; than the last one
 _AMBISONIC_RATIO = 1.6  # of the energy of W and that of Y, Z and X, one way or the other, at most: 2 dB
@@ -50,22 +50,24 @@ class Balance:
         energies = (parts**2).mean(2)
         if not _SILENCE < energies.max() < np.inf:  # or not finite, in a damaged file
             return
-        is_main = energies[self._main].max() > _UNHEARD * energies.max()
-        heard = self._main if is_main else np.ones_like(self._main)
+        is_main = energies[self._main].max() > _INAUDIBLE * energies.max()
+        audible = self._main if is_main else np.ones_like(self._main)
         differs = int(self.weights is not self.mean)
-        are_many = bool(heard.sum() > 2)
+        are_many = bool(audible.sum() > 2)
         # Of many channels that have little in common, some cancel each other for a moment.
         times = 1 if are_many else 4
-        found = (parts[heard].sum(0) ** 2).mean(1).reshape(times, -1).sum(1)
-        there = energies[heard].sum(0).reshape(times, -1).sum(1)
+        found = (parts[audible].sum(0) ** 2).mean(1).reshape(times, -1).sum(1)
+        there = energies[audible].sum(0).reshape(times, -1).sum(1)
         is_loud = there > there.mean() / 8
-        peaks = energies.max(1) * heard
-        alone = peaks.max() / peaks.sum() * np.sqrt(heard.sum())
-        self._is_ambisonic = channels == 4 and bool(heard.all()) and self._fits_ambisonics(samples, energies)
+        peaks = energies.max(1) * audible
+        dominance = peaks.max() / peaks.sum() * np.sqrt(audible.sum())
+        self._is_ambisonic = (
+            channels == 4 and bool(audible.all()) and self._fits_ambisonics(samples, energies)
+        )
         if self._is_ambisonic:
             self.weights = np.array([1.0, 0, 0, 0])
         elif (found[is_loud] < _CANCELLED[differs] * there[is_loud]).any() or (
-            are_many and alone > _ALONE[differs]
+            are_many and dominance > _DOMINANT[differs]
         ):
             self.weights = self._by_energy(samples, peaks, are_many)
         else:

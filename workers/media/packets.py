@@ -29,7 +29,7 @@ _LONGEST_S = 10.0  # packet; what a damaged one says of itself may be wrong
 def without_copies(packets: Iterator[Any], container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
     """Drop packets that a file has twice: a recorder went back, or pieces of a stream were fetched again.
 
-    They have the times and the bytes of others, up to where the time went back. `findings` tell the place.
+    They have the times and the bytes of others, up to where the time went back. `findings` get the place.
     """
     if container.format.name in _WITHOUT_COPIES or stream.codec_context.name.startswith("pcm_"):
         yield from packets
@@ -114,7 +114,7 @@ class Undecodable:
     """What becomes of packets that the decoder refuses."""
 
     def __init__(self, container: Any, stream: Any, findings: Findings) -> None:
-        """`findings` are to tell what is damaged."""
+        """`findings` get what is damaged."""
         self._findings = findings
         self._codec = stream.codec_context
         self._unit = float(stream.time_base)
@@ -127,7 +127,7 @@ class Undecodable:
         return self._tag_end > 0 and packet.pos is not None and packet.pos < self._tag_end
 
     def replace(self, packet: Any) -> Iterator[Any]:
-        """Silent frames as long as the packet, where its length is known but no times tell it."""
+        """Silent frames as long as the packet, where its length is known and its format has no times."""
         content = bytes(packet)
         place = packet.pos or 0
         if self._is_untimed and (tag := _TAG.search(content)):

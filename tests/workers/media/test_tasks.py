@@ -138,7 +138,7 @@ class TestFormats:
         assert np.array_equal(np.delete(pcm, slice(1000, 1004)), np.delete(speech, slice(1000, 1004)))
 
     @pytest.mark.parametrize("channels", [2, 3, 6, 8, 12, 64])
-    def test_channels_do_not_clip_and_one_that_sounds_alone_is_heard(
+    def test_channels_do_not_clip_and_the_only_one_with_sound_keeps_its_level(
         self, channels: int, speech: Pcm, tmp_path: Path
     ) -> None:
         full = np.full(RATE, 32_000, np.int16)

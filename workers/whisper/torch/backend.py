@@ -45,7 +45,7 @@ from workers.whisper.torch.word_times import ALIGNED_TOKENS, Aligner
 Tensor = torch.Tensor
 
 _USUAL_BEAMS = 5
-_TEXT_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
+_WINDOW_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
 _ENCODED_AT_ONCE = 4  # windows; so many keep a GPU busy, and short drafts do not wait for more
 _STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}  # the device waits while the host looks whether all are done
 _FREE_SHARE = 0.95  # of a GPU's free memory, that a model and its batches may take
@@ -101,7 +101,7 @@ class TorchBackend:
         places = self.batch_size + -self.batch_size % self._at_once
         self._spectrograms = Spectrograms(self._network.mel_bins, self._device, places)
         self._audio = reserve(self._network, places, AUDIO_FRAMES)
-        self._memory = reserve(self._network, self.batch_size, _TEXT_PLACES)
+        self._memory = reserve(self._network, self.batch_size, _WINDOW_PLACES)
         self.recording = Recording(self._device)
         self._decoders: dict[tuple[int, int, int], Decoder] = {}  # by beams, places and frames
         self._aligners: dict[int, Aligner] = {}  # by frames
@@ -216,7 +216,7 @@ class TorchBackend:
 def batch_bytes(network: Network, windows: int, alignment_heads: int) -> int:
     """How much memory a batch of so many windows takes beside the weights, with the usual number of beams."""
     size = network.embeddings.element_size()
-    memory = windows * len(network.layers) * 2 * (AUDIO_FRAMES + _TEXT_PLACES) * network.width * size
+    memory = windows * len(network.layers) * 2 * (AUDIO_FRAMES + _WINDOW_PLACES) * network.width * size
     at_once = min(_ENCODED_AT_ONCE, windows)
     encoding = at_once * AUDIO_FRAMES * network.width * 12 * size
     # What a GPU has recorded keeps memory of its own, for the search and for alignments.
