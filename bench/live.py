@@ -3,9 +3,9 @@
     .venv/bin/python -m bench.live [streams|files ...] [--quick] [--json FILE]
 
 Streams, their turns and drafts, the dispatcher and the slots are real. Clients, the detection of speech, the
-workers and the clock are simulated. The constants are estimates of large-v3-turbo on one H100: a batch of 16
-takes 12 ms + 7 ms x windows, in proportion to their audio context + 0.35 ms x tokens of the longest window;
-and 1 ms for each window on its way, while the device decodes the batch before. CPU is a slow worker, which
+workers and the clock are simulated. The constants are those of large-v3-turbo's size in torch on one H100, as
+it was measured: a batch of up to 16 takes 12 ms + 8.2 ms x windows, in proportion to their audio context, +
+0.68 ms x tokens of the longest window; and 1 ms for each window on its way, while the device decodes. CPU is a slow worker, which
 has one batch at a time: a full one of files takes 0.7 s. The figures are the same on any machine.
 """
 
@@ -58,7 +58,7 @@ from workers.messages import (
     Word,
 )
 
-TURBO = Simulation(cost=BatchCost(fixed_ms=12, task_ms=7, size_ms=0.35), batch=16, host_ms=1)
+TURBO = Simulation(cost=BatchCost(fixed_ms=12, task_ms=8.2, size_ms=0.68), batch=16, host_ms=1)
 CPU = Simulation(cost=BatchCost(fixed_ms=4, task_ms=140, size_ms=0.8), batch=4)
 SLOTS = (1, 4, 8)
 GOAL_S = 1.0  # the median delay of first words

@@ -30,7 +30,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,15 @@ def load(path: Path, seconds: float | None) -> Sound:
     truth = " ".join(cue["text"] for cue in cues) if cues else None
     end = min(limit, round((cues[-1]["end"] + 0.3) * RATE)) if cues and limit < len(pcm) else limit
     return Sound(path.stem, pcm[:end], known.get("language"), truth)
+
+
+def excerpts(sound: Sound, count: int, seconds: float) -> list[Sound]:
+    """Parts of a recording, so long, that begin at places all over it; its beginning follows its end."""
+    starts = [len(sound.pcm) * number // count for number in range(count)]
+    return [
+        replace(sound, pcm=np.roll(sound.pcm, -start)[: round(seconds * RATE)], truth=None)
+        for start in starts
+    ]
 
 
 def upload(client: httpx.Client, sound: Sound) -> Sound:

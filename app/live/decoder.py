@@ -21,7 +21,8 @@ from app.transcription.pipeline import WindowDispatcher, clip_failed
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, WindowInFile
 
 # A draft that waits for longer is not sent: its words would come too late, and the next one has them too.
-_DRAFT_DEADLINE_S = 2.0
+# Where workers are busy, the first words of a turn come before more of another's.
+_DRAFT_DEADLINE_S, _FIRST_DEADLINE_S = 2.0, 0.7
 # Of open speech, before its first draft: with less, drafts agree on words that nobody has said. A model that
 # was trained for a short context hears short speech better.
 _LEAST_S, _LEAST_SHORT_S = 1.0, 0.25
@@ -100,11 +101,16 @@ class StreamDecoder:
         return clip.end - clip.speech[0][0] >= least_s * SAMPLE_RATE
 
     async def draft(
-        self, options: StreamOptions, open_speech: OpenSpeech, until: int | None = None
+        self,
+        options: StreamOptions,
+        open_speech: OpenSpeech,
+        *,
+        until: int | None = None,
+        first: bool = False,
     ) -> Draft | None:
         """What the open speech says so far, up to the sample `until`, or up to now.
 
-        None if nothing is open, or it came too late or failed.
+        `first`: its turn has no words yet. Returns None if nothing is open, or it came too late or failed.
 
         Raises ProcessCrashed if its worker crashed: it may be why, so no other draft of that clip may follow.
         """
@@ -118,6 +124,7 @@ class StreamDecoder:
             context_s=context_s(clip.end - clip.start + _GROWTH_WHILE_WAITING, least_s),
         )
         window = _DraftWindow(open_speech, decoding, path, clip, until)
+        patience_s = _FIRST_DEADLINE_S if first else _DRAFT_DEADLINE_S
         try:
             answer = await self._model.dispatcher.submit(
                 self.job,
@@ -125,7 +132,7 @@ class StreamDecoder:
                 key=decoding.batch_key,
                 size=expected_tokens(clip.speech),
                 weight=decoding.beams,
-                deadline=asyncio.get_running_loop().time() + _DRAFT_DEADLINE_S,
+                deadline=asyncio.get_running_loop().time() + patience_s,
             )
         except Expired:
             return None

@@ -314,7 +314,9 @@ class LiveStream:
     async def _make_draft(self, item: Item, text: ClipText, until: int | None) -> None:
         draft = None
         try:
-            draft = await self._decoder.draft(item.options, self._open_speech, until)
+            draft = await self._decoder.draft(
+                item.options, self._open_speech, until=until, first=not item.has_sent
+            )
         except ProcessCrashed:
             text.may_be_drafted = False
         if draft is None:

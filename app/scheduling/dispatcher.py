@@ -320,13 +320,13 @@ class Dispatcher(Generic[P, R]):
 
         `deadline` (time of the event loop): the result is worth nothing if the task is sent later. Such a
         task is urgent; of an owner's, those without a deadline are first, and the others are sent by their
-        deadlines. Give those of one owner deadlines that are equally far ahead, and cancel the caller to
-        replace one that waits. Raises Expired if the task was not sent by then. It is never retried: it
-        raises the error of its batch, ProcessCrashed if its process crashed or was lost, or its device
-        failed. Then it may be what crashes processes, and the next one like it would, too. So the caller must
-        submit no further one of the same input until a task without a deadline that has this input is
-        answered: that one is isolated if it crashes processes, and counted. `on_crash` says whether the task
-        was alone in its process; the count is `crash_count` of that other task.
+        deadlines: a nearer one is also an earlier place. Cancel the caller to replace one that waits. Raises
+        Expired if the task was not sent by then. It is never retried: it raises the error of its batch,
+        ProcessCrashed if its process crashed or was lost, or its device failed. Then it may be what crashes
+        processes, and the next one like it would, too. So the caller must submit no further one of the same
+        input until a task without a deadline that has this input is answered: that one is isolated if it
+        crashes processes, and counted. `on_crash` says whether the task was alone in its process; the count
+        is `crash_count` of that other task.
         """
         if crash_count >= MAX_CRASHES:
             raise crashes_processes(crash_count)
