@@ -5,8 +5,9 @@
 Streams, their turns and drafts, the dispatcher and the slots are real. Clients, the detection of speech, the
 workers and the clock are simulated. The constants are those of large-v3-turbo's size in torch on one H100, as
 it was measured: a batch of up to 16 takes 12 ms + 8.2 ms x windows, in proportion to their audio context, +
-0.68 ms x tokens of the longest window; and 1 ms for each window on its way, while the device decodes. CPU is a slow worker, which
-has one batch at a time: a full one of files takes 0.7 s. The figures are the same on any machine.
+0.68 ms x tokens of the longest window; and 1 ms for each window on its way, while the device decodes. CPU is
+a slow worker, which has one batch at a time: a full one of files takes 0.7 s. The figures are the same on any
+machine.
 """
 
 import asyncio
