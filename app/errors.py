@@ -1,6 +1,7 @@
 """The service's errors. `api.errors` maps each class to an HTTP status."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -199,18 +200,30 @@ class OutgrowsDisk(DiskFull):
     """The decoded audio of one recording needs more than the disk has. A retry would fill it again."""
 
 
+class Fault(StrEnum):
+    """Whose fault the end of a process is, as far as the way in which it ended tells."""
+
+    OWN = (
+        "own"  # it crashed, hung, or took more memory than any other process: perhaps what it ran is at fault
+    )
+    MEMORY = "memory"  # the machine lacks memory
+    OUTSIDE = "outside"  # something else has killed or stopped it, or nobody knows
+
+
 class ProcessCrashed(WhisperfleetError):
     """A child process crashed, or was killed because it hung, before it answered.
 
     `exit_status` is that of the process, and negative if a signal killed it; None if it is not known.
     """
 
-    def __init__(self, message: str, *, exit_status: int | None = None) -> None:
+    def __init__(self, message: str, *, exit_status: int | None = None, fault: Fault = Fault.OUTSIDE) -> None:
         super().__init__(message)
         self.exit_status = exit_status
+        self.fault = fault
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (partial(type(self), self.message, exit_status=self.exit_status), ())
+        again = partial(type(self), self.message, exit_status=self.exit_status, fault=self.fault)
+        return (again, ())
 
 
 class ProcessHung(ProcessCrashed):
@@ -247,6 +260,10 @@ class Expired(WhisperfleetError):
 
 class TaskCrashes(WhisperfleetError):
     """Every process that ran the task crashed."""
+
+
+class Interrupted(WhisperfleetError):
+    """All tries of a task or runs of a job were ended from outside: what it works on is not to blame."""
 
 
 class ClipFailed(WhisperfleetError):

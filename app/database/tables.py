@@ -50,6 +50,8 @@ jobs = sa.Table(
     sa.Column("pcm", sa.Text),
     sa.Column("audio_tracks", sa.JSON(none_as_null=True)),  # of the recording, once it is decoded
     sa.Column("warnings", sa.JSON(none_as_null=True)),  # about the recording, once it is decoded
+    # How often the whole service has ended in the middle of it.
+    sa.Column("interruptions", sa.Integer, nullable=False, server_default="0"),
     sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
     sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # not used
     sa.Column("request_id", sa.String(128)),  # of the request that submitted the job

@@ -35,6 +35,10 @@ class InlineProcess:
         calls.current().parts.extend(answer.parts)
         return answer.result
 
+    def is_stopped(self) -> bool:
+        """Never: it is stopped with the service."""
+        return False
+
     async def close(self) -> None:
         executor, self._executor = self._executor, None
         if executor is not None:

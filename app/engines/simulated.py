@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.engines.window_request import expected_tokens
-from app.errors import InvalidSetting, ProcessCrashed
+from app.errors import Fault, InvalidSetting, ProcessCrashed
 from app.languages import LANGUAGES
 from app.scheduling.batching import BatchCost
 from workers.messages import (
     FULL_CONTEXT_S,
     SAMPLE_RATE,
     AnyWindow,
+    DecodingOptions,
     LoadOptions,
     Segment,
     Span,
@@ -197,6 +198,14 @@ class SimulatedWorker:
                 await self._decode_on_device(readable)
         return whisper.in_place([simulated_result(window, self._simulation) for window in readable], batch)
 
+    def is_stopped(self) -> bool:
+        """Never."""
+        return False
+
+    async def probe(self, model: str) -> None:
+        """Decode a second of speech."""
+        await self.decode([Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), DecodingOptions(model))])
+
     async def close(self) -> None:
         """End the worker."""
         self.pid = None
@@ -240,7 +249,8 @@ class SimulatedWorker:
         self.on_exit(self._crashed())
 
     def _crashed(self) -> ProcessCrashed:
-        return ProcessCrashed(f"simulated worker {self.index} crashed (crash {self._crash_count})")
+        message = f"simulated worker {self.index} crashed (crash {self._crash_count})"
+        return ProcessCrashed(message, fault=Fault.OWN)
 
 
 async def _read(windows: Sequence[AnyWindow]) -> Sequence[Window | OSError]:

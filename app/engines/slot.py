@@ -15,7 +15,7 @@ from app.engines.backend import CTRANSLATE2, TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
-from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
+from app.errors import DeviceFailed, Fault, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import RestartReason, SlotStatus
@@ -24,9 +24,7 @@ from workers.messages import (
     SAMPLE_RATE,
     AnyWindow,
     BackendUnfit,
-    DecodingOptions,
     LoadOptions,
-    Window,
     WindowResult,
     WorkerInfo,
 )
@@ -115,10 +113,10 @@ class WhisperSlot:
             self.status.restarts_by[reason] += 1
 
     async def probe(self) -> None:
-        """Decode a second of silence with the default model. Raises as `run` does."""
-        window = Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), DecodingOptions(self._catalogue.default))
+        """Decode a bundled sentence with the default model. Raises as `run` does."""
+        deadline_s = self._limits.batch_timeout_s or _LEAST_FIRST_DEADLINE_S
         with _device_failures():
-            await self._ask(self._deadline_s([window], None), whisper.decode, [window])
+            await self._ask(deadline_s, whisper.probe, self._catalogue.default)
 
     async def run(self, payloads: Sequence[WindowSource], expected_s: float | None = None) -> list[Answer]:
         """Decode a batch of windows of one model, which is loaded first if necessary.
@@ -128,13 +126,19 @@ class WhisperSlot:
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single window, the worker restarts with a smaller compute
-        type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if the
+        type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed (if the machine
+        lacked memory, `batch_limit` is smaller then, too), OSError if the
         audio for another machine is gone, and the worker's own errors.
         """
         began = time.monotonic()
         windows = await self._windows(payloads)
-        with _device_failures():
-            results = await self._decode_with_model(windows, expected_s)
+        try:
+            with _device_failures():
+                results = await self._decode_with_model(windows, expected_s)
+        except ProcessCrashed as error:
+            if error.fault is Fault.MEMORY and len(windows) > 1:
+                self._oom.halve(len(windows), windows[0].decoding.beams, error)
+            raise
         self._batch_decoded(windows, results, began)
         return results
 
@@ -231,7 +235,8 @@ class WhisperSlot:
             await asyncio.wait([asked], timeout=deadline_s)
             if not asked.done():
                 self.needs_restart.set()
-                raise ProcessHung(f"the worker did not answer within {deadline_s:.0f} s")
+                fault = Fault.OUTSIDE if self._process.is_stopped() else Fault.OWN
+                raise ProcessHung(f"the worker did not answer within {deadline_s:.0f} s", fault=fault)
             return asked.result()
         finally:
             asked.cancel()
@@ -417,10 +422,12 @@ class WhisperSlot:
 
 @contextmanager
 def _device_failures() -> Iterator[None]:
-    """Raise DeviceFailed for errors of the device, and for a worker that hangs."""
+    """Raise DeviceFailed for errors of the device, and for a worker that hangs by itself."""
     try:
         yield
     except ProcessHung as error:
+        if error.fault is Fault.OUTSIDE:
+            raise
         raise DeviceFailed(error.message) from error
     except (RuntimeError, ValueError) as error:
         if cause_of(error) is Cause.DEVICE:

@@ -135,6 +135,7 @@ class Job:
     pcm: str | None  # describes the complete decoded audio; see `app.jobs.running.executor`
     audio_tracks: tuple[SoundTrack, ...] | None = None  # of the recording; None until it is decoded
     warnings: tuple[RecordingWarning, ...] = ()  # about the recording, once it is decoded
+    interruptions: int = 0  # how often the whole service has ended in its middle
     revision: int = 0  # number of the newest correction; 0: the transcript is the original
     excerpt: str | None = None  # the beginning of the newest transcript; None: not known
     speakers: tuple[str, ...] | None = None  # of the newest transcript, in order; None: not known

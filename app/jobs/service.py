@@ -94,7 +94,7 @@ class JobService:
         await self.shared_links.load()
         await self.store.recount(_COMMIT_S)
         for job in await self.store.with_status([Status.RUNNING]):
-            await self.store.requeue(job)
+            await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
             await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
         queued = await self.store.with_status([Status.QUEUED])

@@ -298,6 +298,7 @@ class Dispatcher(Generic[P, R]):
         affinity: int | None = None,
         crash_count: int = 0,
         on_crash: Callable[[int], None] = lambda crash_count: None,
+        isolated: bool = False,
         size: float = 0.0,
         weight: int = 1,
         continues: bool = False,
@@ -306,13 +307,15 @@ class Dispatcher(Generic[P, R]):
     ) -> TaskResult[R]:
         """Run a task when its turn comes.
 
-        `crash_count`: processes that crashed on this task before a restart of the service. `on_crash` is
-        called with the new count whenever a process crashes that had only this task in flight. `size` is in
-        the unit of `BatchCost.size_ms`. `weight`: see `Slot.batch_limit`. `continues`: the task continues
-        what an earlier one of the job began, and comes before those that do not.
+        `crash_count`: processes that crashed by the fault of this task before a restart of the service.
+        `on_crash` is called with the new count when it changes. `isolated`: the task may be what crashes
+        processes, and shares none with others. `size` is in the unit of `BatchCost.size_ms`. `weight`: see
+        `Slot.batch_limit`. `continues`: the task continues what an earlier one of the job began, and comes
+        before those that do not.
 
         Raises NotReady while there is no slot or the last start of every slot has failed, TaskCrashes if the
-        task crashes each process that runs it, and the exception that the task itself raises. With
+        task crashes each process that runs it, Interrupted if its processes are killed for other reasons
+        again and again, and the exception that the task itself raises. With
         `waits_for_slots`, a task waits while there is no slot.
 
         `urgent`: the task comes before those that are not, in a batch of urgent ones. Their owners take
@@ -325,8 +328,7 @@ class Dispatcher(Generic[P, R]):
         ProcessCrashed if its process crashed or was lost, or its device failed. Then it may be what crashes
         processes, and the next one like it would, too. So the caller must submit no further one of the same
         input until a task without a deadline that has this input is answered: that one is isolated if it
-        crashes processes, and counted. `on_crash` says whether the task was alone in its process; the count
-        is `crash_count` of that other task.
+        crashes processes, and counted.
         """
         if crash_count >= MAX_CRASHES:
             raise crashes_processes(crash_count)
@@ -348,7 +350,7 @@ class Dispatcher(Generic[P, R]):
             loop.time(),
             deadline,
             urgent or deadline is not None,
-            isolated=crash_count > 0,
+            isolated=isolated or crash_count > 0,
         )
         self._backlog.put_task(task)
         self._wake_slots()
@@ -441,6 +443,8 @@ class Dispatcher(Generic[P, R]):
                 self._remove(served)
                 return
             if slot.status.state != "asleep":
+                if slot.status.ending is None:
+                    self._failures.after_idle_death(slot.index, asyncio.get_running_loop().time())
                 self._count_restart(slot, slot.status.ending or RestartReason.CRASH)
                 if slot.status.state != "failed":
                     slot.status.state = "restarting"
@@ -505,8 +509,8 @@ class Dispatcher(Generic[P, R]):
                 case FailTask(task, error):
                     if not task.future.done():
                         task.future.set_exception(error)
-                case Requeue(tasks, isolated):
-                    self._requeue(tasks, isolated=isolated)
+                case Requeue(tasks, isolated, pause_s):
+                    self._requeue(tasks, isolated=isolated, pause_s=pause_s)
                 case FailSlot(index, reason):
                     self._mark_failed(self._served[index].slot, reason)
                 case RestartSlot(index, reason):
@@ -689,7 +693,8 @@ class Dispatcher(Generic[P, R]):
                 continue
             succeeded.append(task)
             if not task.future.done():
-                task.future.set_result(TaskResult(result, slot.index, task.crash_count))
+                crashes = task.crash_count + task.hangs
+                task.future.set_result(TaskResult(result, slot.index, crashes))
         if not succeeded:
             return outcome
         self._perform(self._failures.after_success(slot.index, succeeded))
@@ -711,7 +716,8 @@ class Dispatcher(Generic[P, R]):
             slot.status.ending = restart_reason(error)
             if slot.status.state != "failed":
                 slot.status.error = reason
-        actions = self._failures.after_failure(slot.index, batch, following, error)
+        now = asyncio.get_running_loop().time()
+        actions = self._failures.after_failure(slot.index, batch, following, error, now)
         self._perform(actions)
         return Outcome.FAILED if any(isinstance(action, FailTask) for action in actions) else Outcome.REQUEUED
 
@@ -725,6 +731,17 @@ class Dispatcher(Generic[P, R]):
         await served.slot.needs_restart.wait()
         served.wakeup.set()
 
-    def _requeue(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
+    def _requeue(self, batch: Sequence[Task[P, R]], *, isolated: bool, pause_s: float = 0.0) -> None:
+        if pause_s > 0:
+            held = self._failures.held
+            held.extend(batch)
+
+            def resume() -> None:
+                waiting = [task for task in batch if task in held]
+                held[:] = [task for task in held if task not in waiting]
+                self._requeue(waiting, isolated=isolated)
+
+            asyncio.get_running_loop().call_later(pause_s, resume)
+            return
         self._backlog.requeue_batch(batch, isolated=isolated)
         self._wake_slots()

@@ -1,25 +1,44 @@
-"""What a failure means: whether a task or a slot is at fault, and what follows for both.
+"""What a failure means: whether a task or a slot is at fault, and what follows for both. Pure.
+
+A process that crashes or hangs by its own fault, with a single task, puts that task under suspicion. Once the
+slot's next process has passed its probe, the task is accused. A death elsewhere at the same time excuses it
+if that process was idle, or its tasks have succeeded since. A task whose process is killed from outside is
+not accused: it is tried again, up to a limit.
 
 The policy keeps the counts and the open suspicions, and answers each event with actions. The dispatcher
-performs them in this order.
+performs them in this order. Times are those of its event loop, in s.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import structlog
 
-from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch, TaskCrashes
+from app.errors import (
+    DeviceFailed,
+    Fault,
+    Interrupted,
+    ProcessCrashed,
+    ProcessHung,
+    ProcessLost,
+    RequeueBatch,
+    TaskCrashes,
+)
 from app.known_errors import explain
-from app.scheduling.tasks import RestartReason, Task
+from app.scheduling.tasks import RestartReason, Suspicion, Task
 
 P = TypeVar("P")
 R = TypeVar("R")
 
-MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails
-MAX_LOSSES = 8  # of processes that had this task in flight, before a loss may count as a crash
+MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails; as many may hang
+MAX_TRIES = 12  # of a task that was alone in processes that ended, whyever, before it is set aside
+MAX_LOSSES = 8  # of processes that had this task in flight, before it is isolated
+_AT_ONCE_S = 10.0  # between deaths that may have one cause
+_KNOWN_DEATHS = 64  # the last ones
+_TRIES_WITHOUT_PAUSE = 2
+_MAX_PAUSE_S = 120.0  # before a try: all of them end within a quarter of an hour
 _MAX_START_CRASHES = 3  # in a row, before the slot counts as failed
 _MAX_DEVICE_FAILURES = 3  # without a batch that succeeds between them, before the slot is quarantined
 _MAX_SLOT_ERRORS = 5  # that tasks raise on one slot only, before its process is replaced
@@ -47,10 +66,11 @@ class FailTask(Generic[P, R]):
 
 @dataclass(frozen=True, slots=True)
 class Requeue(Generic[P, R]):
-    """Return tasks to the head of the queue; `isolated`: each for a batch of its own."""
+    """Return tasks to the head of the queue, after a pause; `isolated`: each for a batch of its own."""
 
     tasks: Sequence[Task[P, R]]
     isolated: bool
+    pause_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +100,17 @@ class _Health(Generic[P, R]):
     device_failures: int = 0
     errors: int = 0  # of tasks that succeeded on another slot
     backoffs: int = 0
-    suspect: Task[P, R] | None = None  # the only task in flight when the device failed
+    suspicion: Suspicion | None = None  # against the only task that was in flight
+    suspect: Task[P, R] | None = None  # that task
+
+
+@dataclass(frozen=True, slots=True)
+class _Death(Generic[P, R]):
+    """A process that has ended by itself, or was killed by something else."""
+
+    at: float
+    slot: int
+    victims: Sequence[Task[P, R]]  # none: it was idle
 
 
 class FailurePolicy(Generic[P, R]):
@@ -91,6 +121,7 @@ class FailurePolicy(Generic[P, R]):
         self._pool = pool
         self._retries_errors = retries_errors
         self._health: defaultdict[int, _Health[P, R]] = defaultdict(_Health[P, R])  # by slot
+        self._deaths: deque[_Death[P, R]] = deque(maxlen=_KNOWN_DEATHS)
         self.held: list[Task[P, R]] = []  # those that the open suspicions would make fail
 
     def after_removal(self, slot: int) -> list[Action[P, R]]:
@@ -101,7 +132,7 @@ class FailurePolicy(Generic[P, R]):
     def needs_probe(self, slot: int) -> bool:
         """Whether a slot's new process must show that the device works."""
         health = self._health[slot]
-        return health.device_failures > 0 or health.suspect is not None
+        return health.device_failures > 0 or health.suspicion is not None
 
     def next_backoff(self, slot: int) -> float:
         """The time before the slot's next start (s), which grows with every call."""
@@ -139,12 +170,22 @@ class FailurePolicy(Generic[P, R]):
         health.start_crashes = health.device_failures = health.errors = health.backoffs = 0
         actions: list[Action[P, R]] = []
         for task in batch:
+            task.has_succeeded = True
             if task.has_raised and task.failed_on is not None and task.failed_on != slot:
                 actions += self._count_slot_error(task.failed_on)
         return actions
 
+    def after_idle_death(self, slot: int, now: float) -> None:
+        """A process has ended that had nothing to do."""
+        self._deaths.append(_Death(now, slot, ()))
+
     def after_failure(
-        self, slot: int, batch: Sequence[Task[P, R]], following: Sequence[Task[P, R]], error: Exception
+        self,
+        slot: int,
+        batch: Sequence[Task[P, R]],
+        following: Sequence[Task[P, R]],
+        error: Exception,
+        now: float,
     ) -> list[Action[P, R]]:
         """A batch failed. `following`: tasks that the process had not begun; a crash takes them as well.
 
@@ -154,13 +195,11 @@ class FailurePolicy(Generic[P, R]):
             log.warning("batch requeued", pool=self._pool, tasks=len(batch), reason=error.message)
             return [Requeue(batch, isolated=False)]
         is_alone = len(batch) == 1 and not following
-        if isinstance(error, DeviceFailed):
-            actions = self._after_device_failure(slot, batch, error, is_alone=is_alone)
-        elif isinstance(error, ProcessLost):
+        if isinstance(error, ProcessLost):
             batch, following = [*batch, *following], ()
             actions = self._after_loss(slot, batch, error)
         elif isinstance(error, ProcessCrashed):
-            actions = self._after_crash(batch, error, is_alone=is_alone)
+            actions = self._after_crash(slot, batch, error, now, is_alone=is_alone)
         else:
             return _without_late_retries(self._after_error(slot, batch, error), error)
         if following:
@@ -168,44 +207,48 @@ class FailurePolicy(Generic[P, R]):
         return _without_late_retries(actions, error)
 
     def _after_crash(
-        self, batch: Sequence[Task[P, R]], error: ProcessCrashed, *, is_alone: bool
+        self, slot: int, batch: Sequence[Task[P, R]], error: ProcessCrashed, now: float, *, is_alone: bool
     ) -> list[Action[P, R]]:
-        """Retry the tasks of a crashed process one by one: so the one at fault is found."""
-        how = {"error": error.message, "exit_status": error.exit_status}
-        log.warning("process crashed", pool=self._pool, tasks=len(batch), **how)
-        return [*([_count_crash(batch[0])] if is_alone else []), *self._retry_suspects(batch)]
+        """Retry the tasks of a process that has ended or whose device has failed.
+
+        One by one, so that the one at fault is found; but as they were if the machine lacked memory for all
+        of them.
+        """
+        what = "device failed" if isinstance(error, DeviceFailed) else "process crashed"
+        how = {"error": error.message, "exit_status": error.exit_status, "fault": error.fault.value}
+        log.warning(what, pool=self._pool, slot=slot, tasks=len(batch), **how)
+        self._deaths.append(_Death(now, slot, batch))
+        if error.fault is Fault.MEMORY and len(batch) > 1:
+            return [Requeue(batch, isolated=False)]
+        known_to_crash = is_alone and batch[0].crash_count > 0
+        if is_alone:
+            [task] = batch
+            task.tries += 1
+            is_own = error.fault is Fault.OWN or isinstance(error, DeviceFailed)
+            if is_own and task.deadline is None:
+                hung = restart_reason(error) is RestartReason.HANG
+                self._health[slot].suspicion = suspicion = Suspicion(now, slot, hung)
+                self._health[slot].suspect, task.failed_on = task, slot
+                task.open_suspicions.append(suspicion)
+        actions = self._retry_suspects(batch)
+        if isinstance(error, DeviceFailed) and not known_to_crash:  # else the task makes devices fail
+            actions += self._count_device_failure(slot, error)
+        return actions
 
     def _after_loss(self, slot: int, batch: Sequence[Task[P, R]], error: ProcessLost) -> list[Action[P, R]]:
         """Retry the tasks of a lost process as they were: none of them is at fault.
 
         But a task may be what takes nodes down, and would do so for ever. So one that was lost too often is
-        isolated, and each later loss counts as a crash.
+        isolated, and each later loss counts as a try.
         """
         log.warning("process lost", pool=self._pool, slot=slot, tasks=len(batch), error=error.message)
         if len(batch) == 1 and batch[0].losses >= MAX_LOSSES:
-            return [_count_crash(batch[0]), *self._retry_suspects(batch)]
+            batch[0].tries += 1
+            return self._retry_suspects(batch)
         for task in batch:
             task.losses += 1
             task.isolated = task.isolated or task.losses >= MAX_LOSSES
         return [Requeue(batch, isolated=False)]
-
-    def _after_device_failure(
-        self, slot: int, batch: Sequence[Task[P, R]], error: DeviceFailed, *, is_alone: bool
-    ) -> list[Action[P, R]]:
-        """Retry the tasks one by one. The slot's next process shows whether a task was at fault.
-
-        If that process passes its probe, the device works, and the failure counts as a crash of the only
-        task in flight.
-        """
-        log.warning("device failed", pool=self._pool, slot=slot, tasks=len(batch), error=error.message)
-        if is_alone and batch[0].deadline is None:
-            self._health[slot].suspect = batch[0]
-            batch[0].failed_on = slot
-            batch[0].open_suspicions += 1
-        actions = self._retry_suspects(batch)
-        if not is_alone or not batch[0].crash_count:  # else the task is known to make devices fail
-            actions += self._count_device_failure(slot, error)
-        return actions
 
     def _after_error(self, slot: int, batch: Sequence[Task[P, R]], error: Exception) -> list[Action[P, R]]:
         """Retry the tasks of a larger batch one by one, and a single task once, on another slot.
@@ -223,28 +266,51 @@ class FailurePolicy(Generic[P, R]):
         return [FailTask(task, error)]
 
     def _end_suspicion(self, health: _Health[P, R], *, is_task_at_fault: bool) -> list[Action[P, R]]:
-        task, health.suspect = health.suspect, None
-        if task is None:
+        task, suspicion = health.suspect, health.suspicion
+        health.suspect = health.suspicion = None
+        if task is None or suspicion is None:
             return []
-        task.open_suspicions -= 1
-        actions: list[Action[P, R]] = [_count_crash(task)] if is_task_at_fault else []
+        task.open_suspicions.remove(suspicion)
+        actions: list[Action[P, R]] = []
+        if is_task_at_fault:
+            task.accusations.append(suspicion)
+            actions = self._count(task)
         if task in self.held:
             self.held.remove(task)
             actions += self._retry_suspects([task])
         return actions
 
+    def _count(self, task: Task[P, R]) -> list[Action[P, R]]:
+        """Count the accusations of a task that nothing excuses. Later successes may excuse more of them."""
+        task.accusations = [accusation for accusation in task.accusations if not self._is_excused(accusation)]
+        task.hangs = sum(accusation.hung for accusation in task.accusations)
+        before, task.crash_count = task.crash_count, task.crashes_before + len(task.accusations) - task.hangs
+        return [RecordCrash(task)] if task.crash_count != before else []
+
+    def _is_excused(self, accusation: Suspicion) -> bool:
+        """Whether another process died at the same time whose tasks, if it had any, are not at fault."""
+        return any(
+            death.slot != accusation.slot
+            and abs(death.at - accusation.at) <= _AT_ONCE_S
+            and all(victim.has_succeeded for victim in death.victims)
+            for death in self._deaths
+        )
+
     def _retry_suspects(self, batch: Sequence[Task[P, R]]) -> list[Action[P, R]]:
         """Retry tasks, each in a batch of its own, except those that had their last chance."""
         actions: list[Action[P, R]] = []
-        retried = []
+        retried: defaultdict[float, list[Task[P, R]]] = defaultdict(list)  # by their pauses
         for task in batch:
-            if task.crash_count >= MAX_CRASHES:
-                actions.append(FailTask(task, crashes_processes(task.crash_count)))
-            elif task.crash_count + task.open_suspicions >= MAX_CRASHES:
+            actions += self._count(task)
+            hangs = sum(suspicion.hung for suspicion in task.open_suspicions)
+            crashes = len(task.open_suspicions) - hangs
+            if error := _verdict(task):
+                actions.append(FailTask(task, error))
+            elif task.crash_count + crashes >= MAX_CRASHES or task.hangs + hangs >= MAX_CRASHES:
                 self.held.append(task)
             else:
-                retried.append(task)
-        return [*actions, Requeue(retried, isolated=True)]
+                retried[_pause_s(task.tries)].append(task)
+        return [*actions, *(Requeue(tasks, isolated=True, pause_s=s) for s, tasks in retried.items())]
 
     def _count_device_failure(self, slot: int, error: DeviceFailed) -> list[Action[P, R]]:
         health = self._health[slot]
@@ -271,7 +337,8 @@ def _without_late_retries(actions: Sequence[Action[P, R]], error: Exception) -> 
     for action in actions:
         if isinstance(action, Requeue):
             changed += [FailTask(task, error) for task in action.tasks if task.deadline is not None]
-            action = Requeue([task for task in action.tasks if task.deadline is None], action.isolated)
+            kept = [task for task in action.tasks if task.deadline is None]
+            action = replace(action, tasks=kept)
         changed.append(action)
     return changed
 
@@ -290,6 +357,22 @@ def crashes_processes(count: int) -> TaskCrashes:
     return TaskCrashes(f"{count} processes crashed on it")
 
 
-def _count_crash(task: Task[P, R]) -> RecordCrash[P, R]:
-    task.crash_count += 1
-    return RecordCrash(task)
+def _pause_s(tries: int) -> float:
+    """How long a task waits before its next try (s)."""
+    if tries <= _TRIES_WITHOUT_PAUSE:
+        return 0.0
+    return min(2.0 ** (tries - _TRIES_WITHOUT_PAUSE - 1), _MAX_PAUSE_S)
+
+
+def _verdict(task: Task[P, R]) -> Exception | None:
+    """The error of a task that is not tried again; None if it is."""
+    if task.crash_count >= MAX_CRASHES:
+        return crashes_processes(task.crash_count)
+    if task.hangs >= MAX_CRASHES:
+        return TaskCrashes(f"{task.hangs} processes hung on it")
+    if task.tries >= MAX_TRIES:
+        return Interrupted(
+            f"{task.tries} processes ended while they worked on it, and why is not known: perhaps the "
+            "machine lacks memory, or something kills the service's processes"
+        )
+    return None

@@ -1,10 +1,12 @@
 """One long-lived spawned process that runs one call at a time, and can be watched and killed."""
 
 import asyncio
+import math
 import multiprocessing
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -14,7 +16,8 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
+from app.errors import Fault, ProcessCrashed, ProcessHung, ProcessStuck
+from app.scheduling import memory
 from app.scheduling.child_environment import hide_secrets
 from app.telemetry import logs
 from app.telemetry.work import bound_ids
@@ -26,10 +29,16 @@ _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be ve
 _KILL_DEADLINE_S = 10.0  # to end once it is killed; one that is stuck in a driver never does
 _STATUS_S = 2.0  # in which the exit status of a process that has ended is known
 _POLL_S = 0.01
+_SAMPLE_S = 0.25  # between two looks at the memory of a process, in calls that take longer
+_OUTGROWN = 1.5  # times the most memory that others of its kind took: then what it ran is to blame
+# With these, a process ends by its own fault. Anybody can send others.
+_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 
 log = structlog.get_logger(__name__)
 
 _ending: set[BaseProcess] = set()  # killed, and perhaps not gone yet
+# The most memory (bytes) that processes took which have answered, by their initializers.
+_usual_bytes: Counter[Callable[..., None]] = Counter()
 
 
 class WorkerProcess(Protocol):
@@ -41,6 +50,8 @@ class WorkerProcess(Protocol):
     async def start(self) -> None: ...
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R: ...
+
+    def is_stopped(self) -> bool: ...
 
     async def close(self) -> None: ...
 
@@ -55,6 +66,7 @@ class ChildProcess:
     def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
         self._initializer = initializer
         self._initargs = initargs
+        self._peak_bytes = 0  # of its memory, as far as somebody has looked
         self._executor: ProcessPoolExecutor | None = None
         self._process: BaseProcess | None = None  # also one that was killed, and may not be gone yet
         self._watching: asyncio.Task[None] | None = None
@@ -88,6 +100,7 @@ class ChildProcess:
         # From the executor's own table: a process that hangs while it starts cannot report its pid.
         [self._process] = self._executor._processes.values()
         self.pid = self._process.pid
+        self._peak_bytes = 0
         self._watching = asyncio.create_task(self._watch(self._process))
         await self._result(started, self._process, _SPAWN_DEADLINE_S)
 
@@ -105,24 +118,42 @@ class ChildProcess:
         try:
             future = executor.submit(calls.answer_parent, bound_ids(), function, *args)
         except BrokenProcessPool:
-            raise await _crash_of(process) from None
+            raise await self._crash_of(process, None) from None
         answer: calls.Answer[R] = await self._result(future, process, deadline_s)
         calls.current().parts.extend(answer.parts)
         return answer.result
 
     async def _result(self, future: Future[R], process: BaseProcess, deadline_s: float | None) -> R:
-        answer = asyncio.wrap_future(future)
+        answer, kills_before = asyncio.wrap_future(future), memory.oom_kills()
         try:
-            await asyncio.wait([answer], timeout=deadline_s)
+            await self._wait(answer, process, deadline_s)
             if not answer.done():
+                fault = Fault.OUTSIDE if self.is_stopped() else Fault.OWN
                 process.kill()
-                raise ProcessHung(f"process {process.pid} did not answer within {deadline_s:.0f} s")
-            return answer.result()
+                raise ProcessHung(
+                    f"process {process.pid} did not answer within {deadline_s:.0f} s", fault=fault
+                )
+            result = answer.result()
         except BrokenProcessPool:
-            process.kill()  # it may have sent what cannot be read
-            raise await _crash_of(process) from None
+            raise await self._crash_of(process, kills_before) from None
         finally:
             answer.cancel()
+        if self._peak_bytes > _usual_bytes[self._initializer]:
+            _usual_bytes[self._initializer] = self._peak_bytes
+        return result
+
+    async def _wait(self, answer: asyncio.Future[R], process: BaseProcess, deadline_s: float | None) -> None:
+        """Wait for an answer, up to `deadline_s`, and look now and then how much memory the process takes."""
+        now = asyncio.get_running_loop().time
+        give_up_at = math.inf if deadline_s is None else now() + deadline_s
+        while not answer.done() and (left_s := give_up_at - now()) > 0:
+            await asyncio.wait([answer], timeout=min(left_s, _SAMPLE_S))
+            if not answer.done() and process.pid is not None:
+                self._peak_bytes = memory.peak_bytes(process.pid) or self._peak_bytes
+
+    def is_stopped(self) -> bool:
+        """Whether something else has stopped the process, which therefore does not answer."""
+        return self.pid is not None and memory.is_stopped(self.pid)
 
     async def close(self) -> None:
         """Kill the process, whatever it is doing, and wait until it has ended.
@@ -159,18 +190,28 @@ class ChildProcess:
             await ended.wait()
         finally:
             loop.remove_reader(process.sentinel)
-        self.on_exit(await _crash_of(process))
+        self.on_exit(await self._crash_of(process, None))
 
+    async def _crash_of(self, process: BaseProcess, kills_before: int | None) -> ProcessCrashed:
+        """The error of a process that has ended, with its exit status.
 
-async def _crash_of(process: BaseProcess) -> ProcessCrashed:
-    """The error of a process that has ended, with its exit status."""
-    give_up_at = time.monotonic() + _STATUS_S
-    # Asked again: a process that the executor's thread has just waited for has no status for a moment.
-    while (status := process.exitcode) is None:
-        if time.monotonic() > give_up_at:
-            break
-        await asyncio.sleep(_POLL_S)
-    return ProcessCrashed(f"process {process.pid} {_ended_by(status)}", exit_status=status)
+        `kills_before`: those for memory, when it began what it did last.
+        """
+        give_up_at = time.monotonic() + _STATUS_S
+        # Asked again: a process that the executor's thread has just waited for has no status for a moment.
+        while (status := process.exitcode) is None:
+            if time.monotonic() > give_up_at:
+                process.kill()  # it may have sent what cannot be read
+                break
+            await asyncio.sleep(_POLL_S)
+        fault, why = Fault.OUTSIDE, ""
+        if status is not None and (status > 0 or -status in _CRASHES):
+            fault = Fault.OWN
+        elif status == -signal.SIGKILL and (memory.oom_kills() or 0) > (kills_before or 0):
+            outgrew = self._peak_bytes > _OUTGROWN * _usual_bytes[self._initializer] > 0
+            fault, why = (Fault.OWN if outgrew else Fault.MEMORY), ": there was too little memory"
+        message = f"process {process.pid} {_ended_by(status)}{why}"
+        return ProcessCrashed(message, exit_status=status, fault=fault)
 
 
 def _ended_by(status: int | None) -> str:

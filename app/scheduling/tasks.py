@@ -95,11 +95,20 @@ class Slot(Protocol[Payload, Result]):
 
 
 class TaskResult(NamedTuple, Generic[R]):
-    """The result of a task, the slot that ran it, and how many processes crashed on it before."""
+    """The result of a task, the slot that ran it, and how many processes crashed or hung on it before."""
 
     result: R
     slot: int
     crash_count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suspicion:
+    """A process that crashed or hung by its own fault, with only one task in flight."""
+
+    at: float  # time of the event loop
+    slot: int
+    hung: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -110,7 +119,7 @@ class Task(Generic[P, R]):
     payload: P
     key: Hashable
     affinity: int | None  # the only slot that may run it, until that slot's process ends or it is removed
-    crash_count: int  # processes that crashed while this was their only task
+    crash_count: int  # processes that crashed by its fault, while it was their only task
     on_crash: Callable[[int], None]
     size: float  # in the unit of `BatchCost.size_ms`
     weight: int  # memory that it takes, relative to the others: see `Slot.batch_limit`
@@ -127,7 +136,16 @@ class Task(Generic[P, R]):
     work: Work = field(default_factory=current_work)  # of its caller
     span: Span = field(default_factory=get_current_span)  # of its caller, for the spans of its batches
     losses: int = 0  # processes that were lost with this task in flight
-    open_suspicions: int = 0  # device failures with only this task in flight, whose cause is not known yet
+    tries: int = 0  # processes that have ended, whyever, with only this task in flight
+    hangs: int = 0  # of these, those that hung by its fault
+    open_suspicions: list["Suspicion"] = field(default_factory=list)  # whose slots are not probed yet
+    accusations: list["Suspicion"] = field(default_factory=list)  # whose slots have passed the probe
+    has_succeeded: bool = False
+    crashes_before: int = field(init=False)  # before it was submitted
+
+    def __post_init__(self) -> None:
+        self.crashes_before = self.crash_count
+
     hung_s: float = 0.0  # the longest time after which a process with this task was given up
 
 

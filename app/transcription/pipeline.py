@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from app.engines.window_request import WindowSource, expected_tokens
-from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
+from app.errors import ClipFailed, Interrupted, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
 from app.media.clip_search import ClipSearch
 from app.media.peaks import PeakCollector
@@ -320,7 +320,7 @@ class Pipeline:
         try:
             made = await self.results.get_or_transcribe(request, self._decode_windows)
             return _ClipTranscript(request.key, *made)
-        except TaskCrashes as error:
+        except (TaskCrashes, Interrupted) as error:
             raise clip_failed(clip, error) from error
         except WhisperfleetError:
             raise
@@ -338,6 +338,7 @@ class Pipeline:
                 key=window.batch_key,
                 crash_count=self.results.crash_count(request.key),
                 on_crash=partial(self.results.record_crash, request.key),
+                isolated=self.results.is_suspect(request.key),
                 size=expected_tokens(window.speech),
                 weight=window.decoding.beams,
                 continues=window.continues or request.outvoted,
@@ -380,11 +381,11 @@ class Pipeline:
 
 
 def clip_failed(clip: PlannedClip, error: Exception) -> ClipFailed:
-    """The error for a clip that cannot be transcribed."""
+    """The error for a clip that cannot be transcribed; its code says whether the clip is to blame."""
     return ClipFailed(
         f"The span from {clip.start / SAMPLE_RATE:.2f} s to {clip.end / SAMPLE_RATE:.2f} s could not be "
         f"transcribed: {error}",
-        code="clip_failed",
+        code="clip_interrupted" if isinstance(error, Interrupted) else "clip_failed",
     )
 
 

@@ -1,6 +1,8 @@
 """Clip results of requests whose client disconnected: a retry of the same request goes on from them."""
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from app.concurrency import spawn_shared
 from app.files import pack
+from app.telemetry.work import current_work
 from app.transcript.timeline import ClipResult, PackedResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from workers.messages import Span
@@ -30,10 +33,13 @@ class ClipResults(Protocol):
         """The clip's stored voices, packed, or else the new ones, which are stored."""
 
     def crash_count(self, clip: ClipKey) -> int:
-        """How many workers crashed while this clip was their only one."""
+        """How many workers crashed by the fault of this clip, as far as that counts against it now."""
 
     def record_crash(self, clip: ClipKey, count: int) -> None:
         """Store the new number of such crashes."""
+
+    def is_suspect(self, clip: ClipKey) -> bool:
+        """Whether the clip may be what crashes workers, so it shares none with others."""
 
 
 @dataclass(slots=True)
@@ -45,15 +51,21 @@ class CachedClipResults:
     # Results by the clip's key, voices by its span. Packed: most of them are never read again.
     _made: dict[ClipKey | Span, bytes] = field(default_factory=dict)
     _running: dict[ClipKey | Span, asyncio.Task[Any]] = field(default_factory=dict)
-    _crash_counts: dict[ClipKey, int] = field(default_factory=dict)
+    # When workers crashed by the fault of clips, in s of the monotonic clock. Owners share results, no blame.
+    _crashed_at: dict[tuple[str, ClipKey], float] = field(default_factory=dict)
 
     def crash_count(self, clip: ClipKey) -> int:
-        """How many workers crashed while this clip was their only one."""
-        return self._crash_counts.get(clip, 0)
+        """None: each request gets a verdict of its own."""
+        return 0
 
     def record_crash(self, clip: ClipKey, count: int) -> None:
-        """Store the new number of such crashes."""
-        self._crash_counts[clip] = count
+        """A worker has crashed by the fault of a clip."""
+        self._crashed_at[current_work().owner, clip] = time.monotonic()
+
+    def is_suspect(self, clip: ClipKey) -> bool:
+        """Whether that was lately, in a request of the same owner."""
+        crashed_at = self._crashed_at.get((current_work().owner, clip), -math.inf)
+        return time.monotonic() - crashed_at < KEEP_S
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> PackedResult:
         """The clip's cached result, the one that is being made, or else a new one.

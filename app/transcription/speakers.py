@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
+from app.errors import ClipFailed, Interrupted, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import PlannedClip
 from app.media.pool import MediaPool
 from app.options import Options
@@ -108,7 +108,7 @@ def _count(options: Options) -> SpeakerCount:
 
 def _is_due_to_clip(error: Exception) -> bool:
     """Whether others may not fail: media workers crash on this clip, or lack the memory for it."""
-    return isinstance(error, TaskCrashes) or not isinstance(error, WhisperfleetError)
+    return isinstance(error, TaskCrashes | Interrupted) or not isinstance(error, WhisperfleetError)
 
 
 def _reason(error: Exception) -> str:
@@ -119,5 +119,5 @@ def _without_voices(span: Span, error: Exception) -> ClipFailed:
     start_s, end_s = (sample / SAMPLE_RATE for sample in span)
     return ClipFailed(
         f"The voices between {start_s:.2f} s and {end_s:.2f} s could not be compared: {_reason(error)}",
-        code="clip_failed",
+        code="clip_interrupted" if isinstance(error, Interrupted) else "clip_failed",
     )

@@ -57,6 +57,12 @@ class FakeWorker:
             await self._slot.unblocked.wait()
             return self._slot.answer(windows)
 
+    async def probe(self, model: str) -> None:
+        await self.decode([Window(bytes(2), (), DecodingOptions(model))])
+
+    def is_stopped(self) -> bool:
+        return False
+
     async def close(self) -> None: ...
 
 

@@ -1,15 +1,17 @@
 """A process that is none: it answers as a Whisper worker does, in virtual time, and gets into trouble."""
 
 import asyncio
+import signal
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from app.errors import ProcessCrashed
+from app.errors import Fault, ProcessCrashed
 from bench.virtual_clock import VirtualClockLoop
-from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
 
@@ -106,6 +108,9 @@ class StubProcess:
                 f"process {self.pid} is taken for one that hangs, although it works: {self.worker.doing}"
             )
 
+    def is_stopped(self) -> bool:
+        return False
+
     async def close(self) -> None:
         if self.worker is not None:
             self.worker.on_exit = lambda error: None
@@ -127,6 +132,7 @@ class StubWorker:
         self._turn = asyncio.Lock()
         self._calls: set[asyncio.Task[Any]] = set()
         self._has_exited = False
+        self._signal = signal.SIGKILL
 
     async def call(self, name: str, *args: Any) -> Any:
         """Run a call after those before. Raises ProcessCrashed if the process ends."""
@@ -140,18 +146,21 @@ class StubWorker:
             raise self._crashed()
         return call.result()
 
-    def exit(self, reason: str) -> None:
-        """The process ends, whatever it does."""
+    def exit(self, reason: str, *, crashes: bool = False) -> None:
+        """The process ends, whatever it does: it crashes, or something kills it."""
         if self._has_exited:
             return
         self._has_exited = True
+        self._signal = signal.SIGSEGV if crashes else signal.SIGKILL
         self._machine.trace(f"process {self.pid} ends: {reason} ({self.doing})")
         for call in self._calls:
             call.cancel()
         self.on_exit(self._crashed())
 
     def _crashed(self) -> ProcessCrashed:
-        return ProcessCrashed(f"process {self.pid} was killed by signal 9 (SIGKILL)", exit_status=-9)
+        fault = Fault.OWN if self._signal is signal.SIGSEGV else Fault.OUTSIDE
+        message = f"process {self.pid} was killed by signal {self._signal:d} ({self._signal.name})"
+        return ProcessCrashed(message, exit_status=-self._signal, fault=fault)
 
     async def _run(self, name: str, args: Sequence[Any]) -> Any:
         async with self._turn:
@@ -199,7 +208,9 @@ class StubWorker:
         fate = self._machine.fate(window)
         if fate.crashes:
             fate.crashes -= 1
-            asyncio.get_running_loop().call_soon(self.exit, f"crashed on {window.decoding.prompt}")
+            asyncio.get_running_loop().call_soon(
+                partial(self.exit, f"crashed on {window.decoding.prompt}", crashes=True)
+            )
             await asyncio.sleep(1)
         if fate.hangs:
             fate.hangs -= 1
@@ -210,6 +221,9 @@ class StubWorker:
         if fate.errors:
             fate.errors -= 1
             raise ValueError(TASK_ERROR)
+
+    async def _probe(self, model: str) -> None:
+        await self._decode([Window(bytes(2), (), DecodingOptions(model))])
 
     async def _hang(self) -> None:
         self.hangs = True

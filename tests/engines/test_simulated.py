@@ -10,7 +10,7 @@ from app.engines.model_files import ModelFiles
 from app.engines.plan import make_plan
 from app.engines.simulated import Simulation, parse_simulation, simulated_result
 from app.engines.window_request import WindowInMemory
-from app.errors import InvalidSetting, TaskCrashes
+from app.errors import Interrupted, InvalidSetting
 from app.scheduling.batching import BatchCost
 from app.settings import Settings, load_settings
 from bench import virtual_clock
@@ -71,9 +71,10 @@ def test_crashed_workers_are_replaced_and_all_windows_decoded() -> None:
     assert sum(row["restarts"] for row in rows) > 0
 
 
-def test_a_window_that_crashes_all_workers_fails() -> None:
+def test_a_window_is_set_aside_if_all_workers_crash() -> None:
+    """Without a control: no process decodes anything, so the window is not to blame."""
     results, _, _ = transcribe(1, 2, Simulation(crash=1))
-    assert isinstance(results[0], TaskCrashes)
+    assert isinstance(results[0], Interrupted)
 
 
 def test_a_worker_crashes_at_the_configured_times() -> None:

@@ -247,7 +247,7 @@ class Simulation:
                 self.machine.memory = 20.0
                 self.trace("memory is enough again")
             case "crash" if process.worker is not None:
-                process.worker.exit("crashed by itself")
+                process.worker.exit("crashed by itself", crashes=True)
             case "load":
                 self.machine.hanging_loads = 1
                 slot.needs_restart.set()

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from app.engines.slot import WhisperSlot
 from app.engines.window_request import WindowInMemory
-from app.errors import DeviceFailed, ProcessHung, RequeueBatch
+from app.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import RESULT, FakeSlot
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 
@@ -329,7 +329,7 @@ async def test_the_setting_replaces_that_deadline(start: Start[FakeSlot]) -> Non
     [
         RuntimeError("CUDA failed with error an illegal memory access was encountered"),
         RuntimeError("cuBLAS failed with status CUBLAS_STATUS_EXECUTION_FAILED"),
-        ProcessHung("process 4711 did not answer within 60 s"),
+        ProcessHung("process 4711 did not answer within 60 s", fault=Fault.OWN),
     ],
 )
 async def test_errors_of_the_device_are_told_from_those_of_a_window(
@@ -346,7 +346,7 @@ async def test_errors_of_the_device_are_told_from_those_of_a_window(
         await slot.probe()
 
 
-async def test_a_probe_transcribes_a_second_of_silence(start: Start[FakeSlot]) -> None:
+async def test_a_probe_asks_the_default_model(start: Start[FakeSlot]) -> None:
     slot = await start(FakeSlot())
     await slot.probe()
     assert slot.calls[-1] == "transcribe main"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.engines.window_request import WindowInMemory, WindowRequest
-from app.errors import DeviceFailed, ProcessHung, RequeueBatch
+from app.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import FakeSlot
 from tests.event_loop import let_tasks_run
 from workers.messages import DecodingOptions, Window, WindowResult
@@ -67,7 +67,11 @@ async def test_the_worker_decodes_one_batch_after_the_other(slot: BusySlot) -> N
 
 
 async def test_an_error_of_a_batch_costs_the_others_nothing(slot: BusySlot) -> None:
-    slot.errors |= {"b": RuntimeError("cannot be done"), "c": DEVICE_ERROR, "d": ProcessHung("no answer")}
+    slot.errors |= {
+        "b": RuntimeError("cannot be done"),
+        "c": DEVICE_ERROR,
+        "d": ProcessHung("no answer", fault=Fault.OWN),
+    }
     found = await outcomes(slot, *(batch(name) for name in "abcde"))
     assert (found[0], found[4]) == (["a"], ["e"])
     assert [type(error) for error in found[1:4]] == [RuntimeError, DeviceFailed, DeviceFailed]

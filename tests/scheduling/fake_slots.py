@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from app.errors import DeviceFailed, ProcessCrashed, RequeueBatch
+from app.errors import DeviceFailed, Fault, ProcessCrashed, RequeueBatch
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
 
@@ -65,7 +65,7 @@ class FakeSlot(StubSlot):
         await self.unblocked.wait()
         await asyncio.sleep(0)
         if "crash" in payloads:
-            raise ProcessCrashed("killed")
+            raise ProcessCrashed("killed", fault=Fault.OWN)
         if "raise" in payloads:
             raise ValueError("cannot be done")
         return [FileNotFoundError(payload) if payload == "gone" else payload.upper() for payload in payloads]
@@ -136,7 +136,7 @@ class TwoBatchSlot(FakeSlot):
         try:
             async with self._turn:
                 if self._is_gone:
-                    raise ProcessCrashed("killed")
+                    raise ProcessCrashed("killed", fault=Fault.OWN)
                 if "no memory" in payloads and len(payloads) > 1:
                     self.limit = len(payloads) // 2
                     raise RequeueBatch("out of memory")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
+from app.errors import Fault, NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import Outcome
 from tests.event_loop import let_tasks_run
@@ -253,7 +253,7 @@ async def test_a_result_comes_with_the_number_of_crashes_before_it(serve: NewDis
         async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             if len(self.batches) < 2:
                 self.batches.append(list(payloads))
-                raise ProcessCrashed("killed")
+                raise ProcessCrashed("killed", fault=Fault.OWN)
             return await super().run(payloads, expected_s)
 
     dispatcher = serve(CrashesTwice(0))

@@ -9,10 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import DeviceFailed, ProcessCrashed, ProcessLost, RequeueBatch, TaskCrashes
+from app.errors import (
+    DeviceFailed,
+    Fault,
+    Interrupted,
+    ProcessCrashed,
+    ProcessHung,
+    ProcessLost,
+    RequeueBatch,
+    TaskCrashes,
+)
 from app.scheduling.failure_policy import (
     MAX_CRASHES,
     MAX_LOSSES,
+    MAX_TRIES,
     Action,
     FailSlot,
     FailTask,
@@ -25,7 +35,11 @@ from app.scheduling.failure_policy import (
 from app.scheduling.tasks import RestartReason, Task, TaskResult
 
 DEVICE_FAILED = DeviceFailed("CUDA failed with error an illegal memory access was encountered")
-CRASHED = ProcessCrashed("killed")
+CRASHED = ProcessCrashed("crashed", fault=Fault.OWN)
+KILLED = ProcessCrashed("killed")
+SHORT_OF_MEMORY = ProcessCrashed("killed", fault=Fault.MEMORY)
+HUNG = ProcessHung("no answer", fault=Fault.OWN)
+STOPPED = ProcessHung("no answer")
 LOST = ProcessLost("its node is gone")
 NO_MODEL = OSError("no such model")
 
@@ -54,7 +68,7 @@ def test_a_start_ends_the_backoffs_unless_the_device_has_failed() -> None:
     policy.next_backoff(0)
     policy.after_start(0)
     assert policy.next_backoff(0) == 1
-    policy.after_failure(0, [new_task(), new_task()], [], DEVICE_FAILED)
+    policy.after_failure(0, [new_task(), new_task()], [], DEVICE_FAILED, 0.0)
     policy.after_start(0)
     assert policy.next_backoff(0) == 2
     policy.after_success(0, [new_task()])
@@ -77,7 +91,7 @@ def test_a_crash_takes_the_following_batch_as_well(error: ProcessCrashed) -> Non
     first, second = new_task(), new_task()
     policy = new_policy()
     requeued = [Requeue([second], isolated=False), Requeue([first], isolated=True)]
-    assert policy.after_failure(0, [first], [second], error) == requeued, "the second one was not begun"
+    assert policy.after_failure(0, [first], [second], error, 0.0) == requeued, "the second one was not begun"
     policy.after_start(0)
     assert (first.crash_count, second.crash_count) == (0, 0), "the first one was not alone in flight"
 
@@ -85,29 +99,122 @@ def test_a_crash_takes_the_following_batch_as_well(error: ProcessCrashed) -> Non
 def test_an_error_leaves_the_following_batch_to_its_process() -> None:
     first, second = new_task(), new_task()
     policy = new_policy()
-    requeued = policy.after_failure(0, [first], [second], RequeueBatch("out of memory"))
+    requeued = policy.after_failure(0, [first], [second], RequeueBatch("out of memory"), 0.0)
     assert requeued == [Requeue([first], isolated=False)]
     error = ValueError("cannot be done")
-    assert policy.after_failure(0, [first], [second], error) == [FailTask(first, error)]
+    assert policy.after_failure(0, [first], [second], error, 0.0) == [FailTask(first, error)]
 
 
-def test_a_crash_is_recorded_before_its_task_is_retried_or_fails() -> None:
+@pytest.mark.parametrize("error", [CRASHED, HUNG, DEVICE_FAILED])
+def test_a_task_fails_once_three_processes_have_ended_on_it_whose_successors_work(
+    error: ProcessCrashed,
+) -> None:
     task, policy = new_task(), new_policy()
-    for _ in range(MAX_CRASHES - 1):
-        assert policy.after_failure(0, [task], [], CRASHED) == [
-            RecordCrash(task),
-            Requeue([task], isolated=True),
-        ]
-    recorded, failed, requeued = policy.after_failure(0, [task], [], CRASHED)
-    assert recorded == RecordCrash(task)
+    for count in range(1, MAX_CRASHES + 1):
+        actions = policy.after_failure(0, [task], [], error, 100.0 * count)
+        assert actions == ([Requeue([task], isolated=True)] if count < MAX_CRASHES else [])
+        assert policy.needs_probe(0)
+        actions = policy.after_start(0)
+        assert (task.crash_count, task.hangs) == ((0, count) if error is HUNG else (count, 0))
+    assert [type(action) for action in actions] == ([] if error is HUNG else [RecordCrash]) + [FailTask]
+    assert isinstance(actions[-1], FailTask)
+    assert isinstance(actions[-1].error, TaskCrashes)
+
+
+def test_hangs_and_crashes_count_apart() -> None:
+    task, policy = new_task(), new_policy()
+    for error in (CRASHED, HUNG, CRASHED, HUNG):
+        [requeue] = policy.after_failure(0, [task], [], error, 0.0)
+        assert isinstance(requeue, Requeue)
+        policy.after_start(0)
+
+
+@pytest.mark.parametrize("error", [KILLED, STOPPED, SHORT_OF_MEMORY])
+def test_a_task_that_is_killed_from_outside_is_set_aside_in_the_end_and_not_accused(
+    error: ProcessCrashed,
+) -> None:
+    task, policy = new_task(), new_policy()
+    pauses = []
+    for _ in range(MAX_TRIES - 1):
+        [requeue] = policy.after_failure(0, [task], [], error, 0.0)
+        assert isinstance(requeue, Requeue)
+        assert not policy.needs_probe(0)
+        pauses.append(requeue.pause_s)
+    assert pauses == [0, 0, *sorted(pauses[2:])]
+    assert 60 < sum(pauses) < 600, "a verdict within a quarter of an hour, with the starts of processes"
+    [failed] = policy.after_failure(0, [task], [], error, 0.0)
     assert isinstance(failed, FailTask)
-    assert isinstance(failed.error, TaskCrashes)
-    assert requeued == Requeue([], isolated=True)
+    assert isinstance(failed.error, Interrupted)
+    assert task.crash_count == 0
+
+
+def test_a_batch_for_which_the_machine_lacks_memory_is_retried_as_it_was() -> None:
+    batch = [new_task(), new_task()]
+    assert new_policy().after_failure(0, batch, [], SHORT_OF_MEMORY, 0.0) == [Requeue(batch, isolated=False)]
+
+
+# What else happened when a process crashed on a task that was alone, and whether that excuses the task.
+ELSEWHERE = {
+    "nothing": False,
+    "an idle process died": True,
+    "one died whose task has succeeded since": True,
+    "one died whose task has not": False,
+    "one died a minute before": False,
+    "the same slot's process died before": False,
+}
+
+
+@pytest.mark.parametrize("death", [CRASHED, HUNG, KILLED, STOPPED, SHORT_OF_MEMORY, DEVICE_FAILED, LOST])
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("elsewhere", ELSEWHERE)
+@pytest.mark.parametrize("slots", [1, 2])
+def test_who_is_blamed(death: ProcessCrashed, alone: bool, elsewhere: str, slots: int) -> None:
+    task, mate, other, policy = new_task(), new_task(), new_task(), new_policy()
+    other_slot = 0 if slots == 1 or elsewhere.startswith("the same") else 1
+    for at in (100.0, 200.0, 300.0):
+        before_s = 60.0 if elsewhere.endswith("before") else 1.0
+        if "idle" in elsewhere:
+            policy.after_idle_death(other_slot, at - before_s)
+        elif "died" in elsewhere:
+            policy.after_failure(other_slot, [other], [new_task()], KILLED, at - before_s)
+        if "has succeeded" in elsewhere:
+            policy.after_success(other_slot, [other])
+        actions = policy.after_failure(0, [task] if alone else [task, mate], [], death, at)
+        if death is not LOST:
+            actions += policy.after_start(0)
+    accuses = death in (CRASHED, HUNG, DEVICE_FAILED) and alone
+    is_excused = ELSEWHERE[elsewhere] and slots == 2
+    failed = [action.task for action in actions if isinstance(action, FailTask)]
+    assert failed == ([task] if accuses and not is_excused else [])
+    assert (other.crash_count, other.hangs, mate.crash_count, mate.hangs) == (0, 0, 0, 0)
+
+
+def test_two_tasks_that_crash_processes_do_not_excuse_each_other() -> None:
+    tasks, policy = [new_task(), new_task()], new_policy()
+    failed = []
+    for at in range(MAX_CRASHES):
+        for slot, task in enumerate(tasks):
+            policy.after_failure(slot, [task], [], CRASHED, 10.0 * at)
+        actions = [action for slot in range(2) for action in policy.after_start(slot)]
+        failed += [action.task for action in actions if isinstance(action, FailTask)]
+    assert failed == tasks
+
+
+def test_a_success_that_comes_later_excuses_too() -> None:
+    task, victim, policy = new_task(), new_task(), new_policy()
+    policy.after_failure(1, [victim], [], CRASHED, 0.0)
+    policy.after_failure(0, [task], [], CRASHED, 1.0)
+    assert policy.after_start(0) == [RecordCrash(task)]
+    policy.after_success(1, [victim])
+    for at in (100.0, 200.0):
+        policy.after_failure(0, [task], [], CRASHED, at)
+        policy.after_start(0)
+    assert task.crash_count == 2
 
 
 def test_a_probe_that_passes_counts_the_failure_of_the_device_as_a_crash() -> None:
     task, policy = new_task(), new_policy()
-    assert policy.after_failure(0, [task], [], DEVICE_FAILED) == [Requeue([task], isolated=True)]
+    assert policy.after_failure(0, [task], [], DEVICE_FAILED, 0.0) == [Requeue([task], isolated=True)]
     assert (policy.needs_probe(0), policy.needs_probe(1)) == (True, False)
     assert task.crash_count == 0, "the device is not probed yet"
     assert policy.after_start(0) == [RecordCrash(task)]
@@ -120,8 +227,8 @@ def test_a_probe_that_passes_counts_the_failure_of_the_device_as_a_crash() -> No
 
 def test_a_lost_process_counts_against_no_task_and_no_slot() -> None:
     tasks, policy = [new_task(), new_task()], new_policy()
-    assert policy.after_failure(0, tasks[:1], tasks[1:], LOST) == [Requeue(tasks, isolated=False)]
-    assert policy.after_failure(0, tasks[:1], [], LOST) == [Requeue(tasks[:1], isolated=False)]
+    assert policy.after_failure(0, tasks[:1], tasks[1:], LOST, 0.0) == [Requeue(tasks, isolated=False)]
+    assert policy.after_failure(0, tasks[:1], [], LOST, 0.0) == [Requeue(tasks[:1], isolated=False)]
     assert [task.crash_count for task in tasks] == [0, 0]
     assert not policy.needs_probe(0)
     assert restart_reason(LOST) == RestartReason.LOST
@@ -136,32 +243,30 @@ def test_a_start_that_is_lost_never_fails_its_slot_and_is_retried_within_seconds
     assert policy.after_failed_start(0, CRASHED) == [], "the losses do not count as crashes"
 
 
-def test_a_task_that_is_lost_for_ever_is_isolated_and_then_fails() -> None:
+def test_a_task_that_is_lost_for_ever_is_isolated_and_then_set_aside() -> None:
     task, other, policy = new_task(), new_task(), new_policy()
     for _ in range(MAX_LOSSES):
         assert not task.isolated
         other.losses = 0
-        assert policy.after_failure(0, [task, other], [], LOST) == [Requeue([task, other], isolated=False)]
+        assert policy.after_failure(0, [task, other], [], LOST, 0.0) == [
+            Requeue([task, other], isolated=False)
+        ]
     assert (task.isolated, other.isolated) == (True, False)
-    for count in range(1, MAX_CRASHES):
-        actions = policy.after_failure(0, [task], [], LOST)
-        assert actions == [RecordCrash(task), Requeue([task], isolated=True)]
-        assert task.crash_count == count
-    assert [type(action) for action in policy.after_failure(0, [task], [], LOST)][:2] == [
-        RecordCrash,
-        FailTask,
-    ]
+    while isinstance(actions := policy.after_failure(0, [task], [], LOST, 0.0)[0], Requeue):
+        assert actions.isolated
+    assert isinstance(actions, FailTask)
+    assert isinstance(actions.error, Interrupted)
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
 def test_a_suspicion_ends_without_a_verdict_if_its_process_is_lost(is_removed: bool) -> None:
     task, policy = new_task(), new_policy()
     for slot in range(MAX_CRASHES):
-        policy.after_failure(slot, [task], [], DEVICE_FAILED)
+        policy.after_failure(slot, [task], [], DEVICE_FAILED, 0.0)
     assert policy.held == [task]
     ended = policy.after_removal(0) if is_removed else policy.after_failed_start(0, LOST)
-    assert ended == [Requeue([task], isolated=True)]
-    assert (task.crash_count, task.open_suspicions, policy.held) == (0, MAX_CRASHES - 1, [])
+    assert ended == [Requeue([task], isolated=True, pause_s=1.0)]
+    assert (task.crash_count, len(task.open_suspicions), policy.held) == (0, MAX_CRASHES - 1, [])
     assert policy.needs_probe(0) != is_removed, "its device may still have failed"
 
 
@@ -178,19 +283,19 @@ def test_a_number_that_is_used_again_has_no_failures() -> None:
 def test_a_task_is_held_while_the_open_suspicions_would_make_it_fail() -> None:
     task, policy = new_task(), new_policy()
     for slot in range(MAX_CRASHES):
-        actions = policy.after_failure(slot, [task], [], DEVICE_FAILED)
-    assert actions == [Requeue([], isolated=True)]
+        actions = policy.after_failure(slot, [task], [], DEVICE_FAILED, 0.0)
+    assert actions == []
     assert policy.held == [task]
-    assert policy.after_start(0) == [RecordCrash(task), Requeue([], isolated=True)]
+    assert policy.after_start(0) == [RecordCrash(task)]
     assert policy.held == [task], "a crash in place of a suspicion"
-    assert policy.after_failed_start(1, DEVICE_FAILED) == [Requeue([task], isolated=True)]
+    assert policy.after_failed_start(1, DEVICE_FAILED) == [Requeue([task], isolated=True, pause_s=1.0)]
     assert policy.held == []
 
 
 def test_a_held_task_fails_if_every_device_passes_its_probe() -> None:
     task, policy = new_task(), new_policy()
     for slot in range(MAX_CRASHES):
-        policy.after_failure(slot, [task], [], DEVICE_FAILED)
+        policy.after_failure(slot, [task], [], DEVICE_FAILED, 0.0)
     actions = [action for slot in range(MAX_CRASHES) for action in policy.after_start(slot)]
     assert [action.task for action in actions if isinstance(action, FailTask)] == [task]
     assert policy.held == []
@@ -204,14 +309,14 @@ def test_a_task_that_is_known_to_make_devices_fail_quarantines_no_slot(
     failed = []
     for _ in range(MAX_CRASHES):
         batch = [new_task(crash_count) for crash_count in crash_counts]
-        failed += failed_slots(policy.after_failure(0, batch, [], DEVICE_FAILED))
+        failed += failed_slots(policy.after_failure(0, batch, [], DEVICE_FAILED, 0.0))
         policy.after_start(0)
     assert bool(failed) == quarantined
 
 
 def raise_on_0_and_succeed_on_1(policy: FailurePolicy[str, str]) -> list[Action[str, str]]:
     task = new_task()
-    policy.after_failure(0, [task], [], ValueError("of the slot, or of the task?"))
+    policy.after_failure(0, [task], [], ValueError("of the slot, or of the task?"), 0.0)
     return policy.after_success(1, [task])
 
 
@@ -238,11 +343,20 @@ def test_errors_that_do_not_return_on_the_same_slot_do_not_count_against_it() ->
     policy = new_policy(retries_errors=True)
     tasks = [new_task() for _ in range(5)]
     for task in tasks:
-        policy.after_failure(0, [task], [], ValueError("now and then"))
+        policy.after_failure(0, [task], [], ValueError("now and then"), 0.0)
     assert policy.after_success(0, tasks) == []
 
 
-ERRORS = [DEVICE_FAILED, CRASHED, LOST, RequeueBatch("out of memory"), ValueError("cannot be done"), None]
+ERRORS = [
+    DEVICE_FAILED,
+    CRASHED,
+    KILLED,
+    HUNG,
+    LOST,
+    RequeueBatch("out of memory"),
+    ValueError("cannot be done"),
+    None,
+]
 STARTS = [DEVICE_FAILED, CRASHED, LOST, NO_MODEL, None]
 
 
@@ -280,7 +394,7 @@ def test_each_task_is_requeued_held_or_answered_and_none_is_held_for_ever(data: 
             perform(policy.after_success(slot, batch))
             answered += batch
         else:
-            perform(policy.after_failure(slot, batch, [], error))
+            perform(policy.after_failure(slot, batch, [], error, 0.0))
             is_running[slot] = not isinstance(error, ProcessCrashed)
         assert all(task.open_suspicions for task in policy.held)
     for slot in range(slots):

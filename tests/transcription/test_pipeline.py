@@ -82,6 +82,7 @@ class FakeFleet:
         *,
         key: object,
         crash_count: int,
+        isolated: bool,
         on_crash: Callable[[int], None],
         size: float,
         weight: int,

@@ -89,7 +89,7 @@ async def test_the_next_window_is_in_the_language_of_its_clip(tmp_path: Path) ->
         assert second.request.decoding.language == f"language{clip % 2}"
 
 
-async def test_crashes_of_any_window_count_for_its_clip(tmp_path: Path) -> None:
+async def test_a_crash_of_any_window_isolates_the_others_of_its_clip(tmp_path: Path) -> None:
     class Crashing(TwoWindows):
         def decode(self, window: Submitted) -> WindowResult:
             if window.clip == 2:
@@ -99,10 +99,10 @@ async def test_crashes_of_any_window_count_for_its_clip(tmp_path: Path) -> None:
     fleet, results = Crashing(), CachedClipResults()
     await transcribe(tmp_path, fleet, language="en", results=results)
     windows = fleet.windows_of()
-    counts = {clip: [window.how["crash_count"] for window in windows[clip]] for clip in windows}
-    assert counts == {clip: [0, 1] if clip == 2 else [0, 0] for clip in range(CLIPS)}
+    isolated = {clip: [window.how["isolated"] for window in windows[clip]] for clip in windows}
+    assert isolated == {clip: [False, clip == 2] for clip in range(CLIPS)}
     first = windows[2][0].request
-    assert results.crash_count((first.start, first.end, "en", 0)) == 2
+    assert results.is_suspect((first.start, first.end, "en", 0))
 
 
 async def test_a_job_that_is_cancelled_between_two_windows_of_a_clip_submits_no_further_one(

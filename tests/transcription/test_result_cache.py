@@ -1,6 +1,7 @@
 """Results of clips whose client disconnected."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,9 +13,10 @@ import pytest
 from app.engines.window_request import WindowRequest
 from app.files import pack
 from app.scheduling.dispatcher import Dispatcher
+from app.telemetry.work import Work, working_for
 from app.transcript.timeline import ClipResult, PackedResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
-from app.transcription.result_cache import CachedClipResults, ClipResults, ResultCache
+from app.transcription.result_cache import KEEP_S, CachedClipResults, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run, no_error_left
 from tests.scheduling.fake_slots import StubSlot
 from workers.messages import DecodingOptions
@@ -215,6 +217,15 @@ def test_a_result_belongs_to_a_span_a_channel_and_the_language_asked_for() -> No
     assert replace(CLIP, channel=2).key == (0, 100, None, 2)
 
 
-def test_crashes_are_counted_clip_by_clip(recording: ClipResults) -> None:
-    recording.record_crash(CLIP.key, 2)
-    assert (recording.crash_count(CLIP.key), recording.crash_count(OTHER_CLIP.key)) == (2, 0)
+def test_a_crash_makes_a_clip_suspect_for_its_owner_alone_and_for_ten_minutes(
+    recording: ClipResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with working_for(Work(owner="ann")):
+        recording.record_crash(CLIP.key, 2)
+        assert recording.crash_count(CLIP.key) == 0, "a new request gets a verdict of its own"
+        assert (recording.is_suspect(CLIP.key), recording.is_suspect(OTHER_CLIP.key)) == (True, False)
+        with working_for(Work(owner="bob")):
+            assert not recording.is_suspect(CLIP.key)
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + KEEP_S)
+        assert not recording.is_suspect(CLIP.key), "and asking does not prolong it"

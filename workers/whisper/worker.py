@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workers import calls
-from workers.messages import AnyWindow, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
 from workers.whisper.compute_types import TORCH_TYPES, choose, smaller
 
@@ -108,6 +108,13 @@ def decode(windows: Sequence[AnyWindow]) -> list[Answer]:
     results = _models[name].decode(readable)
     log.debug("decoded %d windows: %d tokens", len(readable), sum(result.token_count for result in results))
     return in_place(results, batch)
+
+
+def probe(model: str) -> None:
+    """Decode a bundled sentence with a model that is loaded. Raises as `decode` does."""
+    from workers.whisper.sentence import sentence
+
+    decode([sentence(DecodingOptions(model))])
 
 
 def in_place(results: Sequence[WindowResult], batch: Sequence[Window | OSError]) -> list[Answer]:

@@ -73,6 +73,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.ModelUnavailable: Kind(503, "model_unavailable"),
     errors.DatabaseUnavailable: Kind(503, "database_unavailable"),
     errors.NotReady: Kind(503, "not_ready"),
+    errors.Interrupted: Kind(503, "interrupted"),
     errors.DiskFull: Kind(507, "disk_full"),
     errors.WhisperfleetError: Kind(500),
 }

@@ -120,7 +120,7 @@ class WorkerActor:
 
     def _exited(self, number: int, error: ProcessCrashed) -> None:
         reason = f"{error.message} on node {self._node_name}"
-        self._ended.put_nowait(ActorEvent(number, reason, error.exit_status))
+        self._ended.put_nowait(ActorEvent(number, reason, error.exit_status, error.fault))
 
 
 def run_task(call: bytes) -> bytes:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.errors import Fault
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -68,3 +70,4 @@ class ActorEvent:
     process: int | None  # that has ended; None: the actor has, with all of its processes
     reason: str
     exit_status: int | None = None  # of the process: see `ProcessCrashed`
+    fault: Fault = Fault.OUTSIDE

@@ -69,7 +69,7 @@ class Actor:
     def _on_event(self, event: ActorEvent) -> None:
         if event.process is not None:
             if event.process in self._processes:
-                error = ProcessCrashed(event.reason, exit_status=event.exit_status)
+                error = ProcessCrashed(event.reason, exit_status=event.exit_status, fault=event.fault)
                 self._processes[event.process].ended(error)
             return
         if self.name is not None:
@@ -131,6 +131,10 @@ class RemoteProcess:
         result, parts = result_of(answer)
         calls.current().parts.extend(parts)
         return result  # type: ignore[no-any-return]
+
+    def is_stopped(self) -> bool:
+        """False: only its node knows."""
+        return False
 
     async def close(self) -> None:
         """Kill the process and wait until it has ended, if its node still answers."""

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.concurrency import Wakeup
 from app.database.connection import Database, Then
 from app.database.tables import clips, jobs, voices
-from app.errors import WhisperfleetError
+from app.errors import Interrupted, WhisperfleetError
 from app.files import pack
 from app.jobs.job import Job, Status
 from app.jobs.serialization import pack_result, unpack_result
@@ -31,6 +31,11 @@ _TICK_S = 0.5  # a result waits so long for others, which are stored in the same
 _LATE_S = 1.0  # after which waiting results are late
 _RETRY_S = 1.0  # after an error of the database
 _FLUSH_S = 2.0  # a stop waits so long for unstored rows
+# After so many ends of the whole service in the middle of a job, its clips run one at a time. Each is marked
+# meanwhile, by adding this to its count of crashes, so that the next end leaves the mark. With as many marks,
+# the clip is set aside.
+_MAX_INTERRUPTIONS, _MARK, _MAX_MARKS = 3, 100, 9
+_TRUSTED_AFTER = 100  # clips of a job that have run alone: what was in flight is among them
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +66,7 @@ class ClipStore:
         self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
         self._task: asyncio.Task[None] | None = None
+        self.alone = asyncio.Lock()  # held while a clip runs that may end the whole service
 
     def start(self) -> None:
         """Start to store rows in the background."""
@@ -94,7 +100,8 @@ class ClipStore:
         results = {_clip_key(row): row.result for row in rows if row.result is not None}
         published = frozenset(_clip_key(row) for row in rows if row.published)
         crash_counts = {_clip_key(row): row.crash_count for row in rows}
-        return StoredClipResults(self, job.number, results, voices_by_clip, crash_counts, published)
+        alone = _TRUSTED_AFTER if job.interruptions >= _MAX_INTERRUPTIONS else 0
+        return StoredClipResults(self, job.number, results, voices_by_clip, crash_counts, published, alone)
 
     def put(
         self, job_number: int, clip: ClipKey, crash_count: int, result: ClipResult | None
@@ -186,13 +193,16 @@ class StoredClipResults:
         voices: dict[Span, bytes],
         crash_counts: dict[ClipKey, int],
         published: frozenset[ClipKey],
+        alone: int = 0,
     ) -> None:
+        """`alone`: how many clips run one at a time, since the service has ended in the middle of the job."""
         self.published = published  # the results that are in the transcript so far
         self._store = store
         self._job_number = job_number
         self._results = results
         self._voices = voices
         self._crash_counts = crash_counts
+        self._alone = alone
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> PackedResult:
         """The clip's stored result, or else a new one, which is stored soon. Waits if that is late."""
@@ -200,9 +210,30 @@ class StoredClipResults:
         if key in self._results:
             result = unpack_result(self._results[key])
         else:
-            result = await transcribe(request)
+            result = await (
+                self._transcribe_alone(request, transcribe) if self._alone else transcribe(request)
+            )
             await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), result))
         return PackedResult(result, pack(result))
+
+    async def _transcribe_alone(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+        """Transcribe a clip that may be what ends the whole service, while no other such clip runs.
+
+        Raises Interrupted if the service has ended with it too often.
+        """
+        key = request.key
+        if (marks := self._crash_counts.get(key, 0) // _MARK) >= _MAX_MARKS:
+            raise Interrupted(
+                f"the whole service ended {marks} times in the middle of it: perhaps the machine lacks memory"
+            )
+        async with self._store.alone:
+            self._mark(key, _MARK)
+            try:
+                await self._store.flush()
+                return await transcribe(request)
+            finally:
+                self._alone = max(0, self._alone - 1)
+                self._mark(key, -_MARK)
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
         """The clip's stored voices, or else new ones, in the same way."""
@@ -214,11 +245,19 @@ class StoredClipResults:
 
     def crash_count(self, clip: ClipKey) -> int:
         """How many workers crashed while this clip was their only one."""
-        return self._crash_counts.get(clip, 0)
+        return self._crash_counts.get(clip, 0) % _MARK
+
+    def is_suspect(self, clip: ClipKey) -> bool:
+        """Whether one has, or the whole service may have ended on it."""
+        return self._alone > 0 or self.crash_count(clip) > 0
 
     def record_crash(self, clip: ClipKey, count: int) -> None:
         """Store the new number of such crashes."""
-        self._crash_counts[clip] = count
+        self._mark(clip, count - self.crash_count(clip))
+
+    def _mark(self, clip: ClipKey, change: int) -> None:
+        """Change what is stored of a clip's crashes, and of the ends of the service."""
+        self._crash_counts[clip] = count = self._crash_counts.get(clip, 0) + change
         self._store.put(self._job_number, clip, count, None)
 
 

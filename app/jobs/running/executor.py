@@ -15,6 +15,7 @@ from app.errors import (
     DiskFull,
     HelperFailed,
     IllegalTransition,
+    Interrupted,
     InvalidInput,
     ModelUnavailable,
     NotReady,
@@ -56,6 +57,7 @@ TRANSIENT_ERRORS = (
     HelperFailed,
 )
 
+_MAX_INTERRUPTIONS = 24  # of a job by ends of the whole service; its clips are set aside long before
 _MODEL_WAIT_S = 2.0  # finding a model that is on this machine takes much less
 
 UNEXPECTED = WhisperfleetError(
@@ -121,6 +123,11 @@ class JobExecutor:
         """
         failed_spans: Sequence[Span] = ()
         try:
+            if job.interruptions >= _MAX_INTERRUPTIONS:
+                raise Interrupted(
+                    f"The service ended {job.interruptions} times in the middle of this job: perhaps the "
+                    "machine lacks memory. Look into the service's log, and transcribe it again."
+                )
             again = job.submission.again
             recorded = job if again is None else await parent_of(self._store, again)
             if await self._download_if_missing(job, recorded.submission):
@@ -136,6 +143,8 @@ class JobExecutor:
             raise
         except UnknownJob:
             log.info("the job was deleted while it ran")
+        except Interrupted as error:
+            await self.fail(job, error, failed_spans, code="interrupted")
         except WhisperfleetError as error:
             await self.fail(job, error, failed_spans)
         except Exception:

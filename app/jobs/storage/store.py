@@ -359,9 +359,13 @@ class Store:
 
         return await self._write(change)
 
-    async def requeue(self, job: Job) -> Job:
-        """Return a running job to the queue; its clip results are kept. Raises IllegalTransition."""
-        return await self._transition(job.id, Status.QUEUED, {"stage": Stage.QUEUED.value})
+    async def requeue(self, job: Job, *, interrupted: bool = False) -> Job:
+        """Return a running job to the queue; its clip results are kept. Raises IllegalTransition.
+
+        `interrupted`: the whole service has ended in its middle.
+        """
+        changes = {"stage": Stage.QUEUED.value, "interruptions": job.interruptions + interrupted}
+        return await self._transition(job.id, Status.QUEUED, changes)
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition.

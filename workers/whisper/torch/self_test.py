@@ -2,13 +2,12 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
-from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult
+from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, WindowResult
 from workers.whisper.model import LoadedModel
+from workers.whisper.sentence import FOLDER, sentence
 from workers.whisper.torch.backend import TorchBackend
 
-_DEMO = Path(__file__).parents[2] / "demo_model"
 _SAME_SCORE = 1e-2  # of a text with and without a recorded step
 
 
@@ -17,8 +16,8 @@ def self_test(model: LoadedModel, options: LoadOptions, compute_type: str) -> No
 
     Both ways: with the steps that the GPU has recorded, and without.
     """
-    demo = LoadedModel(replace(options, path=str(_DEMO), batch_size=1), compute_type)
-    known = json.loads((_DEMO / "sample.json").read_text("utf-8"))
+    demo = LoadedModel(replace(options, path=str(FOLDER), batch_size=1), compute_type)
+    known = json.loads((FOLDER / "sample.json").read_text("utf-8"))
     found = _decode(demo)
     demo.close()
     if _tokens(found) != known["tokens"]:
@@ -37,12 +36,7 @@ def self_test(model: LoadedModel, options: LoadOptions, compute_type: str) -> No
 
 
 def _decode(model: LoadedModel) -> WindowResult:
-    from faster_whisper import decode_audio
-
-    samples = decode_audio(str(_DEMO / "sample.flac"))
-    pcm = (samples * 32767).astype("<i2").tobytes()
-    window = Window(pcm, ((0, len(samples)),), DecodingOptions("demo", language="en", word_timestamps=True))
-    return model.decode([window])[0]
+    return model.decode([sentence(DecodingOptions("demo", language="en", word_timestamps=True))])[0]
 
 
 def _tokens(result: WindowResult) -> list[int]:
