@@ -5,7 +5,6 @@ keeps its name. A row stays another day after its end, so that the client learns
 """
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -41,8 +40,9 @@ class Uploads:
         database: Database,
         folder: DataFolder,
         settings: Settings,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float],
     ) -> None:
+        """`clock`: the time of service (s)."""
         self._rows = UploadRows(database)
         self._folder = folder
         self._clock = clock
