@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from app.errors import ProcessCrashed, ProcessLost, UnknownJob, UploadStalled, WhisperfleetError
+from app.errors import Fault, ProcessCrashed, ProcessLost, UnknownJob, UploadStalled, WhisperfleetError
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from app.errors import ProcessCrashed, ProcessLost, UnknownJob, UploadStalled, W
         UnknownJob("There is no job.", param="after", code="gone"),
         UploadStalled("It stalled.", "Send it again.", code="upload_stalled"),
         ProcessCrashed("process 7 was killed by signal 9 (SIGKILL)", exit_status=-9),
+        ProcessCrashed("process 7 was killed by signal 11 (SIGSEGV)", exit_status=-11, fault=Fault.OWN),
         ProcessLost("Its node is gone."),
     ],
 )

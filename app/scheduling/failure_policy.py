@@ -35,7 +35,7 @@ R = TypeVar("R")
 MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails; as many may hang
 MAX_TRIES = 12  # of a task that was alone in processes that ended, whyever, before it is set aside
 MAX_LOSSES = 8  # of processes that had this task in flight, before it is isolated
-_AT_ONCE_S = 10.0  # between deaths that may have one cause
+_AT_ONCE_S = 5.0  # between deaths that may have one cause
 _KNOWN_DEATHS = 64  # the last ones
 _TRIES_WITHOUT_PAUSE = 2
 _MAX_PAUSE_S = 120.0  # before a try: all of them end within a quarter of an hour
@@ -281,20 +281,23 @@ class FailurePolicy(Generic[P, R]):
         return actions
 
     def _count(self, task: Task[P, R]) -> list[Action[P, R]]:
-        """Count the accusations of a task that nothing excuses. Later successes may excuse more of them."""
-        task.accusations = [accusation for accusation in task.accusations if not self._is_excused(accusation)]
-        task.hangs = sum(accusation.hung for accusation in task.accusations)
-        before, task.crash_count = task.crash_count, task.crashes_before + len(task.accusations) - task.hangs
-        return [RecordCrash(task)] if task.crash_count != before else []
+        """Count the accusations of a task that nothing excuses. Later successes may excuse more of them.
 
-    def _is_excused(self, accusation: Suspicion) -> bool:
-        """Whether another process died at the same time whose tasks, if it had any, are not at fault."""
-        return any(
-            death.slot != accusation.slot
-            and abs(death.at - accusation.at) <= _AT_ONCE_S
-            and all(victim.has_succeeded for victim in death.victims)
-            for death in self._deaths
-        )
+        A death excuses one accusation: of the same time, on another slot, if its process was idle or its
+        tasks have succeeded since.
+        """
+        excuses = [death for death in self._deaths if all(victim.has_succeeded for victim in death.victims)]
+        standing = []
+        for accusation in task.accusations:
+            for death in excuses:
+                if death.slot != accusation.slot and abs(death.at - accusation.at) <= _AT_ONCE_S:
+                    excuses.remove(death)
+                    break
+            else:
+                standing.append(accusation)
+        task.hangs = sum(accusation.hung for accusation in standing)
+        before, task.crash_count = task.crash_count, task.crashes_before + len(standing) - task.hangs
+        return [RecordCrash(task)] if task.crash_count != before else []
 
     def _retry_suspects(self, batch: Sequence[Task[P, R]]) -> list[Action[P, R]]:
         """Retry tasks, each in a batch of its own, except those that had their last chance."""

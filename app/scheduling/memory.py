@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-_GROUPS = Path("/sys/fs/cgroup")
+_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def oom_kills() -> int | None:
@@ -22,9 +22,9 @@ def _counters() -> tuple[Path, ...]:
     """Files that may have the counter, in both versions. A container sees its own as root."""
     found = []
     with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+        for line in _OWN_GROUPS.read_text().splitlines():
             _, controllers, group = line.split(":", 2)
-            if controllers in ("", "memory"):
+            if not controllers or "memory" in controllers.split(","):
                 folder = _GROUPS / controllers
                 name = "memory.oom_control" if controllers else "memory.events"
                 found += [folder / group.strip("/") / name, folder / name]

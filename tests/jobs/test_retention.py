@@ -212,7 +212,7 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
         async with database.write() as connection:
             for statement in (
                 "ALTER TABLE jobs DROP COLUMN corrected_at",
-                "ALTER TABLE jobs DROP COLUMN warnings",
+                *(f"ALTER TABLE jobs DROP COLUMN {name}" for name in ("warnings", "interruptions")),
                 "DROP INDEX jobs_by_owner",
                 "DROP INDEX jobs_by_parent",
                 *(

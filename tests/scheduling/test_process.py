@@ -11,12 +11,14 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
+from app.errors import Fault, ProcessCrashed, ProcessHung, ProcessStuck
+from app.scheduling import memory
 from app.scheduling.process import ChildProcess, have_all_ended
 from workers import runtime
 
@@ -69,6 +71,67 @@ async def test_a_crash_says_how_the_process_ended(
         await child.call(function, argument)
     assert raised.value.message == f"process {child.pid} {how}"
     assert raised.value.exit_status == status
+    crashes = status > 0 or -status in (signal.SIGSEGV, signal.SIGABRT)
+    assert raised.value.fault is (Fault.OWN if crashes else Fault.OUTSIDE)
+
+
+async def test_a_process_that_was_stopped_does_not_hang_by_its_own_fault(child: ChildProcess) -> None:
+    assert child.pid is not None
+    for number, fault in ((signal.SIGCONT, Fault.OWN), (signal.SIGSTOP, Fault.OUTSIDE)):
+        os.kill(child.pid, number)
+        with pytest.raises(ProcessHung) as raised:
+            await child.call(time.sleep, 3600, deadline_s=0.5)
+        assert raised.value.fault is fault
+        await child.close()
+        await child.start()
+
+
+def take_memory(size: int, then: int) -> None:
+    """Take some memory for a while, and send a signal to this process."""
+    taken = bytearray(os.urandom(1 << 20) * (size >> 20))
+    time.sleep(0.6)
+    os.kill(os.getpid(), then)
+    del taken
+
+
+@pytest.mark.parametrize(
+    ("is_oom", "size", "fault"),
+    [
+        (False, 300 << 20, Fault.OUTSIDE),
+        (True, 300 << 20, Fault.OWN),
+        (True, 1 << 20, Fault.MEMORY),
+    ],
+)
+async def test_who_lacked_memory_when_the_kernel_kills_a_process_for_it(
+    child: ChildProcess, monkeypatch: pytest.MonkeyPatch, is_oom: bool, size: int, fault: Fault
+) -> None:
+    await child.call(take_memory, 1 << 20, 0)  # as much as others take
+    kills = iter([4] if not is_oom else [4, 5])
+    last = [4]
+    monkeypatch.setattr(memory, "oom_kills", lambda: last.append(next(kills, last[-1])) or last[-1])
+    with pytest.raises(ProcessCrashed, match="SIGKILL") as raised:
+        await child.call(take_memory, size, signal.SIGKILL)
+    assert raised.value.fault is fault
+    assert ("there was too little memory" in str(raised.value)) == is_oom
+
+
+@pytest.mark.parametrize("controllers", ["", "memory", "cpu,memory"])
+def test_kills_for_lack_of_memory_are_counted_in_both_versions_of_control_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, controllers: str
+) -> None:
+    group = tmp_path / "cgroup"
+    group.write_text(f"3:pids:/other\n2:{controllers}:/system/fleet\n")
+    name = "memory.oom_control" if controllers else "memory.events"
+    place = tmp_path / "fs" / controllers / "system/fleet"
+    place.mkdir(parents=True)
+    (place / name).write_text("oom 7\nunder_oom 0\noom_kill 3\noom_group_kill 1\n")
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "fs")
+    monkeypatch.setattr(memory, "_OWN_GROUPS", group)
+    memory._counters.cache_clear()
+    assert memory.oom_kills() == 3
+    (place / name).unlink()
+    assert memory.oom_kills() is None
+    memory._counters.cache_clear()
 
 
 async def test_a_process_that_hangs_while_it_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

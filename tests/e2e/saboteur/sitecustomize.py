@@ -11,7 +11,7 @@ Read when the server starts:
 `memory_wait_s`: the time after which a limit is raised again, instead of a minute;
 `two_batches`: if true, workers on the CPU have a batch ready while they decode another, as on a GPU.
 The `window_name` of each decoded window is appended to the file `decoded` in that folder.
-A window that contains `POISON` kills its worker. The first one that contains `HANGING` blocks it for an hour.
+A window that contains `POISON` crashes its worker. The first one with `HANGING` blocks it for an hour.
 """
 
 import hashlib
@@ -102,7 +102,7 @@ def sabotage_model(module) -> None:
 
     def decode_or_fail(self, windows):
         if any(POISON in window.pcm for window in windows):
-            os.kill(os.getpid(), signal.SIGKILL)
+            signal.raise_signal(signal.SIGSEGV)
         if any(HANGING in window.pcm for window in windows) and first_time():
             time.sleep(3600)
         if os.environ["CUDA_VISIBLE_DEVICES"] in plan().get("poisoned", []):
