@@ -27,6 +27,8 @@ const texts = {
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
     clip_failed:
       "Ein Teil der Aufnahme ließ sich nicht transkribieren. Sie erneut hinzufügen; misslingt auch das, den Betreiber fragen.",
+    clip_interrupted:
+      "Ein Teil der Aufnahme ließ sich nicht transkribieren, weil etwas die Prozesse des Dienstes beendet hat. Noch einmal versuchen.",
     database_unavailable: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
     disk_full: "Der Speicher des Dienstes ist voll. Alte Transkripte löschen oder den Betreiber fragen.",
     empty_file: "Die Datei ist leer (0 Byte). Eine andere wählen.",
@@ -38,6 +40,8 @@ const texts = {
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
     internal_error:
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
+    interrupted:
+      "Etwas hat den Dienst immer wieder beendet. Noch einmal versuchen; geschieht es wieder, den Betreiber fragen.",
     invalid_api_key: "Dieser Dienst verlangt einen Zugangsschlüssel. Erneut versuchen und ihn eingeben.",
     job_not_done: "Es gibt noch kein Transkript. Warten, bis es fertig ist.",
     job_not_found:

@@ -23,6 +23,8 @@ export default {
     child_died: "Something went wrong in the service. Try again; if it happens again, ask whoever runs it.",
     clip_failed:
       "A part of the recording could not be transcribed. Add it again; if that fails too, ask whoever runs the service.",
+    clip_interrupted:
+      "A part of the recording could not be transcribed, since something kept ending the service's processes. Try again.",
     database_unavailable: "The service is busy. Try again in a minute.",
     disk_full: "The service has no space left. Delete old transcripts, or ask whoever runs it.",
     empty_file: "The file is empty (0 bytes). Choose another one.",
@@ -33,6 +35,7 @@ export default {
       "Something went wrong in the service. Try again; if it happens again, ask whoever runs it.",
     internal_error:
       "Something went wrong in the service. Try again; if it happens again, ask whoever runs it.",
+    interrupted: "Something kept ending the service. Try again; if it happens again, ask whoever runs it.",
     invalid_api_key: "This service needs an access key. Retry, and enter it.",
     job_not_done: "There is no transcript yet. Wait until it is complete.",
     job_not_found: "There is no such transcript. It may have been deleted, or its time was over.",

@@ -25,6 +25,8 @@ const texts = {
       "Algo ha fallado en el servicio. Inténtalo de nuevo; si se repite, pregunta a quien lo administra.",
     clip_failed:
       "No se pudo transcribir una parte de la grabación. Añádela de nuevo; si vuelve a fallar, pregunta a quien lo administra.",
+    clip_interrupted:
+      "No se pudo transcribir una parte de la grabación porque algo terminó los procesos del servicio. Inténtalo de nuevo.",
     database_unavailable: "El servicio está ocupado. Inténtalo de nuevo dentro de un minuto.",
     disk_full:
       "El servicio no tiene más espacio. Elimina transcripciones antiguas o pregunta a quien lo administra.",
@@ -37,6 +39,8 @@ const texts = {
       "Algo ha fallado en el servicio. Inténtalo de nuevo; si se repite, pregunta a quien lo administra.",
     internal_error:
       "Algo ha fallado en el servicio. Inténtalo de nuevo; si se repite, pregunta a quien lo administra.",
+    interrupted:
+      "Algo terminó el servicio una y otra vez. Inténtalo de nuevo; si vuelve a ocurrir, pregunta a quien lo administra.",
     invalid_api_key: "Este servicio pide una clave de acceso. Vuelve a intentarlo e introdúcela.",
     job_not_done: "Aún no hay transcripción. Espera a que esté completa.",
     job_not_found: "Esta transcripción no existe. Puede que se haya eliminado o que haya caducado.",
