@@ -15,6 +15,7 @@ MAX_CONNECTIONS = 4096  # if the settings name no number
 PATIENT = "patient"  # in the state of a request whose response costs nothing but its connection
 STREAM_PATH = "/v1/realtime"  # of WebSockets: their handshake is a GET
 SPARE_DESCRIPTORS = 256  # for the database, the workers and libraries
+GRACE_S = 3  # requests and streams in flight have so long to end once the service stops
 
 
 @dataclass(frozen=True, slots=True)

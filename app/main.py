@@ -109,6 +109,7 @@ def create_app(
     def stopping() -> None:
         worker_events.close()
         streams.begin_shutdown()
+        wyoming.begin_shutdown()
         jobs.begin_shutdown()
 
     app = FastAPI(

@@ -29,6 +29,7 @@ from app.concurrency import BackgroundTasks
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
 from app.listening import (
+    GRACE_S,
     check_key_of_commands,
     max_connections,
     raise_descriptor_limit,
@@ -44,7 +45,6 @@ SWITCH_INTERVAL_S = 0.0005
 MAX_HEAD_BYTES = 1 << 16  # of a request: the ids of a thousand jobs take 33 to 39 KB of the URL
 LARGE_BYTES = 1 << 20  # larger blocks of memory are the system's again when they are freed
 KEPT_BYTES = 8 << 20
-GRACE_S = 3  # requests in flight have so long to end once the service stops
 
 # Parameters of `mallopt` (malloc.h).
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3

@@ -37,6 +37,14 @@ _versions = sa.Table(  # Alembic's
     sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
+_END_MS = 5000  # in which a process of PostgreSQL ends
+# PostgreSQL's processes: a number is used again, with another start.
+_IS_OURS = "pid || ' ' || extract(epoch FROM backend_start) = ANY(:ours)"
+_END_OURS = sa.text(f"SELECT pg_terminate_backend(pid, :wait_ms) FROM pg_stat_activity WHERE {_IS_OURS}")
+_THIS_AND_OURS = sa.text(
+    "SELECT pid || ' ' || extract(epoch FROM backend_start) FROM pg_stat_activity "
+    f"WHERE pid = pg_backend_pid() OR {_IS_OURS}"
+)
 
 
 class Database:
@@ -57,6 +65,7 @@ class Database:
         self._write_lock = asyncio.Lock()
         self._is_open = False
         self._lock_connection: AsyncConnection | None = None  # holds PostgreSQL's advisory lock
+        self._lock_backends: set[str] = set()  # of that connection, and of those before which may live on
         self._lock_file: BinaryIO | None = None
 
     @property
@@ -203,15 +212,24 @@ class Database:
         await self._acquire_lock()
 
     async def _acquire_lock(self) -> None:
-        """Acquire PostgreSQL's advisory lock, which lasts as long as its connection."""
+        """Acquire PostgreSQL's advisory lock, which lasts as long as its connection.
+
+        Behind a proxy that has lost its state, a connection lives on for PostgreSQL, and has the lock.
+        """
         query = sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK))
+        before = self._lock_backends
         try:
             with translate_errors():
-                self._lock_connection = await self._engine.connect()
-                acquired = await self._lock_connection.scalar(query)
-                await self._lock_connection.commit()
+                connection = self._lock_connection = await self._engine.connect()
+                with suppress(DBAPIError):  # not allowed
+                    await connection.execute(_END_OURS, {"ours": [*before], "wait_ms": _END_MS})
+                await connection.rollback()
+                self._lock_backends = {*await connection.scalars(_THIS_AND_OURS, {"ours": [*before]})}
+                acquired = await connection.scalar(query)
+                await connection.commit()
             if not acquired:
-                raise self._in_use()
+                lives_on = DatabaseUnavailable("A lost connection of the service still locks the database.")
+                raise lives_on if before & self._lock_backends else self._in_use()
         except BaseException:
             await self._release()  # `verify_lock` takes any connection here for one that holds the lock
             raise

@@ -11,6 +11,7 @@ from app.errors import InvalidSetting
 
 CONNECT_S = 10.0
 _ANSWER_S = 15.0  # the time limit of a statement in PostgreSQL
+_IDLE_S = 60.0  # PostgreSQL ends a transaction in which nothing comes for so long
 _BUSY_S = 5.0  # a statement waits so long while another program holds SQLite's lock
 _DRIVERS = {
     "sqlite": "sqlite+aiosqlite",
@@ -52,6 +53,8 @@ def make_engine(url: URL) -> AsyncEngine:
             "tcp_keepalives_idle": "30",
             "tcp_keepalives_interval": "10",
             "tcp_keepalives_count": "3",
+            # A connection that only a proxy has lost would keep the locks of its transaction.
+            "idle_in_transaction_session_timeout": f"{1000 * _IDLE_S:.0f}",
         },
     }
     return create_async_engine(

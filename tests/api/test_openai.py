@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import errno
 import hashlib
 import os
 from dataclasses import replace
@@ -177,6 +178,11 @@ def test_unknown_model(site):
     assert not site.uploads
 
 
+def caused_by(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
@@ -189,6 +195,12 @@ def test_unknown_model(site):
         (errors.DiskFull("full"), 507, "disk_full"),
         (errors.WhisperfleetError("other", code="odd"), 500, "odd"),
         (RuntimeError("secret"), 500, "internal_error"),
+        (OSError(errno.EMFILE, "Too many open files", "/secret"), 503, "too_many_files"),
+        (
+            caused_by(errors.ClipFailed("clip 3 failed"), OSError(errno.ENFILE, "secret")),
+            503,
+            "too_many_files",
+        ),
     ],
 )
 def test_errors_of_the_service(site, error, status, code):

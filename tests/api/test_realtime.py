@@ -490,6 +490,7 @@ def test_a_broken_stream_goes_on(serve, live):
         )
         assert created["session"]["received_bytes"] == 2 * len(AUDIO) - 2
         assert created["session"]["received_ms"] == 199.958
+        assert created["session"]["committed_bytes"] == 2 * len(AUDIO) - 2
         kinds = [received(client)["type"].rpartition(".")[2] for _ in range(3)]
         assert kinds == ["done", "completed", "delta"]
         append(client)
@@ -497,6 +498,20 @@ def test_a_broken_stream_goes_on(serve, live):
     wait_for(lambda: stream.is_closed)
     assert site.admission.live_streams.held == 0
     assert len(live.streams) == 1
+
+
+def test_a_client_that_continues_knows_whether_its_commit_arrived(site, live):
+    with opened(site) as client:
+        id = received(client)["session"]["id"]
+        append(client)
+        sent(client, "input_audio_buffer.commit")
+        sent(client, "input_audio_buffer.commit")  # refused: nothing is left to commit
+        append(client)
+        wait_for(lambda: len(live.streams[0].audio) == 2 * len(AUDIO))
+        client.socket.close()  # before the second commit
+    with opened(site, f"?session={id}") as client:
+        session = received(client)["session"]
+        assert (session["received_bytes"], session["committed_bytes"]) == (2 * len(AUDIO), len(AUDIO))
 
 
 def test_the_newest_connection_wins(site, live):

@@ -1,5 +1,6 @@
 """Transcripts as server-sent events."""
 
+import errno
 import json
 
 import openai
@@ -63,6 +64,7 @@ def test_error_before_the_first_event_has_its_status(site):
     [
         (ClipFailed("The span from 3 s to 9 s failed."), "The span from 3 s"),
         (OSError("secret"), "unexpectedly"),
+        (OSError(errno.EMFILE, "secret"), "as many files and connections"),
     ],
 )
 def test_error_mid_stream_is_an_event(site, error, message):

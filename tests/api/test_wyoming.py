@@ -15,13 +15,14 @@ from wyoming.event import Event, async_read_event
 from wyoming.info import Describe, Info, SelectProgram
 
 from app.api.http.admission import Limiter
-from app.api.wyoming import session
+from app.api.wyoming import server, session
 from app.api.wyoming.server import WyomingServer
 from app.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused, WhisperfleetError
 from app.limits import Limits
 from app.live.events import Agreed, Committed, Completed, Failed, LiveEvent, StreamOptions
 from app.settings import Settings
 from tests.api.fake_service import OTHER_MODEL, catalogue
+from tests.event_loop import until
 from workers.messages import Encoding
 
 pytestmark = pytest.mark.anyio
@@ -373,12 +374,67 @@ async def test_what_is_no_wyoming_is_refused_at_once(site: Site) -> None:
     await site.idle()
 
 
-async def test_a_stop_disconnects(site: Site) -> None:
+STOPPING = "service_stopping"
+
+
+async def events_of(client: AsyncTcpClient) -> list[tuple[str, str]]:
+    """The types of all events until the connection ends, and their texts or codes."""
+    found = []
+    while (event := await client.read_event()) is not None:
+        found.append((event.type, event.data.get("code") or event.data.get("text", "")))
+    return found
+
+
+async def spoken(site: Site, client: AsyncTcpClient) -> None:
+    """Send a second of speech, and wait until the stream has it."""
+    await client.write_event(AudioStart(**FORMAT).event())
+    await client.write_event(AudioChunk(**FORMAT, audio=SECOND).event())
+    await until(lambda: site.streams.opened and site.streams.opened[-1].audio)
+
+
+async def test_a_stop_answers_what_is_spoken_so_far(site: Site) -> None:
+    site.streams.events = [completed("Turn on the light.")]
+    async with site.client() as client, site.client() as idle:
+        await spoken(site, client)
+        site.server.begin_shutdown()
+        stopping = asyncio.create_task(site.server.stop())
+        await client.write_event(AudioChunk(**FORMAT, audio=SECOND).event())  # which it still says
+        assert await events_of(client) == [
+            ("transcript-start", ""),
+            ("transcript", "Turn on the light."),
+            ("transcript-stop", ""),
+            ("error", STOPPING),
+        ]
+        assert await events_of(idle) == [("error", STOPPING)]
+    async with asyncio.timeout(2):
+        await stopping
+    await site.idle()
+
+
+async def test_speech_that_has_just_ended_is_whole_at_a_stop(site: Site) -> None:
+    site.streams.events = [completed("All of it.")]
+    async with site.client() as client:
+        await spoken(site, client)
+        site.server.begin_shutdown()
+        for _ in range(20):
+            await client.write_event(AudioChunk(**FORMAT, audio=SECOND).event())
+        await client.write_event(AudioStop().event())
+        assert ("transcript", "All of it.") in await events_of(client)
+        assert len(site.streams.opened[0].audio) == 21 * len(SECOND)
+    await site.server.stop()
+
+
+async def test_a_text_that_is_not_there_in_time_is_an_error(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "GRACE_S", 0.2)
+    monkeypatch.setattr(FakeStream, "finish", lambda stream: asyncio.Event().wait())
     async with site.client() as client:
         await client.write_event(AudioStart(**FORMAT).event())
-        await client.read_event()
+        await client.write_event(AudioStop().event())
+        await until(lambda: site.streams.opened)
         await site.server.stop()
-        assert await client.read_event() is None
+        assert await events_of(client) == [("transcript-start", ""), ("error", STOPPING)]
     await site.idle()
 
 

@@ -1,6 +1,7 @@
 """Home Assistant's way: Wyoming's own client against the real service."""
 
 import asyncio
+import signal
 from collections.abc import Iterable
 
 import pytest
@@ -71,3 +72,21 @@ async def test_a_command_for_the_house(site: Server, port: int) -> None:
 async def test_silence_has_an_empty_text(site: Server, port: int) -> None:
     *_, final, _ = await events_of(port, *speech(bytes(48_000)), last="transcript-stop")
     assert Transcript.from_event(final).text == ""
+
+
+async def test_what_is_spoken_before_a_stop_has_its_text(commands) -> None:
+    port = free_port()
+    site = commands.ready(WHISPER_WYOMING_PORT=port)
+    *spoken, _ = speech(read_pcm(DATA / "short00.flac").tobytes())
+    async with AsyncTcpClient("127.0.0.1", port, read_timeout=60) as client:
+        for event in (Transcribe(language="en").event(), *spoken):
+            await client.write_event(event)
+        while (event := await client.read_event()) is not None and event.type != "transcript-chunk":
+            pass
+        site.signal(signal.SIGTERM)
+        kinds = {}
+        while (event := await client.read_event()) is not None:
+            kinds[event.type] = event
+    assert Transcript.from_event(kinds["transcript"]).text
+    assert kinds["error"].data["code"] == "service_stopping"
+    assert await asyncio.to_thread(site.wait) == 0

@@ -1,9 +1,10 @@
 """Open databases, and the processes of a PostgreSQL server."""
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.connection import FILE_NAME, Database, _migrate
@@ -77,6 +79,63 @@ def lost_commits(database: Database, *, committed: bool, reads: bool = False) ->
     finally:
         dialect.do_commit = commit  # type: ignore[method-assign]
         database.read = read  # type: ignore[method-assign]
+
+
+class ForgetfulProxy:
+    """Stands between a service and PostgreSQL's socket file."""
+
+    def __init__(self, url: str) -> None:
+        direct = make_url(url)
+        self._path = f"{direct.query['host']}/.s.PGSQL.5432"
+        self._database = direct.database
+        self._clients: list[asyncio.StreamWriter] = []
+        self._kept: list[asyncio.StreamWriter] = []
+        self.url = ""
+
+    async def start(self) -> asyncio.Server:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        self.url = f"postgresql://postgres@{host}:{port}/{self._database}"
+        return server
+
+    def forget(self) -> None:
+        """Cut all connections of clients. PostgreSQL does not notice it."""
+        for client in self._clients:
+            client.transport.abort()
+        self._clients.clear()
+
+    def end(self) -> None:
+        """Cut everything."""
+        self.forget()
+        for writer in self._kept:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_unix_connection(self._path)
+        self._clients.append(writer)
+        self._kept.append(to_server)
+        copying = asyncio.create_task(_copy(reader, to_server))
+        await _copy(from_server, writer)
+        writer.close()
+        await copying
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+
+
+@asynccontextmanager
+async def forgetful_proxy(url: str) -> AsyncIterator[ForgetfulProxy]:
+    """A proxy before a PostgreSQL database, on loopback."""
+    proxy = ForgetfulProxy(url)
+    server = await proxy.start()
+    try:
+        yield proxy
+    finally:
+        server.close()
+        proxy.end()
 
 
 async def backends(database: Database) -> list[int]:

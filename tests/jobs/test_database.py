@@ -14,7 +14,9 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database import connection as sql_connection
 from app.database import engine as sql_engine
 from app.database.connection import Database
 from app.database.tables import jobs, metadata, transcripts
@@ -23,7 +25,7 @@ from app.jobs.job import JobProgress, Stage
 from app.jobs.serialization import pack_with_summary
 from app.jobs.storage.rows import progress_row, submission_row
 from app.jobs.storage.store import Store
-from tests.jobs.databases import ON_BOTH, backends, opened, stopped
+from tests.jobs.databases import ON_BOTH, backends, forgetful_proxy, opened, stopped
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
 from tests.postgresql import NewDatabase
 
@@ -357,6 +359,45 @@ async def test_a_lost_lock_is_acquired_again(
 
 def fail_to_connect() -> None:
     raise ConnectionRefusedError("nobody listens")
+
+
+@pytest.mark.usefixtures("_short_timeouts")
+async def test_what_a_proxy_has_lost_locks_nothing(
+    postgresql: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_engine, "_IDLE_S", 0.3)
+    direct = postgresql()
+    async with forgetful_proxy(direct) as proxy, opened(proxy.url) as database:
+        store = Store(database)
+        job = await store.add(SUBMISSION)
+        await database.verify_lock()
+        change = sa.update(jobs).values(stage="x")
+
+        async def lose_the_connection(connection: AsyncConnection, then: object) -> None:
+            await connection.execute(change)
+            proxy.forget()
+            await connection.execute(change)
+
+        with pytest.raises(DatabaseUnavailable):
+            await database.transact(lose_the_connection)
+        await database.verify_lock()
+        with pytest.raises(InvalidSetting, match="another whisperfleet"):
+            await Database(direct, Path("/nowhere")).open()
+        async with asyncio.timeout(10):
+            assert await store.delete(job), "its row is locked for a moment"
+
+
+async def test_a_lock_of_a_lost_connection_that_cannot_be_ended(
+    postgresql: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_connection, "_END_MS", 50)
+    async with forgetful_proxy(postgresql()) as proxy, opened(proxy.url) as database:
+        [lock] = [lock.partition(" ")[0] for lock in database._lock_backends]
+        with stopped([int(lock)]):
+            proxy.forget()
+            with pytest.raises(DatabaseUnavailable, match="lost connection"):
+                await database.verify_lock()
+        await database.verify_lock()
 
 
 async def test_a_lost_lock_that_another_service_has_acquired(postgresql: NewDatabase, tmp_path: Path) -> None:

@@ -319,6 +319,26 @@ async def test_a_slow_receiver_delays_no_other_whatever_its_names_are(
     assert receiver.busiest <= 4
 
 
+async def test_dead_receivers_leave_places_for_a_healthy_one_of_their_owner(
+    receiver: Receiver, outbox: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "TIMEOUT_S", 0.3)
+    with receiving("127.0.0.2") as healthy, receiving("127.0.0.3") as other:
+        dead = [receiver, other]
+        for number in range(60):
+            url = dead[number % 2].url.replace("/hook", "/slow")
+            outbox.put(Delivery(f"dead {number}", url, BODY, 0), 900)
+        outbox.put(Delivery("healthy 0", healthy.url, BODY, 0), 990)
+        async with delivering(outbox, Clock(1000)) as running:
+            for number, tries in enumerate((12, 16)):  # the first eight, before anybody knows, and four more
+                await outbox.wait_until(lambda: not any(id.startswith("healthy") for id in outbox.rows))
+                assert sum(len(one.requests) for one in dead) <= tries
+                outbox.put(Delivery(f"healthy {number + 1}", healthy.url, BODY, 0), 990)
+                running.wake()
+            other.released.set()  # it has recovered
+            await outbox.wait_until(lambda: "dead 59" not in outbox.rows)
+
+
 async def test_slow_names_of_one_owner_delay_no_other(receiver: Receiver, outbox: MemoryOutbox) -> None:
     """A name that does not resolve, and many addresses of one machine, which look like many receivers."""
     released = threading.Event()

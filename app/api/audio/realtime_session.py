@@ -136,6 +136,7 @@ class RealtimeSession:
         self._model = ""
         self._stream: LiveStream | None = None
         self._received_bytes, self._received_s = 0, 0.0
+        self._committed_bytes = 0  # of those received, up to the client's last commit
         self._last_item: str | None = None  # that was committed
         self._errors = 0  # in succession
         self._tasks = BackgroundTasks()
@@ -231,6 +232,7 @@ class RealtimeSession:
                 await self._append(self._stream, audio)
             case Commit():
                 self._stream.commit()
+                self._committed_bytes = self._received_bytes
             case Clear():
                 self._stream.clear()
             case Update():
@@ -300,6 +302,7 @@ class RealtimeSession:
             "audio": {"input": self._input.document(self._model)},
             "without_effect": [*self._input.without_effect, *(["include"] if self._includes else [])],
             "received_bytes": self._received_bytes,
+            "committed_bytes": self._committed_bytes,
             "received_ms": round(1000 * self._received_s, 3),
         }
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from app.api.audio.openai_responses import done_data
 from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import error_response
+from app.api.http.errors import error_response, no_descriptor
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.schemas import TranscriptDelta
 from app.errors import NotReady, WhisperfleetError
@@ -78,7 +78,8 @@ async def _with_errors(first: str, stream: AsyncGenerator[str]) -> AsyncGenerato
             yield event
     except Exception as error:
         log.warning("transcription failed mid-stream", error=repr(error), exc_info=error)
-        known = error if isinstance(error, WhisperfleetError) else WhisperfleetError(_UNEXPECTED)
+        known = error if isinstance(error, WhisperfleetError) else no_descriptor(error)
+        known = known or WhisperfleetError(_UNEXPECTED)
         yield _event(bytes(error_response(known).body).decode())
     finally:
         await stream.aclose()

@@ -9,7 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.http.errors import error_response, json_error
+from app.api.http.errors import error_response, json_error, no_descriptor
 from app.api.http.sending import send_in_parts
 from app.errors import STOPPING, NotReady
 
@@ -25,8 +25,9 @@ log = structlog.get_logger("whisperfleet.api")
 class EnsureResponse:
     """ASGI middleware: a client gets its response, whatever fails and however early it comes.
 
-    An unexpected exception is logged, and becomes status 500; 503 if the server stops and cancels a request.
-    Starlette's own handler is outside all middleware, so its response would have no request id.
+    An unexpected exception is logged, and becomes status 500; 503 if there is no descriptor left, or if the
+    server stops and cancels a request. Starlette's own handler is outside all middleware, so its response
+    would have no request id.
 
     The server closes the connection after an early response. If the client still sends, that resets the
     connection, and the client may lose the response: a 401 or 413 would look like a network failure. So this
@@ -68,13 +69,14 @@ class EnsureResponse:
             if started:
                 raise
             response = error_response(NotReady(STOPPING))
-        except Exception:
+        except Exception as error:
             if started:
                 raise
-            log.exception("unexpected error", path=scope["path"])
+            lack = no_descriptor(error)
+            log.error("unexpected error", path=scope["path"], error=repr(error), exc_info=lack is None)
             request_id = scope.get("state", {}).get("request_id", "unknown")
             message = f"The service failed unexpectedly; its log has the details under {request_id}."
-            response = json_error(500, message, code="internal_error")
+            response = error_response(lack) if lack else json_error(500, message, code="internal_error")
         else:
             return
         await response(scope, body.receive, drain_and_send)

@@ -8,9 +8,9 @@ import structlog
 from app.api.http.admission import Limiter
 from app.api.wyoming.framing import MAX_LINE_BYTES, encode
 from app.api.wyoming.session import OpenStream, Session
-from app.concurrency import BackgroundTasks
 from app.engines.catalogue import ModelCatalogue
 from app.errors import InvalidSetting
+from app.listening import GRACE_S
 from app.settings import Settings
 from app.telemetry.work import Work, working_for
 
@@ -27,8 +27,9 @@ class WyomingServer:
         self._open_stream = open_stream
         self._catalogue = catalogue
         self._places = places
-        self._sessions = BackgroundTasks()
+        self._sessions: dict[asyncio.Task[None], Session] = {}
         self._server: asyncio.Server | None = None
+        self._end_at: float | None = None  # of the last sessions, in the event loop's time
 
     @property
     def port(self) -> int | None:
@@ -57,15 +58,25 @@ class WyomingServer:
                 reason=f"whoever reaches {host} port {self.port} can have speech transcribed without a key",
             )
 
+    def begin_shutdown(self) -> None:
+        """Accept no more clients, and let those that are connected have the text of what they have said."""
+        if self._server is not None and self._end_at is None:
+            self._server.close()
+            self._end_at = asyncio.get_running_loop().time() + GRACE_S
+            for session in self._sessions.values():
+                session.stop()
+
     async def stop(self) -> None:
-        """Disconnect all clients."""
-        if self._server is None:
+        """Disconnect all clients, at the latest `GRACE_S` after `begin_shutdown`."""
+        self.begin_shutdown()
+        if self._server is None or self._end_at is None:
             return
-        self._server.close()
-        sessions = list(self._sessions)
-        for session in sessions:
-            session.cancel()
-        await asyncio.gather(*sessions, return_exceptions=True)
+        tasks = [*self._sessions]
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0.0, self._end_at - asyncio.get_running_loop().time()))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,12 +86,14 @@ class WyomingServer:
             writer.write(encode("error", {"text": text, "code": "too_many_streams"}))
             writer.close()
             return
-        self._sessions.spawn(self._serve(reader, writer))
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         session = Session(
             reader, writer, self._open_stream, self._catalogue, self._places, self._settings.header_timeout_s
         )
+        task = asyncio.create_task(self._serve(session))
+        self._sessions[task] = session
+        task.add_done_callback(self._sessions.pop)
+
+    async def _serve(self, session: Session) -> None:
         with working_for(Work(f"wyoming_{uuid.uuid4().hex}")):
             try:
                 await session.run()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from app.api.http.admission import Limiter
 from app.api.operation.system import VERSION
 from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
 from app.engines.catalogue import ModelCatalogue
-from app.errors import InvalidInput, WhisperfleetError
+from app.errors import STOPPING, InvalidInput, StreamRefused, WhisperfleetError
 from app.languages import language_code, language_tag
 from app.live.events import Agreed, Completed, Failed, LiveEvent, StreamOptions
 from app.live.stream import LiveStream
@@ -22,6 +22,7 @@ IDLE_S = 60.0  # a client that neither asks nor speaks for so long is disconnect
 LINGER_S = 10.0  # a client that still sends gets so long to read an error
 GONE_S = 60.0  # a client that has gone, or closed its side, waits so long for its text, at least
 CLOSE_S = 1.0  # a client may take so long to read the last events
+LAST_S = 0.5  # speech may end so long after the service begins to stop: it may have been sent all at once
 MAX_UNREAD_BYTES = 1 << 16  # a client that leaves more unread is disconnected
 MAX_HOTWORDS_CHARS = 4000
 OWNER = ""  # of all streams: the protocol knows no keys
@@ -108,6 +109,8 @@ class Session:
         self._utterance: Utterance | None = None
         self._place = ExitStack()
         self._idle_at = 0.0
+        self._waiting = asyncio.timeout(None)  # for the next event
+        self._is_stopping = False
 
     async def run(self) -> None:
         """Answer the events of the client. Closes the connection at the end."""
@@ -118,18 +121,32 @@ class Session:
         except WhisperfleetError as error:
             await self._end_utterance()
             await self._refuse(error)
+        except asyncio.CancelledError:
+            self._send("error", text=STOPPING, code="service_stopping")
+            raise
         finally:
             await self._end_utterance()
             await self._close()
+
+    def stop(self) -> None:
+        """The service stops: answer what is spoken so far, then say so. A cancelled `run` says so at once."""
+        self._is_stopping = True
+        self._idle_at = asyncio.get_running_loop().time() + (LAST_S if self._utterance else 0)
+        with suppress(RuntimeError):  # it does not wait now
+            self._waiting.reschedule(self._idle_at)
 
     async def _answer_events(self) -> None:
         while True:
             if self._utterance is None:
                 self._stay()
             try:
-                async with asyncio.timeout_at(self._idle_at):
+                async with asyncio.timeout_at(self._idle_at) as self._waiting:
                     event = await self._events.next()
             except TimeoutError:
+                if self._is_stopping:
+                    if self._utterance is not None:
+                        await self._finish()
+                    raise StreamRefused(STOPPING, code="service_stopping") from None
                 raise InvalidInput(f"The connection ends: nothing came for {IDLE_S:g} s.") from None
             if event is None:
                 return
@@ -151,7 +168,8 @@ class Session:
             await asyncio.sleep(0)  # many small events arrive at once: others have a turn between them
 
     def _stay(self) -> None:
-        self._idle_at = asyncio.get_running_loop().time() + IDLE_S
+        if not self._is_stopping:
+            self._idle_at = asyncio.get_running_loop().time() + IDLE_S
 
     def _model_of(self, data: Mapping[str, Any]) -> str:
         name = _text(data, "name") or ""

@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 from app.concurrency import Wakeup
 from app.jobs.webhooks.client import WebhookClient
 from app.jobs.webhooks.outbox import Delivery, Outbox, host_of
-from app.jobs.webhooks.places import MAX_IN_FLIGHT, Places, places_at, places_of
+from app.jobs.webhooks.places import MAX_IN_FLIGHT, Place, Places, places_at
 from workers.addresses import AddressRefused, Resolver
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -105,12 +105,12 @@ class Webhooks:
 
     def _start(self, delivery: Delivery) -> bool:
         """Start a delivery. Returns whether it has a place."""
-        is_full = len(self._in_flight) >= MAX_IN_FLIGHT
-        if is_full or not self._places.take(places_of(delivery.owner, delivery.host)):
+        places = self._places.of((delivery.owner, delivery.host))
+        if len(self._in_flight) >= MAX_IN_FLIGHT or not self._places.take(places):
             return False
         task = asyncio.create_task(self._deliver(delivery))
         self._in_flight[delivery.id] = task
-        task.add_done_callback(partial(self._delivery_ended, delivery))
+        task.add_done_callback(partial(self._delivery_ended, delivery, places))
         return True
 
     async def _sleep_s(self) -> float:
@@ -124,9 +124,9 @@ class Webhooks:
         # Deliveries in flight are still in the outbox, and so are those without a place.
         return min(wait_s, _MAX_SLEEP_S) if wait_s > 0 else _OVERDUE_POLL_S
 
-    def _delivery_ended(self, delivery: Delivery, _: asyncio.Task[None]) -> None:
+    def _delivery_ended(self, delivery: Delivery, places: list[Place], _: asyncio.Task[None]) -> None:
         del self._in_flight[delivery.id]
-        self._places.release(places_of(delivery.owner, delivery.host))
+        self._places.release(places)
         self.wake()
 
     async def _deliver(self, delivery: Delivery) -> None:
@@ -165,7 +165,9 @@ class Webhooks:
             is_clear = isinstance(error, OSError | AddressRefused)
             status, fault = None, str(error) if is_clear else repr(error)
         bound_log = log.bind(id=delivery.id, host=host_of(delivery.url), attempt=delivery.attempts + 1)
-        if status is not None and 200 <= status < 300:
+        has_succeeded = status is not None and 200 <= status < 300
+        self._places.tried((delivery.owner, delivery.host), failed=not has_succeeded)
+        if has_succeeded:
             bound_log.info("webhook delivered")
             self.attempts[Attempt.DELIVERED] += 1
             return partial(self._outbox.remove, delivery.id)

@@ -71,6 +71,7 @@ const texts = {
     too_large: "Das ist mehr, als der Dienst annimmt. In Teilen senden.",
     too_many_channels:
       "Die Aufnahme hat zu viele Kanäle, um jeden einzeln zu transkribieren. Bei „Wer spricht“ „Nicht unterscheiden“ wählen.",
+    too_many_files: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
     too_many_uploads: "Der Dienst nimmt gerade keine weiteren Dateien an. Später noch einmal versuchen.",
     unsuitable_format: "Das Transkript passt nicht in dieses Format. Ein anderes wählen.",
     unsupported_codec: "Der Dienst kann diese Art von Ton nicht lesen. Ihn in MP3 umwandeln.",

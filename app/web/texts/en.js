@@ -61,6 +61,7 @@ export default {
     too_large: "This is more than the service takes. Send it in parts.",
     too_many_channels:
       "The recording has too many channels to transcribe each by itself. Choose “Do not tell apart” at “Who speaks”.",
+    too_many_files: "The service is busy. Try again in a minute.",
     too_many_uploads: "The service takes no more files at the moment. Try again later.",
     unsuitable_format: "The transcript does not fit this format. Choose another one.",
     unsupported_codec: "The service cannot read this kind of sound. Convert it to MP3.",

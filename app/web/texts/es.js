@@ -66,6 +66,7 @@ const texts = {
     too_large: "Es más de lo que admite el servicio. Envíalo por partes.",
     too_many_channels:
       "La grabación tiene demasiados canales para transcribir cada uno por separado. Elige «Sin distinguir» en «Quién habla».",
+    too_many_files: "El servicio está ocupado. Inténtalo de nuevo dentro de un minuto.",
     too_many_uploads: "El servicio no admite más archivos en este momento. Inténtalo más tarde.",
     unsuitable_format: "La transcripción no cabe en este formato. Elige otro.",
     unsupported_codec: "El servicio no puede leer este tipo de sonido. Conviértelo a MP3.",
