@@ -5,6 +5,7 @@
 `too_large`: compute types for which a model does not fit into memory;
 `rows`: how many beams of all windows together fit into memory;
 `poisoned`: slots whose device fails in each batch (their `CUDA_VISIBLE_DEVICES`);
+`poison_signal`: the signal by which `POISON` ends its worker, instead of SIGSEGV;
 `unkillable`: if true, no process can be killed.
 Read when the server starts:
 `resume_s`: how long a broken live stream waits for its client, instead of a minute;
@@ -102,7 +103,7 @@ def sabotage_model(module) -> None:
 
     def decode_or_fail(self, windows):
         if any(POISON in window.pcm for window in windows):
-            signal.raise_signal(signal.SIGSEGV)
+            signal.raise_signal(plan().get("poison_signal", signal.SIGSEGV))
         if any(HANGING in window.pcm for window in windows) and first_time():
             time.sleep(3600)
         if os.environ["CUDA_VISIBLE_DEVICES"] in plan().get("poisoned", []):
