@@ -1,5 +1,6 @@
 """The service's errors. `api.errors` maps each class to an HTTP status."""
 
+import errno
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
@@ -280,6 +281,14 @@ class ClusterUnavailable(WhisperfleetError):
 
 class ModelUnavailable(WhisperfleetError):
     """The model is not on this machine and cannot be downloaded."""
+
+
+def no_descriptor(error: BaseException | None) -> NotReady | None:
+    """What a client gets for an error that comes of a lack of descriptors; None for any other error."""
+    while error is not None and getattr(error, "errno", None) not in (errno.EMFILE, errno.ENFILE):
+        error = error.__cause__ or error.__context__
+    text = "The service has as many files and connections open as it may have; try again later."
+    return None if error is None else NotReady(text, code="too_many_files")
 
 
 # Errors with which a job fails after its retries although its recording is not at fault, and their codes. A

@@ -376,6 +376,7 @@ def _verdict(task: Task[P, R]) -> Exception | None:
     if task.tries >= MAX_TRIES:
         return Interrupted(
             f"{task.tries} processes ended while they worked on it, and why is not known: perhaps the "
-            "machine lacks memory, or something kills the service's processes"
+            "machine lacks memory, or something kills the service's processes",
+            code="interrupted",
         )
     return None

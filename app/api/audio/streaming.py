@@ -9,10 +9,10 @@ from starlette.requests import Request
 
 from app.api.audio.openai_responses import done_data
 from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import error_response, no_descriptor
+from app.api.http.errors import error_response
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.schemas import TranscriptDelta
-from app.errors import NotReady, WhisperfleetError
+from app.errors import NotReady, WhisperfleetError, no_descriptor
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer
 from workers.messages import Segment

@@ -9,9 +9,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.http.errors import error_response, json_error, no_descriptor
+from app.api.http.errors import error_response, json_error
 from app.api.http.sending import send_in_parts
-from app.errors import STOPPING, NotReady
+from app.errors import STOPPING, NotReady, no_descriptor
 
 DRAIN_S = 10
 DRAIN_BYTES = 256 << 20

@@ -1,6 +1,5 @@
 """Error responses: one table of statuses and one JSON format. Never a traceback, and never a 422."""
 
-import errno
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -116,14 +115,6 @@ def _kind(error: errors.WhisperfleetError) -> Kind:
     return next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
 
 
-def no_descriptor(error: BaseException | None) -> errors.NotReady | None:
-    """What a client gets for an error that comes of a lack of descriptors; None for any other error."""
-    while error is not None and getattr(error, "errno", None) not in (errno.EMFILE, errno.ENFILE):
-        error = error.__cause__ or error.__context__
-    text = "The service has as many files and connections open as it may have; try again later."
-    return None if error is None else errors.NotReady(text, code="too_many_files")
-
-
 def error_detail(error: errors.WhisperfleetError) -> dict[str, Any]:
     """One of the service's own errors, as responses and the events of live streams describe it."""
     kind = _kind(error)
@@ -133,7 +124,7 @@ def error_detail(error: errors.WhisperfleetError) -> dict[str, Any]:
 def error_response(error: errors.WhisperfleetError) -> JSONResponse:
     """The response to one of the service's own errors."""
     kind = _kind(error)
-    if kind.status == 500 and (lack := no_descriptor(error)) is not None:
+    if kind.status == 500 and (lack := errors.no_descriptor(error)) is not None:
         return error_response(lack)
     headers: dict[str, str] = {}
     if kind.status == 401:

@@ -23,6 +23,7 @@ from app.errors import (
     SpeakerModelUnavailable,
     UnknownJob,
     WhisperfleetError,
+    no_descriptor,
 )
 from app.jobs.job import Failure, Job, JobProgress, Stage, Submission
 from app.jobs.running.again import parent_of, revise_parent
@@ -126,7 +127,8 @@ class JobExecutor:
             if job.interruptions >= _MAX_INTERRUPTIONS:
                 raise Interrupted(
                     f"The service ended {job.interruptions} times in the middle of this job: perhaps the "
-                    "machine lacks memory. Look into the service's log, and transcribe it again."
+                    "machine lacks memory. Look into the service's log, and transcribe it again.",
+                    code="interrupted",
                 )
             again = job.submission.again
             recorded = job if again is None else await parent_of(self._store, again)
@@ -143,11 +145,11 @@ class JobExecutor:
             raise
         except UnknownJob:
             log.info("the job was deleted while it ran")
-        except Interrupted as error:
-            await self.fail(job, error, failed_spans, code="interrupted")
         except WhisperfleetError as error:
             await self.fail(job, error, failed_spans)
-        except Exception:
+        except Exception as error:
+            if (lack := no_descriptor(error)) is not None:
+                raise lack from error
             log.exception("the job failed unexpectedly")
             await self.fail(job, UNEXPECTED)
         else:
