@@ -67,6 +67,7 @@ jobs = sa.Table(
     sa.Column("parent", sa.String(40)),
     sa.Column("parent_revision", sa.Integer),
     sa.Column("keep_corrections", sa.Boolean),
+    sa.Column("retained_since", sa.Float),  # the end or `corrected_at`, as a time of service
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
@@ -157,13 +158,14 @@ deliveries = sa.Table(
     sa.Column("url", sa.Text, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("next_at", sa.Float, nullable=False),
+    sa.Column("next_at", sa.Float, nullable=False),  # a time of service
     sa.Column("owner", sa.String(64), nullable=False, server_default=""),  # of the job
     sa.Column("host", sa.Text, nullable=False, server_default=""),  # in the URL
     sa.Index("deliveries_by_time", "next_at"),
 )
 
 # Resumable uploads: their files are in the uploads folder under the id. `job_id`: the job that used it.
+# The times are times of service.
 uploads = sa.Table(
     "uploads",
     metadata,
@@ -179,7 +181,8 @@ uploads = sa.Table(
     sa.Index("uploads_by_time", "expires_at"),
 )
 
-# Links that open one transcript for people without a key. Their tokens are stored nowhere.
+# Links that open one transcript for people without a key. Their tokens are stored nowhere. `expires_at` is a
+# time of service.
 shared_links = sa.Table(
     "shared_links",
     metadata,
@@ -192,6 +195,15 @@ shared_links = sa.Table(
     sa.Column("has_audio", sa.Boolean, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float, nullable=False),
+)
+
+# The time of service, in one row: see `app.jobs.storage.service_clock`.
+service_clock = sa.Table(
+    "service_clock",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("time", sa.Float, nullable=False),
+    sa.Column("wall_time", sa.Float, nullable=False),  # the Unix time (s) when `time` was stored
 )
 
 # What the service keeps to itself: the secret that signs links, and tokens that the data folder also has.

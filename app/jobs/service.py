@@ -33,6 +33,7 @@ from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
 from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
+from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
 from app.jobs.voices import JobVoices
 from app.jobs.webhooks.delivery import Webhooks
@@ -59,12 +60,13 @@ class JobService:
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
         retention = Retention(settings.result_ttl_s, settings.keep_corrected)
-        self.store = Store(database, helper=service.helper, retention=retention)
+        self.clock = ServiceClock(database)
+        self.store = Store(database, helper=service.helper, retention=retention, service_clock=self.clock)
         self.link_secret = LinkSecret(database)
-        self.shared_links = SharedLinks(database)
+        self.shared_links = SharedLinks(database, self.clock)
         older_note = "" if settings.database_url is None else database.name
         self._token = FolderToken(database, service.media.folder.note, older_note)
-        self.uploads = Uploads(database, service.media.folder, settings)
+        self.uploads = Uploads(database, service.media.folder, settings, self.clock)
         self.peaks = JobPeaks(service.media, self.store)
         self.voices = JobVoices(service.media, self.store, service.helper)
         self._service = service
@@ -76,7 +78,9 @@ class JobService:
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
         self.store.is_followed = self._subscriptions.has
-        self.webhooks = Webhooks(Outbox(database), settings.webhook_secret, settings.webhook_allow_private)
+        self.webhooks = Webhooks(
+            Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
+        )
         self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
@@ -90,6 +94,7 @@ class JobService:
         Raises InvalidSetting if the database cannot be used.
         """
         await self._database.open()
+        await self.store.advance_clock()
         await self.link_secret.load()
         await self.shared_links.load()
         await self.store.recount(_COMMIT_S)
@@ -301,10 +306,8 @@ class JobService:
                 await self._database.verify_lock()
                 if self.store.counts.is_doubtful:
                     await self.store.recount(_COMMIT_S)
-                await self._remove_expired()
+                await self.sweep()
                 await self._remove_files_without_job()
-                await self.uploads.sweep()
-                await self.shared_links.sweep()
                 await self.store.add_passages(_SWEPT_AT_ONCE)
                 await self._token.renew()
             except InvalidSetting as error:
@@ -314,6 +317,13 @@ class JobService:
             except (WhisperfleetError, OSError) as error:
                 log.error("expired jobs cannot be deleted; retrying", error=repr(error))
             await asyncio.sleep(min(_SWEEP_S, self._settings.result_ttl_s / 2))
+
+    async def sweep(self) -> None:
+        """Advance the time of service, and delete all whose time is over. Raises what `Database` raises."""
+        await self.store.advance_clock()
+        await self._remove_expired()
+        await self.uploads.sweep()
+        await self.shared_links.sweep()
 
     async def _remove_expired(self) -> None:
         """Delete the jobs whose time is over, and the recordings of those that stay."""

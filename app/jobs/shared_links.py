@@ -2,9 +2,7 @@
 
 import hashlib
 import secrets
-import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -14,6 +12,7 @@ from app.database import tables
 from app.database.connection import Database, Then
 from app.errors import QueueFull, UnknownSharedLink
 from app.jobs.job import Job
+from app.jobs.storage.service_clock import ServiceClock
 
 TOKEN_PREFIX = b"shared_"  # of the bearer token
 MOST = 100  # of one job
@@ -26,7 +25,7 @@ _CORRECTING = frozenset({("PUT", "segments"), ("POST", "speakers")})
 
 @dataclass(frozen=True, slots=True)
 class SharedLink:
-    """What a link opens, and until when (Unix time in s)."""
+    """What a link opens, and until when: a time of service (s). `created_at` is a Unix time (s)."""
 
     id: str
     job_id: str
@@ -45,7 +44,7 @@ class SharedLink:
 class SharedLinks:
     """All links that are valid. They are in the database, and in memory: checks cost no query."""
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, clock: ServiceClock) -> None:
         self._database = database
         self._clock = clock
         self._links: dict[str, SharedLink] = {}  # by digest of their tokens
@@ -104,7 +103,8 @@ class SharedLinks:
             raise QueueFull(f"The job has {MOST} links, as many as it may have; revoke one.")
         token = (TOKEN_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES).encode()).decode()
         now, digest = self._clock(), _digest(token.encode())
-        link = SharedLink(uuid.uuid4().hex, job.id, may_correct, has_audio, now, now + lifetime_s)
+        created_at = self._clock.date(now)
+        link = SharedLink(uuid.uuid4().hex, job.id, may_correct, has_audio, created_at, now + lifetime_s)
         row = {
             "id": link.id,
             "token_digest": digest,

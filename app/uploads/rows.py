@@ -14,7 +14,7 @@ from app.limits import Shares
 
 @dataclass(frozen=True, slots=True)
 class ResumableUpload:
-    """A resumable upload. Times are Unix times in s."""
+    """A resumable upload. Times are times of service in s."""
 
     id: str  # the name of its file, too
     owner: str  # the digest of its API key; empty without keys

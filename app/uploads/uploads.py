@@ -5,7 +5,6 @@ keeps its name. A row stays another day after its end, so that the client learns
 """
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -37,12 +36,9 @@ class Uploads:
     """The resumable uploads of one database and one data folder. Raises what `Database` raises."""
 
     def __init__(
-        self,
-        database: Database,
-        folder: DataFolder,
-        settings: Settings,
-        clock: Callable[[], float] = time.time,
+        self, database: Database, folder: DataFolder, settings: Settings, clock: Callable[[], float]
     ) -> None:
+        """`clock`: the time of service (s)."""
         self._rows = UploadRows(database)
         self._folder = folder
         self._clock = clock

@@ -13,6 +13,7 @@ import pytest
 from app.api.http import admission
 from app.api.http import keys as auth
 from app.errors import QueueFull
+from app.jobs.storage.service_clock import ServiceClock
 from app.limits import Limit
 from app.owners import Client, unnamed_owner
 from app.settings import Settings
@@ -147,10 +148,10 @@ def test_unknown_jobs(locked, job_id):
 
 def test_an_expired_link(locked, stranger, job, monkeypatch):
     audio = link(locked, job, path="audio")
-    clock = SimpleNamespace(time=lambda: time.time() + 12 * HOURS - 60)
-    monkeypatch.setattr(auth, "time", clock)
+    now = ServiceClock.__call__
+    monkeypatch.setattr(ServiceClock, "__call__", lambda clock: now(clock) + 12 * HOURS - 60)
     assert stranger.get(audio).status_code == 200
-    clock.time = lambda: time.time() + 12 * HOURS + 60
+    monkeypatch.setattr(ServiceClock, "__call__", lambda clock: now(clock) + 12 * HOURS + 60)
     refused = stranger.get(audio)
     assert error(refused) == REFUSED
     assert refused.json()["error"]["message"].startswith("This link has expired. Ask for a new link: `POST ")

@@ -231,7 +231,7 @@ def test_a_restart_in_the_middle_goes_on_and_nothing_expires_meanwhile(tmp_path:
         child = child_of(site, job)["id"]
         wait_for(lambda: site.job(child)["status"] == "running")
     with sqlite3.connect(tmp_path / FILE_NAME) as database:
-        database.execute("UPDATE jobs SET finished_at = 1 WHERE id = ?", (job,))
+        database.execute("UPDATE jobs SET retained_since = 1 WHERE id = ?", (job,))
     with serve_site(settings) as site:
         site.service.paused = True
         site.service.transcript = OTHER

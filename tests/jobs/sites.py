@@ -126,6 +126,9 @@ class FakeService:
     async def keep_decoded(self, job: str) -> None: ...
 
 
+async def not_advanced() -> None: ...
+
+
 @asynccontextmanager
 async def started_jobs(
     url: str, folder: Path, clock: Callable[[], float] = time.time, **values: object
@@ -135,7 +138,8 @@ async def started_jobs(
     service = FakeService(settings)
     service.fleet.not_ready = "the model is being loaded"
     jobs = JobService(service, settings, Database(url, folder))  # type: ignore[arg-type]
-    jobs.uploads._clock = jobs.store._clock = clock
+    jobs.store._clock = jobs.clock._wall = clock
+    jobs.clock.advance = not_advanced  # type: ignore[method-assign]  # so that all times are those of `clock`
     await jobs.start()
     try:
         yield jobs

@@ -158,7 +158,7 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
         # Jobs whose time is over.
         running.store._retention = Retention(0.001)
         async with running._database.write() as connection:
-            await connection.execute(sa.update(jobs).values(finished_at=time.time() - 60))
+            await connection.execute(sa.update(jobs).values(retained_since=time.time() - 60))
         await until(lambda: not counts.by_status()[Status.SUCCEEDED])
         assert counts.by_status() == await stored(running._database)
     finally:

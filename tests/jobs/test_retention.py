@@ -223,6 +223,8 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
                 "ALTER TABLE jobs DROP COLUMN speakers",
                 "ALTER TABLE revisions DROP COLUMN by_link",
                 "DROP TABLE shared_links",
+                "DROP TABLE service_clock",
+                "ALTER TABLE jobs DROP COLUMN retained_since",
                 *(f"ALTER TABLE jobs DROP COLUMN {name}" for name in ("title", "notes", "tags")),
                 "ALTER TABLE jobs DROP COLUMN title_from_text",
                 "DROP TABLE passages",

@@ -2,7 +2,6 @@
 
 import hmac
 import re
-import time
 from collections.abc import Collection
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
@@ -83,6 +82,7 @@ class Authentication:
         self._keys = keys
         self._shared = jobs.shared_links
         self._link_secret = jobs.link_secret
+        self._clock = jobs.clock
         self._public_docs = settings.public_docs
         self._metrics_key = None if settings.metrics_key is None else settings.metrics_key.encode()
         self._operators = frozenset(settings.operators)
@@ -133,7 +133,7 @@ class Authentication:
     def _check_link(self, scope: Scope, path: str) -> str:
         """The signature of a signed link. One that a shared link has made ends with it."""
         query = scope["query_string"]
-        signature = check_link(self._link_secret.value, scope["method"], path, query, time.time())
+        signature = check_link(self._link_secret.value, scope["method"], path, query, self._clock())
         made_by = shared_link_id(query)
         if made_by is not None:
             link = self._shared.get(made_by)

@@ -1,6 +1,5 @@
 """The endpoints of links: paths of a job's audio and result that work without an API key for a while."""
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlencode
@@ -78,7 +77,7 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
     async def create_link(request: Request, job_id: str) -> Response:
         """The link works for 12 hours, for GET of exactly this path and query, also with `Range`.
 
-        Its query ends with `expires`, the Unix time (s) until which it works, and `signature`. A request with
+        Its query ends with `expires` and `signature`; `expires_at` says until when it works. A request with
         any other query than the link's gets a 403.
         """
         job = await find_job(jobs, request, job_id)
@@ -89,13 +88,14 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
             raise NotAllowed("This shared link does not open the recording.")
         if isinstance(link, AudioLink):
             check_sound_query(job, link.format, link.start, link.end)
-        now = time.time()
-        expires = int(now) + LIFETIME_S
+        expires = int(jobs.clock()) + LIFETIME_S
         if shared is not None:
             expires = min(expires, int(shared.expires_at))
         path = f"/v1/jobs/{job.id}/{link.path}"
         query = signed_query(jobs.link_secret.value, path, _query(link, shared), expires)
-        answer = Link(path=public_path(request, f"{path}?{query}"), expires_at=timestamp(expires))
+        answer = Link(
+            path=public_path(request, f"{path}?{query}"), expires_at=timestamp(jobs.clock.date(expires))
+        )
         return JSONResponse(answer.model_dump(), 201)
 
     @router.delete(

@@ -48,6 +48,16 @@ _BODY = {
 def shared_routes(service: "TranscriptionService", jobs: "JobService", settings: Settings) -> APIRouter:
     router = APIRouter(tags=["jobs"])
 
+    def document(link: StoredLink) -> SharedLink:
+        return SharedLink(
+            id=link.id,
+            job=link.job_id,
+            correct=link.may_correct,
+            audio=link.has_audio,
+            created_at=timestamp(link.created_at),
+            expires_at=timestamp(jobs.clock.date(link.expires_at)),
+        )
+
     @router.post(
         "/v1/jobs/{job_id}/shared",
         summary="Share the transcript: get a link to the page that needs no key",
@@ -69,7 +79,7 @@ def shared_routes(service: "TranscriptionService", jobs: "JobService", settings:
         check_done(job)
         link, token = await jobs.shared_links.add(job, options.correct, options.audio, options.expires_in_s)
         path = public_path(request, f"/#/jobs/{job.id}?link={token}")
-        answer = NewSharedLink(**_document(link).model_dump(), token=token, path=path)
+        answer = NewSharedLink(**document(link).model_dump(), token=token, path=path)
         return JSONResponse(answer.model_dump(), 201, {"Cache-Control": "no-store"})
 
     @router.get(
@@ -80,7 +90,7 @@ def shared_routes(service: "TranscriptionService", jobs: "JobService", settings:
     )
     async def list_shared_links(request: Request, job_id: str) -> Response:
         job = await find_job(jobs, request, job_id)
-        links = SharedLinkList(data=[_document(link) for link in jobs.shared_links.of_job(job)])
+        links = SharedLinkList(data=[document(link) for link in jobs.shared_links.of_job(job)])
         return JSONResponse(links.model_dump())
 
     @router.delete(
@@ -106,22 +116,11 @@ def shared_routes(service: "TranscriptionService", jobs: "JobService", settings:
         identity = Identity(
             owner=client.owner or None,
             operator=client.is_operator,
-            shared=None if link is None else _document(link),
+            shared=None if link is None else document(link),
         )
         return JSONResponse(identity.model_dump())
 
     return router
-
-
-def _document(link: StoredLink) -> SharedLink:
-    return SharedLink(
-        id=link.id,
-        job=link.job_id,
-        correct=link.may_correct,
-        audio=link.has_audio,
-        created_at=timestamp(link.created_at),
-        expires_at=timestamp(link.expires_at),
-    )
 
 
 def _parse(body: bytes) -> LinkOptions:

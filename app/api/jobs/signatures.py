@@ -22,7 +22,7 @@ _ASK_AGAIN = "Ask for a new link: `POST /v1/jobs/{id}/links`, with an API key."
 
 
 def signed_query(secret: bytes, path: str, query: str, expires: int) -> str:
-    """The query of a link: `query` with the Unix time `expires` (s) and the signature.
+    """The query of a link: `query` with the time of service `expires` (s) and the signature.
 
     `path` is below the root path. `query` is encoded; it may be empty.
     """
@@ -43,7 +43,7 @@ def has_signature(query: bytes) -> bool:
 def check_link(secret: bytes, method: str, path: str, query: bytes, now: float) -> str:
     """The signature of the link that a request is.
 
-    Raises LinkRefused unless it is one, and the Unix time `now` (s) is before its end.
+    Raises LinkRefused unless it is one, and the time of service `now` (s) is before its end.
 
     The query must be the same to the byte, so its parameters have only one order and one spelling.
     """

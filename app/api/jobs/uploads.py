@@ -105,7 +105,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
                     await run_shielded(uploads.delete(owner, upload.id))
                     raise
         location = public_path(request, f"{TUS_PATH}/{upload.id}")
-        return Response(status_code=201, headers={"Location": location} | _state(upload, received))
+        return Response(status_code=201, headers={"Location": location} | state(upload, received))
 
     @router.head(
         "/{upload_id}",
@@ -117,7 +117,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     async def retrieve_upload(request: Request, upload_id: str) -> Response:
         """This ends a request that still sends a part of the upload: its connection may be dead."""
         upload, received = await uploads.offset(client_of(request).owner, upload_id)
-        headers = _state(upload, received) | {"Upload-Length": str(upload.size), "Cache-Control": "no-store"}
+        headers = state(upload, received) | {"Upload-Length": str(upload.size), "Cache-Control": "no-store"}
         if upload.metadata:
             headers["Upload-Metadata"] = upload.metadata
         return Response(headers=headers)
@@ -142,7 +142,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
                 length = declared_length(request)
                 part = resumable(chunks(request))
                 upload, received = await uploads.append(upload, file, upload_offset, part, length)
-        return Response(status_code=204, headers=_state(upload, received))
+        return Response(status_code=204, headers=state(upload, received))
 
     @router.delete(
         "/{upload_id}",
@@ -158,6 +158,12 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     def chunks(request: Request) -> AsyncIterator[bytes]:
         return with_stall_timeout(request, service.settings.upload_stall_s)
 
+    def state(upload: "ResumableUpload", received: int) -> dict[str, str]:
+        return {
+            "Upload-Offset": str(received),
+            "Upload-Expires": formatdate(jobs.clock.date(upload.expires_at), usegmt=True),
+        }
+
     return router
 
 
@@ -170,13 +176,6 @@ async def resumable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise UploadConflict(
             f"{error.fault} Ask for the upload's offset, and go on from there.", code=error.code
         ) from None
-
-
-def _state(upload: "ResumableUpload", received: int) -> dict[str, str]:
-    return {
-        "Upload-Offset": str(received),
-        "Upload-Expires": formatdate(upload.expires_at, usegmt=True),
-    }
 
 
 def _has_body(request: Request) -> bool:

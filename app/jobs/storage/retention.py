@@ -23,13 +23,14 @@ class Retention:
     ttl_s: float = math.inf
     keep_corrected: bool = True
 
-    def expiry(self, row: sa.Row[Any]) -> dict[str, float | None]:
+    def expiry(self, row: sa.Row[Any], lag_s: float) -> dict[str, float | None]:
         """The Unix times (s) at which a job and its recording are deleted, by the names of fields of `Job`.
 
-        `row`: of the table `jobs`. None: never, or the job has not ended, or there is no recording.
+        They are estimates. None: never, or the job has not ended, or there is no recording. `row`: of the
+        table `jobs`. `lag_s`: of `ServiceClock`.
         """
-        since = None if row.finished_at is None else row.corrected_at or row.finished_at
-        over = None if since is None or since + self.ttl_s >= _LAST_MOMENT else since + self.ttl_s
+        since = math.inf if row.retained_since is None else row.retained_since + lag_s
+        over = since + self.ttl_s if since + self.ttl_s < _LAST_MOMENT else None
         is_kept = self.keep_corrected and row.corrected_at is not None
         return {
             "expires_at": None if is_kept else over,
@@ -37,9 +38,9 @@ class Retention:
         }
 
     def expired(self, now: float) -> sa.ColumnElement[bool]:
-        """The condition of jobs whose time is over at the Unix time `now` (s)."""
-        since = sa.func.coalesce(jobs.c.corrected_at, jobs.c.finished_at)
-        condition = sa.and_(jobs.c.status.in_(ENDED), since < now - self.ttl_s, _is_not_in_use())
+        """The condition of jobs whose time is over at the time of service `now` (s)."""
+        is_over = jobs.c.retained_since < now - self.ttl_s
+        condition = sa.and_(jobs.c.status.in_(ENDED), is_over, _is_not_in_use())
         return sa.and_(condition, jobs.c.corrected_at.is_(None)) if self.keep_corrected else condition
 
     def recording_expired(self, now: float) -> sa.ColumnElement[bool]:
@@ -47,7 +48,7 @@ class Retention:
         if not self.keep_corrected:
             return sa.false()
         has_voices = sa.exists().where(voices.c.job_number == jobs.c.number)
-        is_over = jobs.c.corrected_at < now - self.ttl_s
+        is_over = sa.and_(jobs.c.corrected_at.is_not(None), jobs.c.retained_since < now - self.ttl_s)
         return sa.and_(is_over, sa.or_(jobs.c.file.is_not(None), has_voices), _is_not_in_use())
 
 

@@ -40,8 +40,8 @@ def progress_row(progress: JobProgress) -> dict[str, Any]:
     }
 
 
-def job_from_row(row: sa.Row[Any], retention: Retention) -> Job:
-    """The job in a row of the table `jobs`."""
+def job_from_row(row: sa.Row[Any], retention: Retention, lag_s: float) -> Job:
+    """The job in a row of the table `jobs`. `lag_s`: see `Retention.expiry`."""
     # Stored options were validated on submission; a later version may have other limits.
     options = Options.model_construct(**{**_DEFAULT_OPTIONS, **row.options})
     tracks = row.audio_tracks
@@ -59,5 +59,5 @@ def job_from_row(row: sa.Row[Any], retention: Retention) -> Job:
         "warnings": tuple(RecordingWarning(**warning) for warning in row.warnings or ()),
         "audio_tracks": None if tracks is None else tuple(SoundTrack(**track) for track in tracks),
     }
-    expiry = retention.expiry(row)
+    expiry = retention.expiry(row, lag_s)
     return Job(**{name: getattr(row, name) for name in _OF_JOB} | converted | expiry)

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.database.connection import Database, Then
 from app.database.tables import clips, deliveries, jobs, passages, peaks, uploads
 from app.errors import (
+    DiskFull,
     IllegalTransition,
     JobNotDone,
     OutcomeUnknown,
@@ -62,6 +63,7 @@ from app.jobs.storage.revisions import (
 )
 from app.jobs.storage.rows import job_from_row, progress_row, submission_row
 from app.jobs.storage.search import find_jobs, index_details, index_text, put_passages, read_passages
+from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.voices import (
     add_known_speakers,
     add_voices,
@@ -102,11 +104,13 @@ class Store:
         clock: Callable[[], float] = time.time,
         helper: Helper | None = None,
         retention: Retention | None = None,
+        service_clock: ServiceClock | None = None,
     ) -> None:
         """`helper` packs transcripts. Without `retention`, no job expires."""
         self._database = database
         self._retention = retention or Retention()
         self._clock = clock
+        self._service_clock = service_clock or ServiceClock(database, clock)
         self._helper = helper or Helper()
         self._cache = JobCache()
         self.counts = JobCounts()
@@ -140,7 +144,7 @@ class Store:
                 await self._check_parent(connection, submission.again)
             await connection.execute(sa.insert(jobs).values(values))
             if submission.from_upload and submission.file is not None:
-                await mark_used(connection, submission.file, values["id"], values["created_at"])
+                await mark_used(connection, submission.file, values["id"], self._service_clock())
             job = await self._get(connection, values["id"])
             if submission.again is None:  # lists and searches leave out the others
                 await index_text(connection, job, "")
@@ -311,17 +315,25 @@ class Store:
         query = sa.select(jobs).where(jobs.c.id.in_(ids), _of(owner)).order_by(jobs.c.number.desc())
         return [self._job(row) for row in await self._database.rows(query)]
 
+    async def advance_clock(self) -> None:
+        """Advance the time of service. On a full disk, it goes on for a day: what expires makes space."""
+        lag_s = self._service_clock.lag_s
+        with suppress(DiskFull):
+            await self._service_clock.advance()
+        if lag_s != self._service_clock.lag_s:
+            self._cache.clear()  # the jobs in it have dates
+
     async def with_status(self, statuses: Collection[Status]) -> list[Job]:
         """All jobs with one of some statuses, oldest first."""
         return await self._oldest(jobs.c.status.in_([status.value for status in statuses]))
 
     async def expired(self, limit: int) -> list[Job]:
         """The first `limit` jobs whose time is over."""
-        return await self._oldest(self._retention.expired(self._clock()), limit)
+        return await self._oldest(self._retention.expired(self._service_clock()), limit)
 
     async def with_expired_recordings(self, limit: int) -> list[Job]:
         """The first `limit` jobs that stay although the time of their recording is over."""
-        return await self._oldest(self._retention.recording_expired(self._clock()), limit)
+        return await self._oldest(self._retention.recording_expired(self._service_clock()), limit)
 
     async def _oldest(self, condition: sa.ColumnElement[bool], limit: int | None = None) -> list[Job]:
         query = sa.select(jobs).where(condition).order_by(jobs.c.number).limit(limit)
@@ -420,7 +432,7 @@ class Store:
         Their unsent webhooks stay. `only_expired`: unless somebody has corrected it meanwhile, or has it
         transcribed again. Returns whether there was such a job.
         """
-        condition = self._retention.expired(self._clock()) if only_expired else sa.true()
+        condition = self._retention.expired(self._service_clock()) if only_expired else sa.true()
 
         async def delete(connection: AsyncConnection, then: Then) -> bool:
             with_children = sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id)
@@ -441,10 +453,11 @@ class Store:
 
         Returns whether they were there, and expired.
         """
-        is_expired = sa.and_(jobs.c.number == job.number, self._retention.recording_expired(self._clock()))
+        is_expired = self._retention.recording_expired(self._service_clock())
 
         async def drop(connection: AsyncConnection, then: Then) -> bool:
-            rows = await connection.execute(sa.update(jobs).where(is_expired).values(file=None))
+            change = sa.update(jobs).where(jobs.c.number == job.number, is_expired)
+            rows = await connection.execute(change.values(file=None))
             if rows.rowcount:
                 await drop_voices(connection, job)
                 then(self._cache.put, await self._get(connection, job.id))
@@ -590,7 +603,7 @@ class Store:
         is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == transcript.revision - 1)
         values = {"revision": transcript.revision, **_listed(summary)}
         if by_people:
-            values["corrected_at"] = now
+            values |= {"corrected_at": now, "retained_since": self._service_clock()}
         change = sa.update(jobs).where(jobs.c.id == job_id, is_next).values(values)
         rows = (await connection.execute(change)).rowcount
         corrected = await self._get(connection, job_id)
@@ -599,7 +612,7 @@ class Store:
         await add_revision(connection, corrected, transcript, summary, changed, now, by_link=by_link)
         then(self._cache.put, corrected)
         if corrected.submission.webhook_url is not None:
-            await add_webhook(connection, corrected, "job.corrected", now)
+            await add_webhook(connection, corrected, "job.corrected", now, self._service_clock())
             then(self.on_delivery)
         return corrected
 
@@ -651,7 +664,8 @@ class Store:
         allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
-            values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
+            values |= {"finished_at": now, "retained_since": self._service_clock()}
+            values |= {"stage": Stage.DONE.value, "pcm": None}
         if transcript is not None:
             values |= _listed(transcript[1])
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
@@ -682,7 +696,7 @@ class Store:
                 then(self._publish, job, await add_segments_event(connection, job, changed_segments))
             then(self._publish, job, await add_event(connection, job, f"job.{status}", now))
             if status.is_terminal and job.submission.webhook_url is not None:
-                await add_webhook(connection, job, f"job.{status}", now)
+                await add_webhook(connection, job, f"job.{status}", now, self._service_clock())
                 then(self.on_delivery)
             return job
 
@@ -711,7 +725,7 @@ class Store:
         return self._job(row)
 
     def _job(self, row: sa.Row[Any]) -> Job:
-        return job_from_row(row, self._retention)
+        return job_from_row(row, self._retention, self._service_clock.lag_s)
 
 
 def _of(owner: str | None) -> sa.ColumnElement[bool]:

@@ -26,7 +26,7 @@ RETRY_AFTER_S = (5.0, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 24
 
 _OVERDUE_POLL_S = 1.0  # while a delivery is overdue
 _OUTBOX_RETRY_S = 5.0  # after an error of the outbox
-_MAX_SLEEP_S = 60.0  # the clock may be set, and another process may write to the outbox
+_MAX_SLEEP_S = 60.0  # another process may write to the outbox
 _GONE = 410
 
 log = structlog.get_logger(__name__)
@@ -52,15 +52,18 @@ class Webhooks:
         outbox: Outbox,
         secret: str | None,
         allow_private: bool,
+        service_clock: Callable[[], float] | None = None,
         *,
         clock: Callable[[], float] = time.time,
         resolver: Resolver = socket.getaddrinfo,
         backend: httpcore.AsyncNetworkBackend | None = None,
     ) -> None:
+        """`service_clock`: what deliveries wait by, without one `clock`, whose Unix time (s) is signed."""
         self._outbox = outbox
         self._signer = Webhook(secret) if secret is not None else None
         self._client = WebhookClient(allow_private, resolver, backend)
         self._clock = clock
+        self._service_clock = service_clock or clock
         self._wakeup = Wakeup()
         self._in_flight: dict[str, asyncio.Task[None]] = {}
         self._places = Places()  # of the deliveries in flight
@@ -97,7 +100,7 @@ class Webhooks:
         """Start the deliveries that are due, up to the limits."""
         while len(self._in_flight) < MAX_IN_FLIGHT:
             # Without those in flight now: an attempt that ends meanwhile would be read before its outcome.
-            due = await self._outbox.due(self._clock(), list(self._in_flight), *self._places.busy())
+            due = await self._outbox.due(self._service_clock(), list(self._in_flight), *self._places.busy())
             if not sum(map(self._start, due)):
                 return
 
@@ -118,7 +121,7 @@ class Webhooks:
         next_at = await self._outbox.next_due()
         if next_at is None:
             return _MAX_SLEEP_S
-        wait_s = next_at - self._clock()
+        wait_s = next_at - self._service_clock()
         # Deliveries in flight are still in the outbox, and so are those without a place.
         return min(wait_s, _MAX_SLEEP_S) if wait_s > 0 else _OVERDUE_POLL_S
 
@@ -176,7 +179,7 @@ class Webhooks:
             self.attempts[Attempt.GIVEN_UP] += 1
             return partial(self._outbox.remove, delivery.id)
         retry_s = RETRY_AFTER_S[delivery.attempts]
-        next_at = self._clock() + retry_s
+        next_at = self._service_clock() + retry_s
         bound_log.warning("webhook failed; retrying", fault=fault, retry_s=retry_s)
         self.attempts[Attempt.RETRIED] += 1
         return partial(self._outbox.postpone, delivery.id, delivery.attempts + 1, next_at)

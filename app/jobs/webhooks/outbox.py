@@ -42,7 +42,7 @@ class Outbox:
         owners: Collection[str] = (),
         hosts: Collection[tuple[str, str]] = (),
     ) -> list[Delivery]:
-        """Deliveries that are due at the Unix time `now` (s), earliest first; at most a batch of them.
+        """Deliveries that are due at the time of service `now` (s), earliest first; at most a batch of them.
 
         Without those that are `in_flight` (ids), those of some `owners`, and those of an owner to some host
         (`hosts`): they would hide all later ones.
@@ -59,7 +59,7 @@ class Outbox:
         return [Delivery(*row) for row in rows]
 
     async def next_due(self) -> float | None:
-        """The Unix time (s) at which the next delivery is due."""
+        """The time of service (s) at which the next delivery is due."""
         moment: float | None = await self._database.scalar(sa.select(sa.func.min(deliveries.c.next_at)))
         return moment
 
@@ -68,7 +68,7 @@ class Outbox:
         await self._database.execute(sa.delete(deliveries).where(deliveries.c.id == id))
 
     async def postpone(self, id: str, attempts: int, next_at: float) -> None:
-        """Make a delivery due at the Unix time `next_at` (s), after so many failed attempts."""
+        """Make a delivery due at the time of service `next_at` (s), after so many failed attempts."""
         change = sa.update(deliveries).where(deliveries.c.id == id)
         await self._database.execute(change.values(attempts=attempts, next_at=next_at))
 
@@ -78,10 +78,10 @@ def host_of(url: str) -> str:
     return re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0].lower()
 
 
-async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float) -> None:
-    """Store a webhook that announces a change of a job, made at the Unix time `at` (s). It is due at once.
+async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float, due_at: float) -> None:
+    """Store a webhook that announces a change of a job, made at the Unix time `at` (s).
 
-    `kind`: its type.
+    `kind`: its type. `due_at`: the time of service (s) at which it is sent.
     """
     body = {"type": kind, "timestamp": timestamp(at), "data": public(job, at)}
     values = {
@@ -91,6 +91,6 @@ async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: floa
         "host": host_of(job.submission.webhook_url or ""),
         "body": json.dumps(body, ensure_ascii=False, allow_nan=False),
         "attempts": 0,
-        "next_at": at,
+        "next_at": due_at,
     }
     await connection.execute(sa.insert(deliveries).values(values))
