@@ -79,10 +79,7 @@ class JobService:
         self.store.on_event = self._subscriptions.publish
         self.store.is_followed = self._subscriptions.has
         self.webhooks = Webhooks(
-            Outbox(database),
-            settings.webhook_secret,
-            settings.webhook_allow_private,
-            service_clock=self.clock,
+            Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )
         self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None

@@ -36,11 +36,7 @@ class Uploads:
     """The resumable uploads of one database and one data folder. Raises what `Database` raises."""
 
     def __init__(
-        self,
-        database: Database,
-        folder: DataFolder,
-        settings: Settings,
-        clock: Callable[[], float],
+        self, database: Database, folder: DataFolder, settings: Settings, clock: Callable[[], float]
     ) -> None:
         """`clock`: the time of service (s)."""
         self._rows = UploadRows(database)

@@ -120,7 +120,7 @@ def test_a_clip_whose_workers_are_killed_is_set_aside_without_blame(commands, sa
     failed = server.finished(job["id"], 900)
     assert (failed["status"], failed["error"]["code"]) == ("failed", "clip_interrupted")
     assert time.monotonic() - began < 900
-    assert all(row["state"] == "idle" for row in server.workers())
+    wait_for(lambda: all(row["state"] == "idle" for row in server.workers()))
 
 
 def segments(transcription: dict[str, Any]) -> list[tuple[float, float, str]]:

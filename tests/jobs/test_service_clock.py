@@ -185,8 +185,8 @@ async def test_an_old_backup_is_restored_with_all_that_it_had(machine: Machine, 
     async with machine.serving() as service:
         stored = await Stored.new(service)
     shutil.copytree(machine.folder, tmp_path / "backup")
-    for _ in range(10):
-        machine.wall.now += DAY_S
+    for _ in range(2):
+        machine.wall.now += 20 * DAY_S
         async with machine.serving():
             pass
     shutil.rmtree(machine.folder)
@@ -308,7 +308,7 @@ class Item:
 JUMPS_S = (1.0, -1.0, HOUR_S, -HOUR_S, 8 * DAY_S, -8 * DAY_S, YEARS_S, -YEARS_S)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_a_week_of_jumps_absences_and_restorations(machine: Machine, tmp_path: Path, seed: int) -> None:
     choice = random.Random(seed)
     items: list[Item] = []
@@ -328,21 +328,25 @@ async def test_a_week_of_jumps_absences_and_restorations(machine: Machine, tmp_p
     served_s = 0.0
     while served_s < WEEK_S:
         async with machine.serving() as service:
-            items.append(Item(await Stored.new(service)))
             for _ in range(choice.randint(2, 10)):
                 if choice.random() < 0.6:
                     machine.wall.now += choice.choice(JUMPS_S)
                 if choice.random() < 0.05:  # the machine is paused
                     pass_time(choice.choice([HOUR_S, 30 * DAY_S]), DAY_S)
                 seconds = choice.choice([60.0, HOUR_S, 6 * HOUR_S, 12 * HOUR_S])
-                pass_time(seconds, seconds)
-                served_s += seconds
+                pass_time(seconds / 2, seconds / 2)
+                if choice.random() < 0.2:
+                    items.append(Item(await Stored.new(service)))
                 if choice.random() < 0.5:
                     machine.wall.now += choice.choice(JUMPS_S)
+                pass_time(seconds / 2, seconds / 2)
+                served_s += seconds
                 await service.sweep()
                 if choice.random() < 0.3:
                     await check(service)
             await check(service)
+        jump_s, absence_s = choice.choice([0.0, 0.0, *JUMPS_S]), choice.choice([5.0, HOUR_S, 30 * DAY_S])
+        counted_s = min(DAY_S, absence_s + max(0.0, jump_s))
         if choice.random() < 0.3:
             shutil.rmtree(saved, ignore_errors=True)
             shutil.copytree(machine.folder, saved)
@@ -350,10 +354,9 @@ async def test_a_week_of_jumps_absences_and_restorations(machine: Machine, tmp_p
         elif choice.random() < 0.3 and backup is not None:
             shutil.rmtree(machine.folder)
             shutil.copytree(saved, machine.folder)
-            items = [replace(item, served_s=item.served_s + DAY_S) for item in backup]
-        jump_s, absence_s = choice.choice([0.0, 0.0, *JUMPS_S]), choice.choice([5.0, HOUR_S, 30 * DAY_S])
+            items, counted_s = [replace(item) for item in backup], DAY_S
         machine.wall.now += jump_s
-        pass_time(absence_s, min(DAY_S, absence_s + max(0.0, jump_s)))
+        pass_time(absence_s, counted_s)
         if choice.random() < 0.5:
             machine.monotonic.now = choice.uniform(0, 1000)  # the machine has started again
     async with machine.serving() as service:

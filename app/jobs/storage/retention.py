@@ -48,9 +48,8 @@ class Retention:
         if not self.keep_corrected:
             return sa.false()
         has_voices = sa.exists().where(voices.c.job_number == jobs.c.number)
-        is_over = jobs.c.retained_since < now - self.ttl_s
-        has_some = sa.or_(jobs.c.file.is_not(None), has_voices)
-        return sa.and_(jobs.c.corrected_at.is_not(None), is_over, has_some, _is_not_in_use())
+        is_over = sa.and_(jobs.c.corrected_at.is_not(None), jobs.c.retained_since < now - self.ttl_s)
+        return sa.and_(is_over, sa.or_(jobs.c.file.is_not(None), has_voices), _is_not_in_use())
 
 
 def _is_not_in_use() -> sa.ColumnElement[bool]:

@@ -10,6 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.database.connection import Database, Then
 from app.database.tables import service_clock
 
+Clock = Callable[[], float]  # returns s
+
 _MAX_STEP_S = 86400.0  # that one reading of the clocks can add: an absence, or a machine that was paused
 _DATE_ERROR_S = 1.0  # smaller changes of `lag_s` are those of clocks that are being adjusted
 
@@ -22,14 +24,10 @@ class ServiceClock:
     """
 
     def __init__(
-        self,
-        database: Database,
-        wall: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, database: Database, wall: Clock = time.time, monotonic: Clock = time.monotonic
     ) -> None:
         self._database = database
-        self._wall = wall
-        self._monotonic = monotonic
+        self._wall, self._monotonic = wall, monotonic
         self._time = 0.0
         self._advanced_at: float | None = None  # monotonic
         self.lag_s = 0.0

@@ -457,12 +457,11 @@ class Store:
 
         Returns whether they were there, and expired.
         """
-        is_expired = sa.and_(
-            jobs.c.number == job.number, self._retention.recording_expired(self._service_clock())
-        )
+        is_expired = self._retention.recording_expired(self._service_clock())
 
         async def drop(connection: AsyncConnection, then: Then) -> bool:
-            rows = await connection.execute(sa.update(jobs).where(is_expired).values(file=None))
+            change = sa.update(jobs).where(jobs.c.number == job.number, is_expired)
+            rows = await connection.execute(change.values(file=None))
             if rows.rowcount:
                 await drop_voices(connection, job)
                 then(self._cache.put, await self._get(connection, job.id))

@@ -52,12 +52,13 @@ class Webhooks:
         outbox: Outbox,
         secret: str | None,
         allow_private: bool,
+        service_clock: Callable[[], float] | None = None,
         *,
         clock: Callable[[], float] = time.time,
-        service_clock: Callable[[], float] | None = None,
         resolver: Resolver = socket.getaddrinfo,
         backend: httpcore.AsyncNetworkBackend | None = None,
     ) -> None:
+        """`service_clock`: what deliveries wait by, without one `clock`, whose Unix time (s) is signed."""
         self._outbox = outbox
         self._signer = Webhook(secret) if secret is not None else None
         self._client = WebhookClient(allow_private, resolver, backend)

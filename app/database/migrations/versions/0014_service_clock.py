@@ -1,5 +1,6 @@
 """The time of service, by which jobs, uploads and links expire, and webhooks are sent again."""
 
+import math
 import time
 
 import sqlalchemy as sa
@@ -19,15 +20,11 @@ def upgrade() -> None:
         sa.Column("time", sa.Float, nullable=False),
         sa.Column("wall_time", sa.Float, nullable=False),
     )
-    newest = op.get_bind().scalar(
-        sa.text("SELECT max(coalesce(corrected_at, finished_at, created_at)) FROM jobs")
-    )
-    if newest is not None:
-        begin = min(newest, time.time())
-        op.bulk_insert(clock, [{"id": 1, "time": begin, "wall_time": begin}])
+    changed = sa.text("SELECT max(coalesce(corrected_at, finished_at, created_at)) FROM jobs")
+    begin = min(time.time(), op.get_bind().scalar(changed) or math.inf)
+    op.bulk_insert(clock, [{"id": 1, "time": begin, "wall_time": begin}])
     op.add_column("jobs", sa.Column("retained_since", sa.Float))
     op.execute("UPDATE jobs SET retained_since = coalesce(corrected_at, finished_at)")
-    if newest is not None:
-        for table, column in (("jobs", "retained_since"), ("deliveries", "next_at")):
-            later = sa.text(f"UPDATE {table} SET {column} = :begin WHERE {column} > :begin")
-            op.execute(later.bindparams(begin=begin))
+    for table, column in (("jobs", "retained_since"), ("deliveries", "next_at")):
+        later = sa.text(f"UPDATE {table} SET {column} = :begin WHERE {column} > :begin")
+        op.execute(later.bindparams(begin=begin))
