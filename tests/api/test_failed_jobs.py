@@ -1,5 +1,6 @@
 """Jobs that failed for a part of their recording: the rest of the text, and another attempt."""
 
+import asyncio
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -8,16 +9,20 @@ from typing import Any
 import httpx
 import pytest
 
+from app.client.jobs import JobClient
+from app.client.service import WATCH, connect
 from app.errors import ClipFailed, InvalidInput
 from app.options import Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
+from app.watch import recording, watcher
 from tests.api.conftest import Site, serve_site
 from tests.api.fake_service import TRANSCRIPT
 from tests.api.test_job_events import events
 from tests.api.test_transcribe_again import again, child_of, code, done, texts
 from tests.api.waiting import wait_for
+from tests.watch.watched_folder import Watched, idle, until, written
 
 FAILED = replace(TRANSCRIPT, segments=TRANSCRIPT.segments[:1], failed_spans=((35_000, 64_000),))
 MESSAGE = "The span from 2.19 s to 4.00 s could not be transcribed: no text"
@@ -187,3 +192,43 @@ def test_its_place_in_the_queue_counts(serve: Any) -> None:
         site.submitted()
     assert code(again(site, job)) == (429, "queue_full")
     assert site.job(job)["status"] == "failed"
+
+
+@pytest.mark.anyio
+async def test_a_watch_has_its_job_run_again(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an error of the service; a file that is no recording is given up."""
+    monkeypatch.setattr(watcher, "_RETRY_S", 0.2)
+    monkeypatch.setattr(recording, "_FIRST_PAUSE_S", 0.1)
+    watched = Watched(tmp_path / "films", tmp_path / "recordings.db")
+    watched.folder.mkdir()
+    site.service.error = RuntimeError("unexpected")
+    async with JobClient(connect(site.url, None, WATCH), WATCH) as client:
+        watched.jobs = client  # type: ignore[assignment]
+        async with watched.watch() as watching:
+            watched.add("film.mkv")
+            await until(lambda: watched.report.notices)
+            [failed] = await asyncio.to_thread(jobs_of, site)
+            assert (failed["status"], failed["error"]["code"]) == ("failed", "internal_error")
+            site.service.error = None
+            await written(watched, watching)
+            assert len(site.service.calls) > 1
+            assert len({call.upload.path for call in site.service.calls}) == 1, "it is sent once"
+
+            site.service.error = InvalidInput("The file is text.", code="not_audio")
+            watched.add("notes.mkv")
+            await until(lambda: len(watched.report.lines) == 2)
+            calls = len(site.service.calls)
+            await idle(watching)
+            await asyncio.sleep(0.5)
+    assert [line.split()[:2] for line in watched.report.lines] == [
+        ["done", "film.mkv"],
+        ["failed", "notes.mkv"],
+    ]
+    assert len(site.service.calls) == calls
+    assert jobs_of(site) == []
+
+
+def jobs_of(site: Site) -> list[dict[str, Any]]:
+    return list(site.client.get("/v1/jobs").raise_for_status().json()["data"])
