@@ -26,7 +26,7 @@ const texts = {
     child_died:
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
     clip_failed:
-      "Ein Teil der Aufnahme ließ sich nicht transkribieren. Sie erneut hinzufügen; misslingt auch das, den Betreiber fragen.",
+      "Ein Teil der Aufnahme ließ sich nicht transkribieren. Neu transkribieren; misslingt auch das, den Betreiber fragen.",
     database_unavailable: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
     disk_full: "Der Speicher des Dienstes ist voll. Alte Transkripte löschen oder den Betreiber fragen.",
     empty_file: "Die Datei ist leer (0 Byte). Eine andere wählen.",
