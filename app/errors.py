@@ -298,3 +298,10 @@ FAILURE_CODES: Mapping[type[Exception], str] = {
     ModelUnavailable: "model_unavailable",
     SpeakerModelUnavailable: "speaker_model_unavailable",
 }
+
+# Codes of failures of which the recording is the cause: a later job of it, with the same options, fails, too.
+RECORDING_AT_FAULT = frozenset((
+    "audio_outgrows_disk", "audio_too_long", "audio_too_short", "broken_file", "clip_failed", "empty_file",
+    "encrypted", "file_too_large", "helper_failed", "no_audio_track", "no_such_track", "not_audio",
+    "start_after_end", "too_demanding", "too_many_channels", "unsupported_codec",
+))  # fmt: skip

@@ -112,6 +112,13 @@ class JobClient(ServiceClient):
         answer = await self.request("GET", f"v1/jobs/{job_id}/result", params=params)
         return answer.content if answer.is_success else None
 
+    async def run_again(self, job_id: str) -> bool:
+        """Have a failed job run again. False if it cannot: the service has its recording or it no more."""
+        try:
+            return (await self.request("POST", f"v1/jobs/{job_id}/again", has="id", json={})).is_success
+        except Refused:  # also by a service of a version that does not know how
+            return False
+
     async def delete(self, job_id: str) -> None:
         """Cancel a job if it is not done, and delete it, as far as the service has it."""
         await self.request("DELETE", f"v1/jobs/{job_id}")

@@ -111,7 +111,7 @@ voices = sa.Table(
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
 
-# The voices that the client has sent with their names, in order, until the job has ended.
+# The voices that the client has sent with their names, in order, until no further run can need them.
 known_speakers = sa.Table(
     "known_speakers",
     metadata,

@@ -19,7 +19,7 @@ class Status(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the status is final."""
+        """Whether nothing is left to do."""
         return not TRANSITIONS[self]
 
 
@@ -28,7 +28,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     # A running job returns to the queue if the service stops, a transient error occurs, or it gives way.
     Status.RUNNING: frozenset({Status.QUEUED, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}),
     Status.SUCCEEDED: frozenset(),
-    Status.FAILED: frozenset(),
+    Status.FAILED: frozenset(),  # unless a client has it run again: see `Store.reopen`
     Status.CANCELLED: frozenset(),
 }
 

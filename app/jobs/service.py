@@ -13,7 +13,9 @@ from sqlalchemy.exc import IntegrityError
 
 from app.database.connection import Database
 from app.errors import (
+    NOT_KEPT,
     STOPPING,
+    AudioNotKept,
     DiskFull,
     IllegalTransition,
     InvalidSetting,
@@ -29,6 +31,7 @@ from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
 from app.jobs.link_secret import LinkSecret
 from app.jobs.peaks import JobPeaks
+from app.jobs.running.again import parent_of
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
 from app.jobs.shared_links import SharedLinks
@@ -208,6 +211,24 @@ class JobService:
             if submission.from_upload and submission.file is not None:
                 self.uploads.release(submission.file)
         return job, True
+
+    async def run_again(self, job: Job) -> Job:
+        """Queue a failed job again, as it was submitted: only what it lacks is transcribed.
+
+        Raises AudioNotKept if its recording is gone, QueueFull, UnknownJob, and as `Store.add` does.
+        """
+        again, url, size = job.submission.again, job.submission.url, job.submission.size
+        recorded = job if again is None else await parent_of(self.store, again)
+        if (url is None or size is not None) and not await self._has_file(recorded):  # or never downloaded
+            raise AudioNotKept(NOT_KEPT)
+        async with self._admission:
+            await self._check_capacity(job.submission.owner)
+            if job.id in self._deleting:
+                raise UnknownJob("The job is being deleted.")
+            with suppress(IllegalTransition):  # another request was faster
+                await self.store.reopen(job)
+        self._runner.wake()
+        return await self.store.get(job.id)
 
     async def _resubmit(self, earlier: Job, submission: Submission) -> tuple[Job, bool]:
         """The job of an earlier request with the same key; it gets the submission's file if its own is gone.

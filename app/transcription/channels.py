@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from app.errors import ClipFailed
 from app.media.pcm_files import channel_path
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
@@ -50,7 +51,7 @@ class ChannelPipelines:
     max_duration_s: float
     selection: Selection
     decoded: DecodedAudio | None = None  # from an earlier run, if that decoded all of the recording
-    failed_spans: list[Span] = field(default_factory=list)
+    errors: list[ClipFailed] = field(default_factory=list)  # see `Pipeline`
 
     async def run(self) -> Transcript:
         """Transcribe the recording. Cancelling this cancels all work that is not in flight.
@@ -103,7 +104,7 @@ class ChannelPipelines:
             channel=channel,
             vote=vote,
             shares_job=True,
-            failed_spans=self.failed_spans,
+            errors=self.errors,
         )
         transcript = await pipeline.run()
         progress.ended(channel)

@@ -129,6 +129,7 @@ class Pipeline:
     # Other pipelines have the same `job`. Its owner cancels what is queued when all have ended.
     shares_job: bool = False
     failed_spans: list[Span] = field(default_factory=list)
+    errors: list[ClipFailed] = field(default_factory=list)  # with which it went on: `allow_partial`
     _search: ClipSearch = field(init=False)
     _progress: Progress = field(default_factory=Progress)
     _segments: PackedSegments = field(default_factory=PackedSegments)
@@ -243,9 +244,10 @@ class Pipeline:
         try:
             transcribed = await self._transcribe_in_language(clip)
         except ClipFailed as error:
-            self.failed_spans.append((clip.start, clip.end))
             if not self.options.allow_partial:
                 raise
+            self.failed_spans.append((clip.start, clip.end))
+            self.errors.append(error)
             log.warning("continuing without a clip", error=error.message)
             self.vote.abstain(clip.index, self.channel)  # the other clips may wait for its vote
         self._unfinished -= 1

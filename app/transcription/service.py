@@ -165,10 +165,11 @@ class TranscriptionService:
             selection=options.selection,
         )
         if not is_separate:
-            speakers = None
+            pipeline = new_pipeline(pcm_path=pcm_path, observer=observer, decoded=decoded)
             if options.diarize:
-                speakers = SpeakerFinder(job, pcm_path, options, self.media.pool, self.helper, results, known)
-            return new_pipeline(pcm_path=pcm_path, observer=observer, decoded=decoded, speakers=speakers)
+                of_job = (job, pcm_path, options, self.media.pool, self.helper, results, known)
+                pipeline.speakers = SpeakerFinder(*of_job, pipeline.errors)
+            return pipeline
         return ChannelPipelines(
             job=job,
             upload=upload,

@@ -37,6 +37,7 @@ class SpeakerFinder:
     helper: Helper
     results: ClipResults
     known: Sequence[KnownSpeaker] = ()
+    errors: list[ClipFailed] = field(default_factory=list)  # see `Pipeline`
     _voices: dict[Span, bytes] = field(default_factory=dict, repr=False)  # packed, by clip
 
     async def embed(self, clip: PlannedClip) -> None:
@@ -61,6 +62,7 @@ class SpeakerFinder:
                 raise
             if not self.options.allow_partial:
                 raise _without_voices(span, error) from error
+            self.errors.append(_without_voices(span, error))
             log.warning("continuing without the voices of a clip", error=_reason(error))
 
     async def label(self, transcript: Transcript) -> Transcript:

@@ -5,7 +5,7 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from app.client.answers import KeyTaken, NotNow, NotRead, Refused
 from app.client.jobs import JobClient, option_fields
-from app.errors import FAILURE_CODES, WhisperfleetError
+from app.errors import RECORDING_AT_FAULT, WhisperfleetError
 from app.watch import sidecar
 from app.watch.report import Report, shown
 from app.watch.rules import Rules
@@ -25,6 +25,7 @@ from workers.messages import clock
 
 UPLOADS_AT_ONCE = 2  # reading more files at once would only make a disk seek
 _RESUBMISSIONS = 3
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 60.0, 86_400.0  # after failures of a job; each pause is twice as long
 _MAX_FILENAME_CHARS = 200
 
 
@@ -62,6 +63,8 @@ class Tools:
     search_soon: Callable[[list[Path]], None]  # of some folders
     large_bytes: int = LARGE_BYTES
     writing: set[Path] = field(default_factory=set)  # temporary files of this process
+    # Of recordings whose jobs failed: the pause (s), and when it is over (monotonic). A restart forgets them.
+    pauses: dict[Version, tuple[float, float]] = field(default_factory=dict)
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UPLOADS_AT_ONCE))
 
 
@@ -78,7 +81,9 @@ class Recording:
 
     async def run(self) -> Outcome:
         """Transcribe the recording and write its subtitle, as far as the rules want that."""
-        report = self.tools.report
+        report, pauses = self.tools.report, self.tools.pauses
+        if self.version in pauses and time.monotonic() < pauses[self.version][1]:
+            return Outcome.LATER
         try:
             try:
                 await self._recall_and_transcribe()
@@ -108,6 +113,7 @@ class Recording:
         except WhisperfleetError as error:  # of the state
             report.say_once("state", f"{error.message}. It is tried again.")
             return Outcome.LATER
+        pauses.pop(self.version, None)
         report.solved(str(self.path.parent))
         report.solved("state")
         return Outcome.FINISHED
@@ -161,6 +167,10 @@ class Recording:
             if reason := await self._reason_to_skip(entry):
                 await self._skip(reason)
                 return
+        failed = await client.job(entry.job) if entry.job else None
+        if failed and _may_pass(failed) and not await client.run_again(entry.job):
+            await client.delete(entry.job)
+            entry = entry.without_job()
         for _ in range(_RESUBMISSIONS):
             entry = await self._submit(entry)
             job = await self._wait(entry)
@@ -339,12 +349,13 @@ class Recording:
                 return None
             await self._check_file(must_be_there=job["status"] == "succeeded")
             if job["status"] == "failed":
-                error = job["error"] or {}
-                message = str(error.get("message") or "The service gives no reason.")
-                if error.get("code") in FAILURE_CODES.values():
-                    await self._forget_job()  # so the next run submits another one
-                    raise NotRead(message)
-                raise Refused(message)
+                message = str((job["error"] or {}).get("message") or "The service gives no reason.")
+                if not _may_pass(job):
+                    raise Refused(message)
+                last_s, _ = self.tools.pauses.get(self.version, (_FIRST_PAUSE_S / 2, 0.0))
+                pause_s = min(2 * last_s, _LONGEST_PAUSE_S)
+                self.tools.pauses[self.version] = (pause_s, time.monotonic() + pause_s)
+                raise NotRead(message)  # the next run has the job run again
         return job  # which has succeeded
 
     async def _check_file(self, *, must_be_there: bool) -> None:
@@ -419,6 +430,11 @@ class Recording:
             f"{shown(folder)}: subtitles cannot be written: {error.strerror}. It is tried again each minute.",
         )
         return Outcome.LATER
+
+
+def _may_pass(job: Mapping[str, Any]) -> bool:
+    """Whether a job failed, and a later attempt may succeed."""
+    return job["status"] == "failed" and (job["error"] or {}).get("code") not in RECORDING_AT_FAULT
 
 
 def _has(path: Path, version: Version) -> bool:

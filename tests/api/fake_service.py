@@ -17,7 +17,7 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.messages import Node
 from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
 from app.engines.gpu_usage import GpuMonitor
-from app.errors import UnknownNode, WhisperfleetError
+from app.errors import ClipFailed, UnknownNode, WhisperfleetError
 from app.media.clip_search import FoundSpeech
 from app.media.data_folder import DataFolder
 from app.media.pcm_files import remove_channels
@@ -310,6 +310,7 @@ class FakeService:
     detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
     finds_peaks: bool = False  # while it decodes a job's recording
     error: BaseException | None = None
+    failure: ClipFailed | None = None  # of a clip of jobs; the others are transcribed
     clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
     voices: Voices | None = None  # in recordings of jobs with `diarize`
     late_error: BaseException | None = None  # raised after all segments were published
@@ -444,7 +445,10 @@ class FakePipeline:
     observer: Observer = field(default_factory=Observer)
     decoded: DecodedAudio | None = None
     known: Sequence[KnownSpeaker] = ()
-    failed_spans: list[Span] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[ClipFailed]:
+        return [] if self.service.failure is None else [self.service.failure]
 
     async def run(self) -> Transcript:
         service = self.service

@@ -127,10 +127,13 @@ def test_no_result_before_the_job_is_done(site):
 
 def test_no_result_of_a_failed_job(site):
     site.service.error = ClipFailed("The span from 3.00 s to 9.00 s could not be transcribed.")
-    response = result(site, site.finished(site.submitted())["id"])
-    assert (response.status_code, response.json()["error"]["code"]) == (409, "job_not_done")
-    message = response.json()["error"]["message"]
-    assert message == f"The job has failed: {site.service.error.message} Submit it again."
+    job = site.finished(site.submitted())["id"]
+    for query in ("", "?allow_partial=true"):
+        response = site.client.get(f"/v1/jobs/{job}/result{query}")
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "job_not_done")
+        message = response.json()["error"]["message"]
+        again = f"POST /v1/jobs/{job}/again runs it again;"
+        assert message.startswith(f"The job has failed: {site.service.error.message} {again}")
 
 
 def test_a_cancelled_job_has_no_result():

@@ -1,9 +1,14 @@
 """The page transcribes again: selected segments, all of it, and on top of corrections that came meanwhile."""
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import correct, open_job, stored, texts
+from tests.e2e.fixtures import write_wav
+from tests.e2e.saboteur.sitecustomize import FAILING
+from tests.e2e.test_faults import with_pattern
+from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -71,3 +76,24 @@ def test_a_correction_meanwhile_counts_and_the_page_offers_to_begin_from_it(new_
     [child, *_] = paced.client.get(f"/v1/jobs?parent={job}").json()["data"]
     assert (child["status"], child["options"]["prompt"]) == ("succeeded", "Two sentences. Like these.")
     page.goto(f"/#/jobs/{job}")
+
+
+def test_a_job_that_failed_runs_again(new_page, commands, sabotage, talk_pcm, tmp_path, axe):
+    sabotage.plan(failing=True)
+    server = commands.ready(WHISPER_GPUS="0", **sabotage.settings)
+    recording = write_wav(tmp_path, with_pattern(np.resize(talk_pcm, 60 * RATE), 20, FAILING))
+    job = server.finished(server.submit(recording)["id"])
+    assert job["status"] == "failed"
+    page = new_page(server)
+    rows = open_job(page, job["id"])
+    expect(page.get_by_role("alert")).to_contain_text("This recording could not be transcribed.")
+    expect(page.locator(".segment-failed")).to_have_count(1)
+    before = rows.count()
+    assert axe(page) == []
+    sabotage.plan()
+    page.get_by_role("button", name="Transcribe again", exact=True).click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator(".segment-failed")).to_have_count(0)
+    expect(page.get_by_role("button", name="Revisions")).to_be_visible()
+    assert server.job(job["id"])["status"] == "succeeded"
+    assert rows.count() > before

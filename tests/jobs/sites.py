@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.database.connection import FILE_NAME, Database
+from app.errors import ClipFailed
 from app.jobs.events import Event
 from app.jobs.job import Job
 from app.jobs.running.clip_store import ClipStore
@@ -29,7 +30,7 @@ from app.transcription.pipeline import DecodedAudio, Observer
 from app.transcription.result_cache import ClipResults
 from tests.jobs.databases import put_tables
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
-from workers.messages import LoadOptions, Span
+from workers.messages import LoadOptions
 
 URL = "https://media.example/talk.mp3"
 FILE = str(SUBMISSION.file)
@@ -47,7 +48,7 @@ class FakePipeline:
     pcm_path: Path
     results: ClipResults
     known: Sequence[KnownSpeaker]
-    failed_spans: list[Span] = field(default_factory=list)
+    errors: list[ClipFailed] = field(default_factory=list)
 
     async def run(self) -> Transcript:
         self.pcm_path.write_bytes(bytes(100))

@@ -35,7 +35,7 @@ async def run_to_the_end(store: Store) -> tuple[Job, list[Event]]:
         progress = JobProgress(Stage.TRANSCRIBING, done * 30.1, 3600.0 if done else None, done, None)
         await store.store_progress({job.id: progress})
     job = await store.begin(await store.requeue(job))
-    await store.fail(job, Failure("Line 1\nand 2", "clip_failed"), [(0, 16_000)], keep_file=True)
+    await store.fail(job, Failure("Line 1\nand 2", "clip_failed"), keep_file=True)
     return job, published
 
 

@@ -147,7 +147,7 @@ async def test_a_failed_job_has_peaks_if_its_recording_can_be_decoded(
     store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
     job = await store.begin(await store.add(submission()))
-    job = await store.fail(job, Failure("broken", "broken_file"), [], keep_file=True)
+    job = await store.fail(job, Failure("broken", "broken_file"), keep_file=True)
     media.error = InvalidInput("The file is broken.", code="broken_file")
     with capture_logs() as logs, pytest.raises(InvalidInput):
         await peaks.compute(job)

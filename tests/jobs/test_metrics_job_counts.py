@@ -45,7 +45,7 @@ async def move(store: Store, job: Job, status: Status) -> None:
         case Status.SUCCEEDED:
             await store.succeed(job, TRANSCRIPT, keep_file=True)
         case Status.FAILED:
-            await store.fail(job, Failure("broken", "broken_file"), [], keep_file=True)
+            await store.fail(job, Failure("broken", "broken_file"), keep_file=True)
         case Status.CANCELLED:
             await store.cancel(job)
 

@@ -194,15 +194,15 @@ async def test_the_version_grows_with_every_change(publisher: Publisher) -> None
     assert await store.segments_version(publisher.job) == versions[-1]
 
 
-async def test_a_failed_job_keeps_its_published_clips(publisher: Publisher, database: Database) -> None:
+async def test_a_failed_job_keeps_its_clips(publisher: Publisher, database: Database) -> None:
     await publisher.transcribe_and_publish(*SPANS[:2])
     await publisher.transcribe(SPANS[0], "de", " outvoted")
     await publisher.transcribe(SPANS[3])
-    await publisher.store.fail(publisher.job, Failure("It failed.", None), [SPANS[2]], keep_file=True)
+    await publisher.store.fail(publisher.job, Failure("It failed.", None), keep_file=True)
     assert await publisher.texts() == dict.fromkeys(SPANS[:2], " text")
     stored = await publisher.clips.load(publisher.job)
     assert stored.published == {(*span, None, 0) for span in SPANS[:2]}
-    assert not stored._results.keys() - stored.published
+    assert stored._results.keys() - stored.published == {(*SPANS[0], "de", 0), (*SPANS[3], None, 0)}
 
 
 async def test_the_clips_of_other_jobs_go_with_their_end(publisher: Publisher) -> None:

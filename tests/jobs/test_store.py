@@ -43,7 +43,7 @@ async def transition(store: Store, job: Job, status: Status) -> Job:
         Status.QUEUED: lambda: store.requeue(job),
         Status.RUNNING: lambda: store.begin(job),
         Status.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
-        Status.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), [(1, 2)], keep_file=True),
+        Status.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), keep_file=True),
         Status.CANCELLED: lambda: store.cancel(job),
     }
     return await transitions[status]()

@@ -115,15 +115,22 @@ async def test_voices_stay_with_a_job_that_succeeds_until_it_is_deleted(
     assert await rows(database) == (0, 0)
 
 
-@pytest.mark.parametrize("end", ["fail", "cancel", "delete"])
+@pytest.mark.parametrize("keep_file", [True, False])
+async def test_voices_of_a_job_that_fails_go_with_its_recording(
+    database: Database, store: Store, job: Job, clip_store: ClipStore, keep_file: bool
+) -> None:
+    await embed(clip_store, job)
+    job = await store.fail(job, Failure("broken", None), keep_file)
+    assert await rows(database) == ((2, 2) if keep_file else (0, 0))
+
+
+@pytest.mark.parametrize("end", ["cancel", "delete"])
 async def test_no_voices_stay_of_other_jobs(
     database: Database, store: Store, job: Job, clip_store: ClipStore, end: str
 ) -> None:
     await embed(clip_store, job)
     assert await rows(database) == (2, 2)
-    if end == "fail":
-        await store.fail(job, Failure("broken", None), [], keep_file=True)
-    elif end == "cancel":
+    if end == "cancel":
         await store.cancel(job)
     else:
         await store.delete(job)

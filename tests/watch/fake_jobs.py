@@ -1,6 +1,7 @@
 """A service with jobs, without HTTP and without workers. Tests say what it answers, and when."""
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +21,7 @@ class Job:
     content: bytes
     fields: dict[str, str]
     status: str = "running"
-    error: tuple[str, str] = ("broken_file", "The file is broken.")  # code and message, if it fails
+    error: tuple[str | None, str] = ("broken_file", "The file is broken.")  # code and message, if it fails
 
 
 @dataclass
@@ -36,8 +37,12 @@ class FakeJobs(JobClient):
     detected: int = 0  # how often a language was
     before_job: Any = None  # called before a job is accepted
     error: Exception | None = None  # of the next submission
-    failures: list[tuple[str, str]] = field(default_factory=list)  # codes and messages of the next jobs
+    failures: list[tuple[str | None, str]] = field(
+        default_factory=list
+    )  # codes and messages of the next jobs
     fault: Exception | None = None  # of the next look at a job
+    runs_again: bool = True  # it has the recordings of jobs that failed
+    ran_again: list[float] = field(default_factory=list)  # when jobs that failed were run again (monotonic)
 
     async def submit(
         self, recording: BinaryIO, filename: str, fields: dict[str, str], key: str
@@ -74,7 +79,9 @@ class FakeJobs(JobClient):
         job = self.jobs.get(job_id)
         if job is None:
             return None
-        if not self.paused and self.failures:
+        if job.status != "running":
+            pass
+        elif not self.paused and self.failures:
             job.status, job.error = "failed", self.failures.pop(0)
         elif not self.paused:
             job.status = "failed" if job.content.startswith(b"broken") else "succeeded"
@@ -83,6 +90,15 @@ class FakeJobs(JobClient):
     async def result(self, job_id: str, file_format: str) -> bytes | None:
         job = self.jobs.get(job_id)
         return None if job is None else b"transcript of " + job.content
+
+    async def run_again(self, job_id: str) -> bool:
+        job = self.jobs.get(job_id)
+        if job is None or not self.runs_again:
+            return False
+        assert job.status == "failed"
+        job.status = "running"
+        self.ran_again.append(time.monotonic())
+        return True
 
     async def delete(self, job_id: str) -> None:
         job = self.jobs.pop(job_id, None)

@@ -4,13 +4,15 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.client.answers import ServiceFault
-from app.errors import FAILURE_CODES, DatabaseUnavailable
+from app.errors import FAILURE_CODES, RECORDING_AT_FAULT, DatabaseUnavailable
 from app.watch import recording, sidecar
 from tests.watch.watched_folder import Watched, idle, until, until_stored, written
 
@@ -60,19 +62,68 @@ async def test_a_file_that_fails_is_tried_again_when_it_changes(watched: Watched
     assert "The file is broken." in watched.report.lines[0]
 
 
-@pytest.mark.parametrize("code", FAILURE_CODES.values())
-async def test_a_job_that_fails_by_what_is_around_it_is_submitted_again(watched: Watched, code: str) -> None:
+@pytest.mark.parametrize("code", [*FAILURE_CODES.values(), "internal_error", "clip_interrupted", None])
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept", "not kept"])
+async def test_a_job_that_fails_by_what_is_around_it_runs_again(
+    watched: Watched, code: str | None, keeps: bool
+) -> None:
+    """The job itself if the service has kept its recording, or else another one."""
     watched.add("film.mkv")
     watched.jobs.failures = [(code, "Try again later.")]
+    watched.jobs.runs_again = keeps
 
     async with watched.watch() as watching:
         await written(watched, watching)
+        assert not watching._tools.pauses
 
-    assert watched.jobs.submitted == ["film.mkv"] * 2
+    assert watched.jobs.submitted == ["film.mkv"] * (1 if keeps else 2)
+    assert len(watched.jobs.ran_again) == keeps
     assert watched.jobs.jobs == {}
     assert [line.split()[0] for line in watched.report.lines] == ["done"]
     [notice] = watched.report.notices
     assert notice.endswith("film.mkv: Try again later. It is tried again.")
+
+
+@pytest.mark.parametrize("code", sorted(RECORDING_AT_FAULT))
+async def test_a_recording_that_is_at_fault_is_not_tried_again(watched: Watched, code: str) -> None:
+    watched.add("film.mkv")
+    watched.jobs.failures = [("internal_error", "It broke."), (code, "The recording is at fault.")]
+
+    for _ in range(2):
+        async with watched.watch() as watching:
+            await until(lambda: watched.report.lines)
+            await idle(watching)
+
+    assert (watched.jobs.submitted, len(watched.jobs.ran_again)) == (["film.mkv"], 1)
+    [line] = watched.report.lines
+    assert line.startswith("failed film.mkv (The recording is at fault.")
+    assert watched.jobs.jobs == {}
+
+
+async def test_the_pauses_after_failures_grow(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_FIRST_PAUSE_S", 0.3)
+    monkeypatch.setattr(recording, "_LONGEST_PAUSE_S", 1.2)
+    watched.add("film.mkv")
+    watched.jobs.failures = [("internal_error", "It broke.")] * 4
+
+    began = time.monotonic()
+    async with watched.watch() as watching:
+        await written(watched, watching)
+
+    times = [began, *watched.jobs.ran_again]
+    pauses = [after - before for before, after in pairwise(times)]
+    assert all(pause >= least for pause, least in zip(pauses, (0.3, 0.6, 1.2, 1.2), strict=True)), pauses
+    assert watched.jobs.submitted == ["film.mkv"]
+
+
+async def test_a_job_that_failed_before_a_restart_runs_again(watched: Watched) -> None:
+    watched.add("film.mkv")
+    watched.jobs.failures = [("internal_error", "It broke.")]
+    async with watched.watch():
+        await until(lambda: watched.report.notices)
+    async with watched.watch() as watching:
+        await written(watched, watching)
+    assert (watched.jobs.submitted, len(watched.jobs.ran_again)) == (["film.mkv"], 1)
 
 
 async def test_a_job_whose_state_cannot_be_had_is_kept(watched: Watched) -> None:

@@ -22,10 +22,10 @@ from app.api.jobs.lookup import check_done, find_job
 from app.api.jobs.submissions import IdempotencyKey, check_webhook
 from app.api.transcripts.versions import if_match_of, is_current, revision_etag
 from app.concurrency import run_shielded
-from app.errors import NOT_KEPT, AudioNotKept, InvalidInput
+from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.document import Job as JobDocument
 from app.jobs.document import public
-from app.jobs.job import Again, Job, Submission
+from app.jobs.job import Again, Job, Status, Submission
 from app.jobs.serialization import transcript_head
 from app.jobs.storage.revisions import transcript_changed
 from app.options import FILE_OPTIONS, Text
@@ -41,6 +41,9 @@ log = structlog.get_logger("whisperfleet.api")
 
 # Results, copies and the waveform of the parent are made with its own options.
 _OF_PARENT = FILE_OPTIONS | {"audio_track", "word_timestamps"}
+_UNCHANGED = (
+    "A job that failed runs again as it was submitted: send `{}`, or submit its recording as a new job."
+)
 _COUNTS = frozenset({"num_speakers", "min_speakers", "max_speakers"})
 
 IfMatch = Annotated[
@@ -81,6 +84,8 @@ def again_routes(service: "TranscriptionService", jobs: "JobService") -> APIRout
         request: Request, job_id: str, if_match: IfMatch = None, idempotency_key: IdempotencyKey = ""
     ) -> Response:
         """The answer is a new job, whose `parent` is this one. Its success adds a revision to the transcript.
+        Of a job that has failed, it is that job: it runs again as it was submitted, and only what it lacks is
+        transcribed. The body is empty (`{}`) then.
 
         `start` and `end` replace the transcript there alone. If the transcript is corrected while the new job
         runs, that fails with the code `revision_changed`, and the corrections stay.
@@ -88,6 +93,10 @@ def again_routes(service: "TranscriptionService", jobs: "JobService") -> APIRout
         parent = await find_job(jobs, request, job_id)
         check_json(request)
         given = json_object(await receive_document(service, request), '{"start": 62.5, "end": 70}')
+        if parent.status is Status.FAILED:
+            if given:
+                raise JobNotDone(_UNCHANGED, param=next(iter(given))[:64])
+            return _accepted(request, await run_shielded(jobs.run_again(parent)))
         fields = _parse(parent, given)
         note_without_effect(request, fields, given)
         key = idempotency_key or None
@@ -103,10 +112,14 @@ def again_routes(service: "TranscriptionService", jobs: "JobService") -> APIRout
         submission = _submission(parent, fields, model, key)
         job, _ = await run_shielded(jobs.submit(submission))
         log.info("job submitted", job=job.id, parent=parent.id)
-        headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
-        return JSONResponse(public(job, time.time()), 202, headers)
+        return _accepted(request, job)
 
     return router
+
+
+def _accepted(request: Request, job: Job) -> Response:
+    headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
+    return JSONResponse(public(job, time.time()), 202, headers)
 
 
 def _parse(parent: Job, given: Mapping[str, Any]) -> AgainFields:

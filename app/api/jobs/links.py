@@ -50,6 +50,7 @@ class ResultLink(FileChanges):
     path: Literal["result"]
     format: ResultFormat | None = None
     revision: RevisionNumber | None = None
+    allow_partial: bool | None = None
 
 
 _KINDS: Mapping[str, type[AudioLink | ResultLink]] = {"audio": AudioLink, "result": ResultLink}

@@ -54,8 +54,8 @@ def distinct_ids(ids: Sequence[str], most: int) -> list[str]:
     return distinct
 
 
-def check_done(job: Job) -> None:
-    """Raise JobNotDone if a job has no transcript."""
+def check_done(job: Job, allow_partial: bool = False) -> None:
+    """Raise JobNotDone if a job has no transcript. `allow_partial`: that of a failed job is one, too."""
     if job.submission.again is not None:
         raise JobNotDone(
             f"The job has no transcript of its own: it transcribes the job {job.submission.again.parent} "
@@ -66,8 +66,11 @@ def check_done(job: Job) -> None:
         case Status.SUCCEEDED:
             return
         case Status.FAILED:
+            if allow_partial and job.excerpt is not None:
+                return
             why = f": {job.error.message.rstrip('.')}" if job.error else ""
-            raise JobNotDone(f"The job has failed{why}. Submit it again.")
+            remedy = "runs it again; …/result?allow_partial=true gives what could be transcribed, if anything"
+            raise JobNotDone(f"The job has failed{why}. POST /v1/jobs/{job.id}/again {remedy}.")
         case Status.CANCELLED:
             raise JobNotDone("The job is cancelled and has no result.")
         case _:

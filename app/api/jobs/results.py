@@ -61,6 +61,7 @@ class FileQuery(FileChanges):
 
 class ResultQuery(FileQuery):
     revision: RevisionNumber | None = Field(None, description=WHICH_REVISION)
+    allow_partial: bool = Field(False, description="Also of a job that failed: what could be transcribed.")
 
 
 async def result_response(
@@ -75,7 +76,7 @@ async def result_response(
 
     Raises JobNotDone if there is no transcript, UnknownRevision, and UnsuitableFormat.
     """
-    check_done(job)
+    check_done(job, isinstance(wanted, ResultQuery) and wanted.allow_partial)
     async with service.helper.turn(job.duration):
         packed = await jobs.store.transcript(job, revision)
         etag = _etag(packed.revision, job, wanted)
@@ -95,7 +96,7 @@ def _title(job: Job) -> str:
 
 def _etag(revision: int, job: Job, wanted: FileQuery) -> str:
     """Another version may make other files."""
-    shown = [_title(job), dict(sorted(wanted.changes.items()))]
+    shown = [_title(job), dict(sorted(wanted.changes.items())), job.finished_at]  # it may run again
     digest = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:8]
     return f'"{revision}-{wanted.format}-{digest}-{VERSION}"'
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -122,7 +122,6 @@ class JobExecutor:
 
         Returns whether the job has ended. Raises one of `TRANSIENT_ERRORS` if a later retry may succeed.
         """
-        failed_spans: Sequence[Span] = ()
         try:
             if job.interruptions >= _MAX_INTERRUPTIONS:
                 raise Interrupted(
@@ -135,7 +134,6 @@ class JobExecutor:
             if await self._download_if_missing(job, recorded.submission):
                 return False
             job, pipeline = await self._prepare(job, recorded.submission)
-            failed_spans = pipeline.failed_spans  # grows while the pipeline runs
             with traces.span("transcribe") as span:
                 transcript = await pipeline.run()
                 span.set_attributes(
@@ -146,28 +144,26 @@ class JobExecutor:
         except UnknownJob:
             log.info("the job was deleted while it ran")
         except WhisperfleetError as error:
-            await self.fail(job, error, failed_spans)
+            await self.fail(job, error)
         except Exception as error:
             if (lack := no_descriptor(error)) is not None:
                 raise lack from error
             log.exception("the job failed unexpectedly")
             await self.fail(job, UNEXPECTED)
         else:
-            await self._succeed(job, transcript)
+            if pipeline.errors and not job.submission.options.allow_partial:
+                await self.fail(job, pipeline.errors[0], transcript)
+            else:
+                await self._succeed(job, transcript)
         return True
 
-    async def fail(
-        self, job: Job, error: WhisperfleetError, failed_spans: Sequence[Span] = (), code: str | None = None
-    ) -> None:
-        """Mark a job as failed and remove its files. `code` is used if the error has none.
-
-        Raises what the store raises.
-        """
+    async def fail(self, job: Job, error: WhisperfleetError, transcript: Transcript | None = None) -> None:
+        """Mark a job as failed, with the transcript of its other clips, if any. Raises as the store does."""
         await self._progress.store()
-        failure = Failure(error.message, error.code or code)
         with suppress(IllegalTransition, UnknownJob):
             job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
-            await self._store.fail(job, failure, failed_spans, self._settings.keep_audio)
+            failure = Failure(error.message, error.code)
+            await self._store.fail(job, failure, self._settings.keep_audio, transcript)
             log.warning("job failed", error=error.message)
         await self._remove_files(job)
 
@@ -205,6 +201,7 @@ class JobExecutor:
             known = ()
         peaks = PeakCollector() if job.submission.again is None else None  # the parent has them
         observer = JobObserver(job.id, self._progress, self._lengths, results.published, peaks)
+        options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
         pipeline = self._service.pipeline(
             job.id, upload, options, model, dispatcher, results, observer, decoded, known
         )

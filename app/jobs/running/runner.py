@@ -149,7 +149,7 @@ class JobRunner:
         for row in rows:
             if row.total_s is not None:  # an earlier run, perhaps before a restart, knew its length
                 self._lengths.record(row.id, row.total_s, row.done_s)
-            if row.id not in self._paused:
+            if row.id not in self._paused and row.id not in self._running:  # or its last run is about to end
                 remaining_s = self._lengths.remaining_s(row.id)
                 job = QueuedJob(row.id, row.number, row.owner, row.size, remaining_s)
                 (transcriptions if row.has_file else downloads).append(job)
@@ -243,7 +243,8 @@ class JobRunner:
             is_hopeless = isinstance(error, OutgrowsDisk)
             if is_hopeless or (may_be_at_fault and attempts > len(_BACKOFF_S)):
                 known = error if isinstance(error, WhisperfleetError) else UNEXPECTED
-                await self._executor.fail(job, known, code=_POSSIBLY_AT_FAULT.get(type(error)))
+                known.code = known.code or _POSSIBLY_AT_FAULT.get(type(error))
+                await self._executor.fail(job, known)
                 del self._failed_attempts[job.id]
                 return
             await self._requeue(job)

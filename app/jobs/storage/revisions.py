@@ -45,6 +45,8 @@ async def add_revision(
     await put_passages(connection, job.number, summary.passages)
     row = {"job_number": job.number, "content": content}
     if revision == ORIGINAL:
+        partial = transcripts.c.job_number == job.number  # of a job that failed before
+        await connection.execute(sa.delete(transcripts).where(partial))
         await connection.execute(sa.insert(transcripts).values(row))
         return
     row |= {"number": revision, "created_at": now, "changed": changed, "by_link": by_link}

@@ -162,12 +162,12 @@ class Store:
             except WhisperfleetError:
                 raise unknown from None
 
-    async def _check_parent(self, connection: AsyncConnection, again: Again) -> None:
-        """Raise the error of a job that cannot transcribe its parent again now."""
+    async def _check_parent(self, connection: AsyncConnection, again: Again, child: str = "") -> None:
+        """Raise the error of a job that cannot transcribe its parent again now. `child`: its id, if any."""
         parent = await self._get(connection, again.parent)
         if parent.status is not Status.SUCCEEDED or parent.revision != again.revision:
             raise _not_correctable(parent)
-        of_parent = sa.and_(jobs.c.parent == parent.id, jobs.c.status.not_in(ENDED))
+        of_parent = sa.and_(jobs.c.parent == parent.id, jobs.c.id != child, jobs.c.status.not_in(ENDED))
         other = await connection.scalar(sa.select(jobs.c.id).where(of_parent))
         if other is not None:
             raise JobNotDone(
@@ -402,10 +402,7 @@ class Store:
         """
         again = job.submission.again
         assert again is not None
-        changes = _done(transcript) | {
-            "language": spoken_language(transcript),
-            "failed_spans": list(transcript.failed_spans),
-        }
+        changes = _done(transcript) | {"language": spoken_language(transcript)}
 
         async def revise(connection: AsyncConnection, then: Then) -> None:
             parent = await self._get(connection, again.parent)
@@ -417,14 +414,34 @@ class Store:
 
         return await self._transition(job.id, Status.SUCCEEDED, changes, also=revise)
 
-    async def fail(self, job: Job, failure: Failure, failed_spans: Sequence[Span], keep_file: bool) -> Job:
-        """Mark an unfinished job as failed. Raises IllegalTransition."""
-        changes = {
-            "error": {"message": failure.message, "code": failure.code},
-            "failed_spans": list(failed_spans),
-            **({} if keep_file else {"file": None}),
-        }
-        return await self._transition(job.id, Status.FAILED, changes)
+    async def fail(
+        self, job: Job, failure: Failure, keep_file: bool, transcript: Transcript | None = None
+    ) -> Job:
+        """Mark an unfinished job as failed, with its partial transcript, if any. Raises IllegalTransition."""
+        changes: dict[str, Any] = {"error": {"message": failure.message, "code": failure.code}}
+        changes |= {} if keep_file or job.submission.file is None else {"file": None}
+        content = None
+        if transcript is not None:
+            changes |= _done(transcript)
+            if job.submission.again is None:  # a parent's transcript stays as it is
+                content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
+        return await self._transition(job.id, Status.FAILED, changes, content)
+
+    async def reopen(self, job: Job) -> Job:
+        """Return a failed job to the queue. Results of clips stay, and a transcript until the next one.
+
+        Raises IllegalTransition, UnknownJob, and for one that transcribes another again what `add` raises.
+        """
+        nothing = dict.fromkeys(("error", "started_at", "finished_at", "retained_since"))
+        changes = {"interruptions": 0, **nothing, **progress_row(JobProgress())}
+
+        async def reopen(connection: AsyncConnection, then: Then) -> None:
+            if job.submission.again is not None:
+                await self._check_parent(connection, job.submission.again, job.id)
+            of_job, has_failed = clips.c.job_number == job.number, clips.c.result.is_(None)
+            await connection.execute(sa.delete(clips).where(of_job, has_failed))
+
+        return await self._transition(job.id, Status.QUEUED, changes, also=reopen, since=[Status.FAILED])
 
     async def cancel(self, job: Job) -> Job:
         """Mark an unfinished job as cancelled. Raises IllegalTransition."""
@@ -572,7 +589,7 @@ class Store:
             await self._write(store)
 
     async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
-        """The voices that the client of a job knows, while the job has not ended."""
+        """The voices that the client of a job knows, while it may run."""
         return await self._database.query(read_known_speakers, job)
 
     async def revisions(self, job: Job) -> list[Revision]:
@@ -655,17 +672,20 @@ class Store:
         transcript: tuple[bytes, Summary] | None = None,
         changed_segments: Span | None = None,
         also: Callable[[AsyncConnection, Then], Awaitable[None]] | None = None,
+        since: Sequence[Status] = (),
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
 
         `transcript`: to store, from `pack_with_summary`. `changed_segments`: where its segments differ from
         those that are published, for an event before that. `also`: what else is part of the transaction.
+        `since`: the statuses that may become the new one, if not those of `TRANSITIONS`.
 
-        A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
-        job stay, and the voices of one that succeeds. Raises IllegalTransition and UnknownJob.
+        A terminal status also queues the job's webhook, and removes its clips, and its voices unless it
+        succeeds. A failed job keeps both, or its published clips alone if its recording goes. Raises
+        IllegalTransition and UnknownJob.
         """
         now = self._clock()
-        allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
+        allowed = [each.value for each in since or [old for old, new in TRANSITIONS.items() if status in new]]
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
             values |= {"finished_at": now, "retained_since": self._service_clock()}
@@ -680,7 +700,7 @@ class Store:
             job = await self._get(connection, job_id)
             if not changed:
                 raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
-            if status.is_terminal:
+            if status.is_terminal and not (status is Status.FAILED and "file" not in changes):
                 removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
                 of_job = clips.c.job_number == job.number
                 await connection.execute(sa.delete(clips).where(of_job, removed))
@@ -750,7 +770,8 @@ def _done(transcript: Transcript) -> dict[str, Any]:
     """The columns of a job that has transcribed all of it."""
     total_s = seconds(transcript.samples - transcript.start)
     # Everything outside the clips is silence.
-    return {"duration": seconds(transcript.samples), "done_s": total_s, "total_s": total_s}
+    columns = {"duration": seconds(transcript.samples), "done_s": total_s, "total_s": total_s}
+    return columns | {"failed_spans": list(transcript.failed_spans)}
 
 
 def _listed(summary: Summary) -> dict[str, Any]:

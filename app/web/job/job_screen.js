@@ -8,6 +8,7 @@ import { go, listHash } from "../core/router.js";
 import { service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
 import { errorText, t, warningText } from "../core/text.js";
+import { toastError } from "../core/toasts.js";
 import { isSmall } from "../core/window_size.js";
 import { removeJobs } from "../list/deletions.js";
 import { openSettings } from "../shell/settings_dialog.js";
@@ -176,7 +177,7 @@ function JobHeader({ session, playback, again, isWhole, toggle }) {
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
     ${isWhole && html`<${Details} job=${job} session=${session} />`}
-    <${Notices} job=${job} playback=${playback} />
+    <${Notices} job=${job} session=${session} playback=${playback} />
   </header>`;
 }
 
@@ -256,11 +257,13 @@ function Actions({ job, session, again, isCompact = false }) {
   </div>`;
 }
 
-/** @param {{job: Job, playback: Playback}} props */
-function Notices({ job, playback }) {
+/** @param {{job: Job, session: Session, playback: Playback}} props */
+function Notices({ job, session, playback }) {
   if (job.status === "failed") {
+    const mayRun = !sharedLink && job.audio_expires_at;
     return html`<div class="notice danger" role="alert">
       <strong>${t("header.failed")}</strong>${" "}<span dir="auto">${job.error && errorText(job.error)}</span>
+      ${mayRun && html`<p><button class="button" onClick=${() => session.runAgain().catch(toastError)}><${Icon} name="retry" />${t("again.title")}</button></p>`}
     </div>`;
   }
   return html`${

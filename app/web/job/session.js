@@ -94,13 +94,19 @@ export function openSession(id) {
     save: saving.save,
     correctSpeakers: saving.correctSpeakers,
     reload: () => saving.reload("theirs"),
+    async runAgain() {
+      job.value = await requestJson(`/v1/jobs/${id}/again`, { method: "POST", json: {} });
+      runToEnd(parts).catch(onFailure);
+    },
     close,
   });
-  run({ session, document, saving, drafts, ending: ending.signal }).catch((reason) => {
+  const parts = { session, document, saving, drafts, ending: ending.signal };
+  const onFailure = (/** @type {Error} */ reason) => {
     if (ending.signal.aborted) return;
     if (isGone(reason)) onGone(reason);
     else error.value = reason;
-  });
+  };
+  run(parts).catch(onFailure);
   return session;
 }
 
@@ -110,6 +116,12 @@ async function run(parts) {
   await Promise.race([leaving.get(session.id), sleep(LEAVING_MS, ending)]);
   await load(parts);
   await restore(document, saving, drafts).catch(toastError);
+  await runToEnd(parts);
+}
+
+/** @param {Parts} parts */
+async function runToEnd(parts) {
+  const { session, saving, ending } = parts;
   const isRunning = () => session.job.value !== null && isActive(session.job.value) && !ending.aborted;
   const hasRun = isRunning();
   while (isRunning()) {

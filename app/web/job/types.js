@@ -130,6 +130,7 @@
  * @property {(body: import("./saving_merge.js").SpeakersBody) => Promise<void>} correctSpeakers Saves everything,
  *   and then lets the service correct all speakers, as one step. Rejected where that fails.
  * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.
+ * @property {() => Promise<void>} runAgain Have a job that failed run again: what it has stays. Rejected where it cannot.
  * @property {() => void} close Ends the requests. Unsaved corrections stay in the browser.
  */
 

@@ -26,7 +26,7 @@ const texts = {
     child_died:
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
     clip_failed:
-      "Ein Teil der Aufnahme ließ sich nicht transkribieren. Sie erneut hinzufügen; misslingt auch das, den Betreiber fragen.",
+      "Ein Teil der Aufnahme ließ sich nicht transkribieren. Neu transkribieren; misslingt auch das, den Betreiber fragen.",
     clip_interrupted:
       "Ein Teil der Aufnahme ließ sich nicht transkribieren, weil etwas die Prozesse des Dienstes beendet hat. Noch einmal versuchen.",
     database_unavailable: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",

@@ -22,7 +22,7 @@ export default {
     broken_file: "The file is damaged or incomplete. Check that it plays, or convert it to MP3.",
     child_died: "Something went wrong in the service. Try again; if it happens again, ask whoever runs it.",
     clip_failed:
-      "A part of the recording could not be transcribed. Add it again; if that fails too, ask whoever runs the service.",
+      "A part of the recording could not be transcribed. Transcribe it again; if that fails too, ask whoever runs the service.",
     clip_interrupted:
       "A part of the recording could not be transcribed, since something kept ending the service's processes. Try again.",
     database_unavailable: "The service is busy. Try again in a minute.",

@@ -24,7 +24,7 @@ const texts = {
     child_died:
       "Algo ha fallado en el servicio. Inténtalo de nuevo; si se repite, pregunta a quien lo administra.",
     clip_failed:
-      "No se pudo transcribir una parte de la grabación. Añádela de nuevo; si vuelve a fallar, pregunta a quien lo administra.",
+      "No se pudo transcribir una parte de la grabación. Transcríbela de nuevo; si vuelve a fallar, pregunta a quien lo administra.",
     clip_interrupted:
       "No se pudo transcribir una parte de la grabación porque algo terminó los procesos del servicio. Inténtalo de nuevo.",
     database_unavailable: "El servicio está ocupado. Inténtalo de nuevo dentro de un minuto.",

@@ -12,6 +12,7 @@ Read when the server starts:
 `memory_wait_s`: the time after which a limit is raised again, instead of a minute;
 `two_batches`: if true, workers on the CPU have a batch ready while they decode another, as on a GPU.
 The `window_name` of each decoded window is appended to the file `decoded` in that folder.
+`failing`: if true, a window that contains `FAILING` cannot be decoded.
 A window that contains `POISON` crashes its worker. The first one with `HANGING` blocks it for an hour.
 """
 
@@ -29,6 +30,7 @@ from pathlib import Path
 # int16 samples that no recording contains by chance.
 POISON = array("h", [12345, -12345] * 32).tobytes()
 HANGING = array("h", [23456, -23456] * 32).tobytes()
+FAILING = array("h", [21212, -21212] * 32).tobytes()
 
 
 class Saboteur(importlib.abc.MetaPathFinder):
@@ -106,6 +108,8 @@ def sabotage_model(module) -> None:
             signal.raise_signal(plan().get("poison_signal", signal.SIGSEGV))
         if any(HANGING in window.pcm for window in windows) and first_time():
             time.sleep(3600)
+        if plan().get("failing") and any(FAILING in window.pcm for window in windows):
+            raise RuntimeError("no text")
         if os.environ["CUDA_VISIBLE_DEVICES"] in plan().get("poisoned", []):
             raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
         rows = sum(window.decoding.beam_size for window in windows)
