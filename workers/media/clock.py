@@ -14,7 +14,7 @@ MAX_DRIFT_S = 1.0  # more sound that is cut out so gives a warning
 AHEAD_S = 10.0  # of sound, looked at when times jump. If they come back meanwhile, the others were wrong
 MAX_AHEAD_VALUES = 4_000_000  # samples of all channels, looked at; for 10 s of 8 channels at 48 kHz
 CONFIRMED_S = 3.0  # times that go on for so long after a jump are right
-LAST_S = 0.5  # the same at the end of the file
+LAST_S = 0.5  # the same at the end of the file, or of one of joined files
 DURATION_SLACK_S = 10.0  # a time further past the file's declared duration is wrong
 MAX_GAP_S = 3600.0  # a time further ahead is wrong unless the file's duration confirms it
 MAX_SILENCE_S = 12 * 3600.0  # total of all gaps: a small file must not fill a disk with silence
@@ -154,6 +154,7 @@ def _is_confirmed(
 ) -> bool:
     """Whether the frames ahead confirm the jump to the timestamp `start` of a frame of so many seconds."""
     confirmed_s: float | None = None  # None: up to the last one
+    enough_s = CONFIRMED_S
     sound = seconds
     for _, later, length in ahead:
         if later is not None:
@@ -163,7 +164,9 @@ def _is_confirmed(
             # Times move ahead in pauses as well, but not back again most of the way.
             if confirmed_s is None and (distance > jump / 2 if jump < 0 else distance < jump - TOLERANCE_S):
                 confirmed_s = sound
+                if distance < 0 < jump:  # not towards the times before the jump: another file begins
+                    enough_s = LAST_S
         sound += length
     if confirmed_s is None:
         return goes_on or sound >= LAST_S or abs(jump) < LAST_S
-    return confirmed_s >= CONFIRMED_S
+    return confirmed_s >= enough_s

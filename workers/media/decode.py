@@ -1,20 +1,17 @@
 """Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from workers.media import refusal
 from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed
-from workers.media.decoders import decoder_of
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.media.ogg import formats
 from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
-from workers.media.sources import Source, Way, ways_to_read
+from workers.media.sources import FloatSource, Source, next_file, readers
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -64,6 +61,9 @@ MAX_TAG_CHARS = 200  # of the language or the title of a track
 # A header with other values is damaged; FFmpeg's mixer also supports no more channels.
 RATES = range(1000, 1_000_001)  # Hz
 MAX_CHANNELS = 64
+
+# FFmpeg's own decoders fail on each frame of comfort noise, which stands for the pauses.
+BETTER_DECODERS = {"amrnb": "libopencore_amrnb", "amrwb": "libopencore_amrwb"}
 
 Pcm = Generator[bytes, None, None]  # chunks of s16le; closing it closes the source
 Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
@@ -117,7 +117,7 @@ def decoded_pcm(
             findings.start_anew()
         yield b""
         origin, duration = _seconds(container.start_time), _length_s(container)
-        frames = late or _all_frames(source, container, stream, findings)
+        frames = late or _all_frames(source, container, stream, track, findings)
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
         if separate and first:
@@ -156,9 +156,14 @@ def decoded_pcm(
             findings.note("cut_off", clock.position, declared_s)
 
 
-def _open_track(source: Path, track: TrackChoice, findings: Findings, files: ExitStack) -> tuple[Any, Any]:
-    """A file, and its stream that is wanted. `files` closes it."""
-    container, coding = _open(source, ways_to_read(source), files)
+def _open_track(
+    source: Path, track: TrackChoice, findings: Findings, files: ExitStack, place: int = 0
+) -> tuple[Any, Any]:
+    """A file, or the one that was joined to it at the byte `place`, and its stream that is wanted.
+
+    `files` closes it.
+    """
+    container, coding = _open(source, [Source(source, place)] if place else readers(source), files)
     findings.tracks = tuple(
         _described(index, each, coding) for index, each in enumerate(container.streams.audio)
     )
@@ -180,7 +185,7 @@ def _translate_errors() -> Iterator[None]:
         raise refusal.nothing_decoded() from None
 
 
-def _open(source: Path, ways: Iterable[Way], files: ExitStack) -> tuple[Any, str | None]:
+def _open(source: Path, ways: Iterable[Source | FloatSource], files: ExitStack) -> tuple[Any, str | None]:
     """A file, by the first of `ways` in which a sound track of it can be decoded. `files` closes it.
 
     Also the coding of its sound, if libsndfile decodes it.
@@ -190,12 +195,10 @@ def _open(source: Path, ways: Iterable[Way], files: ExitStack) -> tuple[Any, str
     av.logging.set_level(None)  # a damaged file could log a message for each packet
     found = None
     for way in ways:
-        if (file := way(source)) is None:
-            continue
         try:
             container = files.enter_context(
                 av.open(
-                    files.enter_context(file),
+                    files.enter_context(closing(way)),
                     container_options=OPEN_OPTIONS,
                     metadata_errors="replace",
                     buffer_size=READ_BYTES,
@@ -207,7 +210,7 @@ def _open(source: Path, ways: Iterable[Way], files: ExitStack) -> tuple[Any, str
             continue
         found = found or (container, None)
         if any(track.codec_context for track in container.streams.audio):
-            return container, file.coding
+            return container, way.coding
     if found is None:
         raise refusal.unreadable(source)
     return found
@@ -281,37 +284,43 @@ def _text(value: str | None) -> str | None:
     return None if text.lower() in ("", "und") else text
 
 
-def _all_frames(source: Path, container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
-    """Each frame that can be decoded, also behind a change of the format in Ogg."""
-    yield from _frames(container, stream, findings)
-    if container.format.name != "ogg" or container.size == source.stat().st_size:
-        return
-    for start, end in formats(source)[1:]:
+def _all_frames(
+    source: Path, container: Any, stream: Any, track: TrackChoice, findings: Findings
+) -> Iterator[TimedFrame]:
+    """Each frame that can be decoded, also of files that were joined to the first one."""
+    form = container.format.name
+    place = yield from _frames(container, stream, findings)
+    while place := next_file(source, form, place):
         with ExitStack() as files:
             try:
-                container, _ = _open(source, [partial(Source, skip=start, end=end)], files)
-                stream = _sound_track(container, None, container.streams.audio)
+                container, stream = _open_track(source, track, Findings(), files, place)
             except RecordingRefused:
                 findings.damage()
-                continue
-            for frame, _ in _frames(container, stream, findings):
-                yield frame, None  # each part has a clock of its own
+                place += 1
+            else:
+                place += yield from _frames(container, stream, findings)
 
 
-def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
-    """Each frame that can be decoded, and silence for packets that cannot, as `Undecodable` has it."""
+def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedFrame, None, int]:
+    """Each frame that can be decoded, and silence for packets that cannot, as `Undecodable` has it.
+
+    Returns the place in the file of the last packet.
+    """
     import av
 
-    seconds, decoder = float(stream.time_base), decoder_of(stream)
+    seconds, decoder, place = float(stream.time_base), _decoder(stream), 1
     undecodable = Undecodable(container, stream, findings)
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
+        if place > 1 and decoder.name == "flac" and packet.has_sidedata("strings_metadata"):
+            break  # joined files: FFmpeg would not see that the next one has another rate
+        place = max(place, packet.pos or 0)
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
         try:
             frames = undecodable.replace(packet) if undecodable.is_tag(packet) else decoder.decode(packet)
         except av.EOFError:  # flushed already
-            return
+            break
         except av.FFmpegError:
             frames = undecodable.replace(packet)
         for frame in frames:
@@ -319,6 +328,19 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFr
                 findings.damage()
             elif frame.samples:
                 yield frame, None if frame.pts is None else frame.pts * seconds
+    return place
+
+
+def _decoder(stream: Any) -> Any:
+    """The decoder for the packets of a stream: that of FFmpeg's choice, or a better one."""
+    import av
+
+    usual: Any = stream.codec_context
+    if usual.name not in BETTER_DECODERS or usual.channels > 1:
+        return usual
+    decoder = av.CodecContext.create(BETTER_DECODERS[usual.name], "r")
+    decoder.thread_count = 1
+    return decoder
 
 
 def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
@@ -331,7 +353,9 @@ def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
             return
         except IndexError:  # PyAV's demuxer ends so if a track appeared late
             break
-        except av.FFmpegError:
+        except av.FFmpegError as error:
+            if container.format.name == "ogg" and isinstance(error, (av.ArgumentError, av.PatchWelcomeError)):
+                break  # a file of another format was joined to this one
             findings.damage()
     flush = av.Packet()
     flush.stream = stream

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from workers.media.clock import MAX_SILENCE_S
 from workers.media.findings import Findings
+from workers.media.sources import tag_bytes
 
 # Demuxers of raw streams. FFmpeg makes up the times of their packets, and guesses how long each is.
 UNTIMED = frozenset(
@@ -131,8 +132,7 @@ class Undecodable:
         content = bytes(packet)
         place = packet.pos or 0
         if self._is_untimed and (tag := _TAG.search(content)):
-            size = sum(digit << shift for digit, shift in zip(tag[1], (21, 14, 7, 0), strict=True))
-            self._tag_end = place + tag.end() + size
+            self._tag_end = place + tag.end() + tag_bytes(tag[1])
         seconds = min((packet.duration or 0) * self._unit, _LONGEST_S)
         if place >= self._tag_end + _AFTER_TAG:  # players count the time of a tag as well
             self._findings.damage(seconds)

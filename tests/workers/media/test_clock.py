@@ -138,6 +138,17 @@ def test_a_wrong_time_at_the_end_adds_no_silence() -> None:
     assert recording.placed() == pytest.approx(recording.places)
 
 
+def test_a_gap_just_before_another_file_begins() -> None:
+    recording = Recording()
+    recording.play(5.0)
+    recording.clock += 1.0
+    recording.position += 1.0
+    recording.play(1.2)
+    recording.clock = 0.0
+    recording.play(8.0)
+    assert recording.placed() == pytest.approx(recording.places)
+
+
 def test_short_overlaps_that_recur_are_dropped_from_the_second_one_on() -> None:
     clock = Clock(origin=0.0, duration=None)
     seconds, dropped = 0.0, []
