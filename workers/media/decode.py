@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.media import refusal
-from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed
+from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed, length_s
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
 from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
@@ -101,8 +101,6 @@ def decoded_pcm(
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
     `RecordingRefused` if the file cannot be read, does not have the track, or has too many channels.
     """
-    from av.format import Flags
-
     with _translate_errors(), ExitStack() as files:
         container, stream = _open_track(source, track, findings, files)
         findings.declared_channels = stream.codec_context.channels if separate else 1
@@ -116,15 +114,14 @@ def decoded_pcm(
                 findings.skipped_s = skipped_s
             findings.start_anew()
         yield b""
-        origin, duration = _seconds(container.start_time), _length_s(container)
+        origin = _seconds(container.start_time)
         frames = late or _all_frames(source, container, stream, track, findings)
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
         if separate and first:
             output = _with_all_channels(first[0][0], output.rate)
         findings.pcm_format = output
-        may_reset = bool(container.format.flags & Flags.ts_discont.value)
-        clock, cut = Clock(origin, duration, output.rate, may_reset=may_reset), 0
+        clock, cut = Clock(origin, _length_s(container), output.rate), 0
         if late is not None:
             [(frame, start)] = first
             assert start is not None
@@ -134,9 +131,9 @@ def decoded_pcm(
         if container.format.name in UNTIMED:
             frames = ((frame, None) for frame, _ in frames)
         mixer: Mixer | None = None
-        for frame, start, seconds in confirmed(frames, clock, findings):
+        for frame, start in confirmed(frames, clock, findings):
             before_s = clock.position
-            jump = clock.place(start, seconds)
+            jump = clock.place(start, length_s(frame))
             findings.position_s = clock.position
             if mixer is None or jump or not mixer.accepts(frame):
                 if mixer is not None:
@@ -146,7 +143,7 @@ def decoded_pcm(
                 if jump < 0 and clock.drift_s > MAX_DRIFT_S:
                     findings.note("drift", clock.drift_from, clock.position)
                 yield from _silence(jump, output.frame_bytes)
-                begin_s = clock.position - frame.samples / frame.sample_rate
+                begin_s = clock.position - length_s(frame)
                 mixer, cut = Mixer(frame, max(0, -jump), output, cut, begin_s), 0
             yield mixer.mix(frame)
         if mixer is not None:
@@ -308,7 +305,7 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
     """
     import av
 
-    seconds, decoder, place = float(stream.time_base), _decoder(stream), 1
+    unit, decoder, place = float(stream.time_base), _decoder(stream), 1
     undecodable = Undecodable(container, stream, findings)
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
@@ -327,7 +324,7 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
             elif frame.samples:
-                yield frame, None if frame.pts is None else frame.pts * seconds
+                yield frame, None if frame.pts is None else frame.pts * unit
     return place
 
 
@@ -384,7 +381,7 @@ def _frames_around(
         for frame, start in frames:
             if start is None or start > at_s:
                 return None
-            if start + frame.samples / frame.sample_rate > at_s:
+            if start + length_s(frame) > at_s:
                 return chain([(frame, start)], frames)
     except av.FFmpegError:
         pass
@@ -414,8 +411,12 @@ def _seconds(microseconds: int | None) -> float | None:
 
 
 def _length_s(container: Any) -> float | None:
-    """The length of a file; None if that is not known, or a guess."""
-    return None if container.format.name in GUESSED_DURATION else _seconds(container.duration)
+    """The length of a file; None if that is not known, a guess, or derived from times that may start anew."""
+    from av.format import Flags
+
+    is_certain = container.format.name not in GUESSED_DURATION
+    may_reset = container.format.flags & Flags.ts_discont.value
+    return _seconds(container.duration) if is_certain and not may_reset else None
 
 
 def _declared_s(container: Any, stream: Any, demuxers: Collection[str]) -> float:
