@@ -1,6 +1,6 @@
 """Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -11,7 +11,7 @@ from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed, lengt
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
 from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
-from workers.media.sources import FloatSource, Source, next_file, readers
+from workers.media.sources import Source, next_file, readers
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -158,9 +158,32 @@ def _open_track(
 ) -> tuple[Any, Any]:
     """A file, or the one that was joined to it at the byte `place`, and its stream that is wanted.
 
-    `files` closes it.
+    `files` closes it, which is read in the first way in which a sound track of it can be decoded.
     """
-    container, coding = _open(source, [Source(source, place)] if place else readers(source), files)
+    import av
+
+    av.logging.set_level(None)  # a damaged file could log a message for each packet
+    container, coding = None, None
+    for way in [Source(source, place)] if place else readers(source):
+        try:
+            opened = av.open(
+                files.enter_context(closing(way)),
+                container_options=OPEN_OPTIONS,
+                metadata_errors="replace",
+                buffer_size=READ_BYTES,
+            )
+        except av.MemoryError:
+            raise
+        except (av.FFmpegError, ValueError):
+            continue
+        files.enter_context(opened)
+        can_decode = any(each.codec_context for each in opened.streams.audio)
+        if container is None or can_decode:
+            container, coding = opened, way.coding
+        if can_decode:
+            break
+    if container is None:
+        raise refusal.unreadable(source)
     findings.tracks = tuple(
         _described(index, each, coding) for index, each in enumerate(container.streams.audio)
     )
@@ -180,37 +203,6 @@ def _translate_errors() -> Iterator[None]:
         raise refusal.too_demanding() from None
     except av.FFmpegError:
         raise refusal.nothing_decoded() from None
-
-
-def _open(source: Path, ways: Iterable[Source | FloatSource], files: ExitStack) -> tuple[Any, str | None]:
-    """A file, by the first of `ways` in which a sound track of it can be decoded. `files` closes it.
-
-    Also the coding of its sound, if libsndfile decodes it.
-    """
-    import av
-
-    av.logging.set_level(None)  # a damaged file could log a message for each packet
-    found = None
-    for way in ways:
-        try:
-            container = files.enter_context(
-                av.open(
-                    files.enter_context(closing(way)),
-                    container_options=OPEN_OPTIONS,
-                    metadata_errors="replace",
-                    buffer_size=READ_BYTES,
-                )
-            )
-        except av.MemoryError:
-            raise
-        except (av.FFmpegError, ValueError):
-            continue
-        found = found or (container, None)
-        if any(track.codec_context for track in container.streams.audio):
-            return container, way.coding
-    if found is None:
-        raise refusal.unreadable(source)
-    return found
 
 
 def _sound_track(container: Any, wanted: TrackChoice, tracks: Sequence[SoundTrack]) -> Any:
@@ -315,7 +307,7 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
         try:
-            frames = undecodable.replace(packet) if undecodable.is_tag(packet) else decoder.decode(packet)
+            frames = decoder.decode(packet)
         except av.EOFError:  # flushed already
             break
         except av.FFmpegError:
@@ -330,14 +322,11 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
 
 def _decoder(stream: Any) -> Any:
     """The decoder for the packets of a stream: that of FFmpeg's choice, or a better one."""
-    import av
+    from av import CodecContext
 
-    usual: Any = stream.codec_context
-    if usual.name not in BETTER_DECODERS or usual.channels > 1:
-        return usual
-    decoder = av.CodecContext.create(BETTER_DECODERS[usual.name], "r")
-    decoder.thread_count = 1
-    return decoder
+    usual = stream.codec_context
+    better = BETTER_DECODERS.get(usual.name)
+    return CodecContext.create(better, "r") if better and usual.channels <= 1 else usual
 
 
 def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:

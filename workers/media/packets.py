@@ -85,11 +85,7 @@ class Undecodable:
         self._codec = stream.codec_context
         self._unit = float(stream.time_base)
         self._is_untimed = container.format.name in UNTIMED
-        self._tag_end = -_AFTER_TAG  # of the last tag, as a place in the file
-
-    def is_tag(self, packet: Any) -> bool:
-        """Whether a packet is in a tag that was found, such as that of an MP3 file that was joined."""
-        return self._tag_end > 0 and packet.pos is not None and packet.pos < self._tag_end
+        self._tag_end = -_AFTER_TAG  # place in the file: of the last tag, as joined MP3 files have them
 
     def replace(self, packet: Any) -> list[Any]:
         """A silent frame as long as the packet, if its length is known and its format has no times."""

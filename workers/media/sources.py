@@ -53,9 +53,6 @@ class Source(FileIO):
         except (OSError, OverflowError):
             return -1
 
-    def tell(self) -> int:
-        return super().tell() - self._skip
-
 
 class FloatSource:
     """An AU file of floats without a length, decoded by libsndfile while it is read, from its beginning."""
