@@ -121,7 +121,7 @@ def decoded_pcm(
         if separate and first:
             output = _with_all_channels(first[0][0], output.rate)
         findings.pcm_format = output
-        clock, cut = Clock(origin, _length_s(container), output.rate), 0
+        clock, cut = Clock(origin, file_length_s(container), output.rate), 0
         if late is not None:
             [(frame, start)] = first
             assert start is not None
@@ -399,7 +399,7 @@ def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / 1_000_000
 
 
-def _length_s(container: Any) -> float | None:
+def file_length_s(container: Any) -> float | None:
     """The length of a file; None if that is not known, a guess, or derived from times that may start anew."""
     from av.format import Flags
 
