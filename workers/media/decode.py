@@ -119,7 +119,10 @@ def decoded_pcm(
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
         if separate and first:
-            output = _with_all_channels(first[0][0], output.rate)
+            channels = first[0][0].layout.nb_channels
+            if channels > MAX_SEPARATE_CHANNELS:
+                raise refusal.too_many_channels(channels)
+            output = PcmFormat(output.rate, channels, separate=True)
         findings.pcm_format = output
         clock, cut = Clock(origin, file_length_s(container), output.rate), 0
         if late is not None:
@@ -381,13 +384,6 @@ def _own_format(frame: Frame) -> PcmFormat:
     """The format for people who listen: a frame's own rate within `SOUND_RATES`, and one or two channels."""
     rate = min(max(frame.sample_rate, SOUND_RATES.start), SOUND_RATES.stop - 1)
     return PcmFormat(rate, 2 if frame.layout.nb_channels == 2 else 1)
-
-
-def _with_all_channels(frame: Frame, rate: int) -> PcmFormat:
-    channels = frame.layout.nb_channels
-    if channels > MAX_SEPARATE_CHANNELS:
-        raise refusal.too_many_channels(channels)
-    return PcmFormat(rate, channels, separate=True)
 
 
 def _silence(samples: int, frame_bytes: int) -> Iterator[bytes]:

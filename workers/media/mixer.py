@@ -3,7 +3,6 @@ mono or stereo for people.
 """
 
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -119,13 +118,12 @@ class Mixer:
         balance.weigh(_samples(frames[:: max(1, len(frames) // FEW)], LOOKED_AT))
         before = balance.weights if self._weights is None else self._weights
         self._weights = balance.weights
-        due, samples = frames, frames[0].samples
-        if balance.weights is balance.mean:  # another one fades out
-            due = [] if before is balance.mean else frames[: ceil(FADE_S * self._rate / samples)]
+        if before is balance.weights is balance.mean:
+            return frames
         return [
-            _remixed(due[start : start + TOGETHER], before, balance.weights, start * samples)
-            for start in range(0, len(due), TOGETHER)
-        ] + frames[len(due) :]
+            _remixed(frames[start : start + TOGETHER], before, balance.weights, start * frames[0].samples)
+            for start in range(0, len(frames), TOGETHER)
+        ]
 
     def _pull(self) -> bytes:
         import av
@@ -197,19 +195,12 @@ def _mixing(source: Any, output: PcmFormat) -> tuple[str, list[tuple[str, str]]]
 
 
 def _weights(channels: int, output: PcmFormat) -> str:
-    """How the filter `pan` makes each channel of the output of the channels of a frame."""
-    if output.separate:
+    """How the filter `pan` makes each channel of the output: the mean of some of a frame's, or silence."""
+    sources = [range(channels)] * output.channels
+    if output.separate or channels == output.channels:
         sources = [range(number, channels, output.channels) for number in range(output.channels)]
-    elif channels == output.channels == 2:
-        sources = [range(1), range(1, 2)]
-    else:
-        sources = [range(channels)] * output.channels
-    return "|".join(f"c{number}={_mix(source)}" for number, source in enumerate(sources))
-
-
-def _mix(channels: range) -> str:
-    """The mean of some channels of a frame; silence if there are none."""
-    return "+".join(f"{1 / len(channels):.9f}*c{channel}" for channel in channels) or "0*c0"
+    means = ["+".join(f"{1 / len(source):.9f}*c{channel}" for channel in source) for source in sources]
+    return "|".join(f"c{number}={mean or '0*c0'}" for number, mean in enumerate(means))
 
 
 def _format(frame: Any) -> tuple[int, str, str]:

@@ -31,15 +31,6 @@ from workers.messages import (
     SoundTrack,
 )
 
-__all__ = [
-    "WARM_UP_FRAMES",
-    "DecodeStep",
-    "close",
-    "decode",
-    "limit_memory",
-    "speech_probabilities",
-]
-
 log = logging.getLogger(__name__)
 
 MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
