@@ -99,18 +99,17 @@ class Clock:
 
 
 def confirmed(frames: Iterator[TimedFrame], clock: Clock, findings: Findings) -> Iterator[TimedFrame]:
-    """Drop each timestamp that stands still, or that jumps without being confirmed by those after it.
+    """Drop each timestamp that jumps without being confirmed by those after it.
 
     The clock must place each frame before the next one is taken. Frames are looked at ahead only where a
     timestamp jumps: up to `AHEAD_S` seconds of them. `findings.position_s` is the end of the last one.
     """
-    moving = _moving(frames)
     ahead: deque[TimedFrame] = deque()  # beginning with the frame that is placed next
-    while ahead or (ahead := deque(islice(moving, 1))):
+    while ahead or (ahead := deque(islice(frames, 1))):
         frame, start = ahead[0]
         if jump := clock.jump(start):
             assert start is not None
-            goes_on = _look_ahead(ahead, moving, clock, findings) or bool(clock.is_declared(start))
+            goes_on = _look_ahead(ahead, frames, clock, findings) or bool(clock.is_declared(start))
             if not _is_confirmed(jump, start, ahead, goes_on):
                 start = None
         ahead.popleft()
@@ -119,14 +118,6 @@ def confirmed(frames: Iterator[TimedFrame], clock: Clock, findings: Findings) ->
 
 def length_s(frame: Any) -> float:
     return float(frame.samples / frame.sample_rate)
-
-
-def _moving(frames: Iterator[TimedFrame]) -> Iterator[TimedFrame]:
-    """Frames with those timestamps only that differ from the one before."""
-    last: float | None = None
-    for frame, start in frames:
-        yield frame, None if start == last else start
-        last = last if start is None else start
 
 
 def _look_ahead(

@@ -135,18 +135,17 @@ def decoded_pcm(
             frames = ((frame, None) for frame, _ in frames)
         mixer: Mixer | None = None
         for frame, start in confirmed(frames, clock, findings):
-            before_s = clock.position
             jump = clock.place(start, length_s(frame))
             findings.position_s = clock.position
             if mixer is None or jump or not mixer.accepts(frame):
+                begin_s = clock.position - length_s(frame)
                 if mixer is not None:
                     yield mixer.finish()
                     if jump >= GAP_S * output.rate:
-                        findings.note("gap", before_s, before_s + jump / output.rate)
+                        findings.note("gap", begin_s - jump / output.rate, begin_s)
                 if jump < 0 and clock.drift_s > MAX_DRIFT_S:
                     findings.note("drift", clock.drift_from, clock.position)
                 yield from _silence(jump, output.frame_bytes)
-                begin_s = clock.position - length_s(frame)
                 mixer, cut = Mixer(frame, max(0, -jump), output, cut, begin_s), 0
             yield mixer.mix(frame)
         if mixer is not None:
@@ -296,11 +295,12 @@ def _all_frames(
 def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedFrame, None, int]:
     """Each frame that can be decoded, and silence for packets that cannot, as `Undecodable` has it.
 
-    Returns the place in the file of the last packet.
+    A time that stands still is none. Returns the place in the file of the last packet.
     """
     import av
 
     unit, decoder, place = float(stream.time_base), _decoder(stream), 1
+    last_pts = None
     undecodable = Undecodable(container, stream, findings)
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
@@ -319,7 +319,8 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
             elif frame.samples:
-                yield frame, None if frame.pts is None else frame.pts * unit
+                yield frame, None if frame.pts in (None, last_pts) else frame.pts * unit
+                last_pts = last_pts if frame.pts is None else frame.pts
     return place
 
 

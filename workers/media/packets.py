@@ -3,7 +3,6 @@
 import re
 from collections import deque
 from collections.abc import Iterator
-from itertools import takewhile
 from math import inf
 from typing import Any
 from zlib import crc32
@@ -69,11 +68,12 @@ def without_copies(packets: Iterator[Any], container: Any, stream: Any, findings
 
 def has_one_rate(container: Any, stream: Any, until_s: float) -> bool:
     """Whether all packets of an ADTS file before a time have one rate, so that FFmpeg counts them right."""
-    packets = container.demux(stream)
-    before = takewhile(
-        lambda packet: packet.pts is not None and packet.pts * stream.time_base < until_s, packets
-    )
-    return len({memoryview(packet)[2] & 0x3C for packet in before if packet.size > 2}) <= 1
+    rates = set()
+    for packet in container.demux(stream):
+        if packet.pts is None or packet.pts * stream.time_base >= until_s:
+            break
+        rates.update(byte & 0x3C for byte in memoryview(packet)[2:3])
+    return len(rates) <= 1
 
 
 class Undecodable:
@@ -85,15 +85,15 @@ class Undecodable:
         self._codec = stream.codec_context
         self._unit = float(stream.time_base)
         self._is_untimed = container.format.name in UNTIMED
-        self._tag_end = -_AFTER_TAG  # place in the file: of the last tag, as joined MP3 files have them
+        self._tag_end = 0  # place in the file up to which a tag is, as joined MP3 files have them
 
     def replace(self, packet: Any) -> list[Any]:
         """A silent frame as long as the packet, if its length is known and its format has no times."""
         place = packet.pos or 0
         if self._is_untimed and (tag := _TAG.search(bytes(packet))):
-            self._tag_end = place + tag.end() + tag_bytes(tag[1])
+            self._tag_end = place + tag.end() + tag_bytes(tag[1]) + _AFTER_TAG
         seconds = min((packet.duration or 0) * self._unit, _LONGEST_S)
-        if place >= self._tag_end + _AFTER_TAG:  # players count the time of a tag as well
+        if place >= self._tag_end:  # players count the time of a tag as well
             self._findings.damage(seconds)
         if self._is_untimed:
             return _silence(self._codec, seconds)

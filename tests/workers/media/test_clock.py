@@ -48,7 +48,8 @@ def frames(times: list[float | None]) -> list[tuple[SimpleNamespace, float | Non
     frame = SimpleNamespace(
         samples=round(FRAME_S * SAMPLE_RATE), sample_rate=SAMPLE_RATE, layout=SimpleNamespace(nb_channels=1)
     )
-    return [(frame, time) for time in times]
+    standing = (time == before for before, time in pairwise([None, *times]))
+    return [(frame, None if stands else time) for time, stands in zip(times, standing, strict=True)]
 
 
 PIECES = st.floats(SEVERAL_S, 15.0)
