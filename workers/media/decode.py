@@ -1,4 +1,7 @@
-"""Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
+"""Decodes a recording of any format to int16 chunk by chunk, with a player's timing.
+
+The parent imports this module, so it imports PyAV in functions only.
+"""
 
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -66,7 +69,6 @@ MAX_CHANNELS = 64
 BETTER_DECODERS = {"amrnb": "libopencore_amrnb", "amrwb": "libopencore_amrwb"}
 
 Pcm = Generator[bytes, None, None]  # chunks of s16le; closing it closes the source
-Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
 
 
 def raw_pcm(source: Path, findings: Findings, track: TrackChoice = None) -> Pcm:
@@ -114,7 +116,7 @@ def decoded_pcm(
                 findings.skipped_s = skipped_s
             findings.start_anew()
         yield b""
-        origin = _seconds(container.start_time)
+        origin = None if container.start_time is None else container.start_time / 1_000_000
         frames = late or _all_frames(source, container, stream, track, findings)
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
@@ -381,7 +383,7 @@ def _frames_around(
     return None
 
 
-def _own_format(frame: Frame) -> PcmFormat:
+def _own_format(frame: Any) -> PcmFormat:
     """The format for people who listen: a frame's own rate within `SOUND_RATES`, and one or two channels."""
     rate = min(max(frame.sample_rate, SOUND_RATES.start), SOUND_RATES.stop - 1)
     return PcmFormat(rate, 2 if frame.layout.nb_channels == 2 else 1)
@@ -392,17 +394,12 @@ def _silence(samples: int, frame_bytes: int) -> Iterator[bytes]:
         yield bytes(min(CHUNK_SAMPLES, samples - start) * frame_bytes)
 
 
-def _seconds(microseconds: int | None) -> float | None:
-    return None if microseconds is None else microseconds / 1_000_000
-
-
 def file_length_s(container: Any) -> float | None:
     """The length of a file; None if that is not known, a guess, or derived from times that may start anew."""
     from av.format import Flags
 
-    is_certain = container.format.name not in GUESSED_DURATION
-    may_reset = container.format.flags & Flags.ts_discont.value
-    return _seconds(container.duration) if is_certain and not may_reset else None
+    is_guess = container.format.name in GUESSED_DURATION or container.format.flags & Flags.ts_discont.value
+    return None if is_guess or container.duration is None else container.duration / 1_000_000
 
 
 def _declared_s(container: Any, stream: Any, demuxers: Collection[str]) -> float:

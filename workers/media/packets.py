@@ -68,7 +68,7 @@ def without_copies(packets: Iterator[Any], container: Any, stream: Any, findings
 
 def has_one_rate(container: Any, stream: Any, until_s: float) -> bool:
     """Whether all packets of an ADTS file before a time have one rate, so that FFmpeg counts them right."""
-    rates = set()
+    rates: set[int] = set()
     for packet in container.demux(stream):
         if packet.pts is None or packet.pts * stream.time_base >= until_s:
             break

@@ -69,11 +69,6 @@ class _Session:
         declared = round(self.findings.declared_s * SAMPLE_RATE)
         return declared if self.selection.end is None else min(declared, self.selection.end)
 
-    @property
-    def skipped(self) -> int:
-        """The samples that are not decoded, at the beginning."""
-        return self.findings.skipped_s * SAMPLE_RATE
-
     def advance(self, max_samples: int) -> bool:
         """Decode about `max_samples` more. Returns whether the recording or the part has ended."""
         target = self.samples + max_samples
@@ -140,9 +135,9 @@ def decode(
     try:
         if is_new:
             next(session.chunks)  # opens the source; the first chunk is empty
-            session.samples = session.skipped
-        if session.samples == session.skipped and session.declared > max_declared:
-            findings = session.findings
+            session.samples = session.findings.skipped_s * SAMPLE_RATE
+        findings = session.findings
+        if session.samples == findings.skipped_s * SAMPLE_RATE and session.declared > max_declared:
             return DecodeStep(
                 0, False, (), session.declared, tracks=findings.tracks, channels=findings.declared_channels
             )
