@@ -48,9 +48,8 @@ class Clock:
         Returns the number of samples of silence before the frame. A negative number says how many samples to
         drop from here on, because earlier frames cover their time.
         """
-        jump = self.jump(start)
-        if jump:
-            assert start is not None
+        jump = 0.0
+        if start is not None and (jump := self.jump(start)):
             if jump < 0:
                 jump = self._overlap(jump)
             elif not self._is_believable(start, jump):
@@ -61,10 +60,8 @@ class Clock:
         self.position += jump + seconds
         return round(jump * self._rate)
 
-    def jump(self, start: float | None) -> float:
+    def jump(self, start: float) -> float:
         """The distance from `position` to the timestamp `start`; 0 within the tolerance."""
-        if start is None:
-            return 0.0
         if self._origin is None:
             self._origin = start - self.position
             self._start = start
@@ -107,8 +104,7 @@ def confirmed(frames: Iterator[TimedFrame], clock: Clock, findings: Findings) ->
     ahead: deque[TimedFrame] = deque()  # beginning with the frame that is placed next
     while ahead or (ahead := deque(islice(frames, 1))):
         frame, start = ahead[0]
-        if jump := clock.jump(start):
-            assert start is not None
+        if start is not None and (jump := clock.jump(start)):
             goes_on = _look_ahead(ahead, frames, clock, findings) or bool(clock.is_declared(start))
             if not _is_confirmed(jump, start, ahead, goes_on):
                 start = None

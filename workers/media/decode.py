@@ -301,8 +301,10 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
     """
     import av
 
-    unit, decoder, place = float(stream.time_base), _decoder(stream), 1
-    last_pts = None
+    decoder, unit = stream.codec_context, float(stream.time_base)
+    if decoder.name in BETTER_DECODERS and decoder.channels <= 1:
+        decoder = av.CodecContext.create(BETTER_DECODERS[decoder.name], "r")
+    place, last_pts = 1, None
     undecodable = Undecodable(container, stream, findings)
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
@@ -324,15 +326,6 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
                 yield frame, None if frame.pts in (None, last_pts) else frame.pts * unit
                 last_pts = last_pts if frame.pts is None else frame.pts
     return place
-
-
-def _decoder(stream: Any) -> Any:
-    """The decoder for the packets of a stream: that of FFmpeg's choice, or a better one."""
-    from av import CodecContext
-
-    usual = stream.codec_context
-    better = BETTER_DECODERS.get(usual.name)
-    return CodecContext.create(better, "r") if better and usual.channels <= 1 else usual
 
 
 def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:

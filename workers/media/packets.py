@@ -81,9 +81,7 @@ class Undecodable:
 
     def __init__(self, container: Any, stream: Any, findings: Findings) -> None:
         """`findings` get what is damaged."""
-        self._findings = findings
-        self._codec = stream.codec_context
-        self._unit = float(stream.time_base)
+        self._stream, self._findings = stream, findings
         self._is_untimed = container.format.name in UNTIMED
         self._tag_end = 0  # place in the file up to which a tag is, as joined MP3 files have them
 
@@ -92,11 +90,11 @@ class Undecodable:
         place = packet.pos or 0
         if self._is_untimed and (tag := _TAG.search(bytes(packet))):
             self._tag_end = place + tag.end() + tag_bytes(tag[1]) + _AFTER_TAG
-        seconds = min((packet.duration or 0) * self._unit, _LONGEST_S)
+        seconds = min((packet.duration or 0) * float(self._stream.time_base), _LONGEST_S)
         if place >= self._tag_end:  # players count the time of a tag as well
             self._findings.damage(seconds)
         if self._is_untimed:
-            return _silence(self._codec, seconds)
+            return _silence(self._stream.codec_context, seconds)
         self._findings.position_s += seconds
         return []
 
