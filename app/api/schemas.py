@@ -6,11 +6,10 @@ from pydantic import BaseModel, Field
 
 from app.jobs.document import FailedSpan, Job, Moment
 from app.scheduling.tasks import State
-from workers.messages import RecordingWarning
+from workers.messages import Warnings
 
-Warnings = Annotated[
-    tuple[RecordingWarning, ...] | None,
-    Field(description="What is wrong with the recording; absent if nothing is."),
+Problems = Annotated[
+    Warnings | None, Field(description="What is wrong with the recording; absent if nothing is.")
 ]
 
 
@@ -63,7 +62,7 @@ class TranscriptDone(BaseModel):
     segments: list[DiarizedSegment] | None = Field(
         None, description="Who says what, with `response_format=diarized_json`."
     )
-    warnings: Warnings = None
+    warnings: Problems = None
     usage: Usage
 
 
@@ -102,7 +101,7 @@ class VerboseTranscription(BaseModel):
     failed_spans: list[FailedSpan] | None = Field(
         None, description="The parts that could not be transcribed, with `allow_partial`."
     )
-    warnings: Warnings = None
+    warnings: Problems = None
     usage: Usage
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Stage, Status
 from app.options import Options
-from workers.messages import RecordingWarning, seconds
+from workers.messages import Warnings, seconds
 
 # ISO 8601 in UTC, with milliseconds.
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -67,7 +67,7 @@ class Job(BaseModel):
     progress: JobProgress
     error: JobError | None
     failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
-    warnings: tuple[RecordingWarning, ...] = Field(
+    warnings: Warnings = Field(
         description="What is wrong with the recording, once it is decoded. Codes are `undecodable`, `gap`, "
         "`cut_off`, …; `more` counts those that are left out."
     )

@@ -15,7 +15,6 @@ _TAG_HEADER_BYTES = 10
 _MAX_TAGS = 100
 _LONG_TAGS_BYTES = 500_000  # FFmpeg looks for what follows them in the first megabyte only
 _FREE_FORMAT = re.compile(rb"\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff][\x00-\x0b]")  # MPEG audio without a bit rate
-_MAY_BE_MISREAD = (b"RIFF", b".snd")
 _MISREAD = (
     "G721",
     "G723",
@@ -94,7 +93,7 @@ def readers(path: Path) -> Iterator[Source | FloatSource]:
         return (yield from _by_libsndfile(path))
     if _FREE_FORMAT.match(head):
         yield from _by_libsndfile(path)
-    elif head in _MAY_BE_MISREAD:
+    elif head in (b"RIFF", b".snd"):
         yield from _by_libsndfile(path, _MISREAD)
     if start > _LONG_TAGS_BYTES:  # FFmpeg takes all that follows for MP3
         yield Source(path, start)

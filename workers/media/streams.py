@@ -13,7 +13,7 @@ from workers import runtime
 from workers.media.decode import OPEN_OPTIONS, decoded_pcm, file_length_s
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH
-from workers.messages import RecordingWarning
+from workers.messages import Warnings
 
 _HEADROOM_BYTES = 2 << 30  # address space that a file may take beyond the libraries
 
@@ -58,7 +58,7 @@ def read_streams(source: str) -> Streams:
         raise ValueError(str(error)) from None
 
 
-def extract_sound(source: str, target: str) -> tuple[RecordingWarning, ...]:
+def extract_sound(source: str, target: str) -> Warnings:
     """Write the sound of a recording as FLAC, exactly as it is transcribed: mono, 16 kHz, same start.
 
     Returns what its sender should know of it. Raises `RecordingRefused` if there is none, and OSError if a

@@ -26,9 +26,9 @@ from workers.messages import (
     EVERYTHING,
     FRAME_SAMPLES,
     SAMPLE_RATE,
-    RecordingWarning,
     Selection,
     SoundTrack,
+    Warnings,
 )
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class DecodeStep:
 
     samples: int  # how far it is decoded
     finished: bool
-    warnings: tuple[RecordingWarning, ...]  # for the client, once finished
+    warnings: Warnings  # for the client, once finished
     declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
     # Of the bins that are complete since the last step, as `PeakFinder.take` gives them, if they are wanted.
     peaks: bytes = b""
