@@ -172,9 +172,9 @@ def _remixed(frames: list[Any], before: Floats, weights: Floats, begin: int) -> 
     first, samples = frames[0], _samples(frames)
     dtype, scale = SAMPLE_TYPES[first.format.name.removesuffix("p")]
     mix = weights.astype(samples.dtype) @ samples
-    if before is not weights and begin < FADE_S * first.sample_rate:
-        fade = np.clip(1 - (begin + np.arange(len(mix))) / (FADE_S * first.sample_rate), 0, 1)
-        mix += (before - weights) @ samples * fade
+    faded = FADE_S * first.sample_rate
+    fade = 1 - np.arange(begin, min(begin + len(mix), faded)) / faded
+    mix[: len(fade)] += (before - weights) @ samples[:, : len(fade)] * fade
     mix = (np.rint(mix * scale) if scale > 1 else mix).astype(dtype)
     result = AudioFrame(first.format.name, first.layout.name, len(mix))
     content = (mix if first.format.is_planar else np.repeat(mix, len(samples))).tobytes()
