@@ -278,6 +278,9 @@ class RecordingWarning:
     end: float | None
 
 
+Warnings = tuple[RecordingWarning, ...]  # about one recording
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """The options for loading a model in a worker."""

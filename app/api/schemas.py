@@ -1,11 +1,16 @@
 """The JSON of responses as types, which also make the OpenAPI document."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from app.jobs.document import FailedSpan, Job, Moment, RecordingWarning
+from app.jobs.document import FailedSpan, Job, Moment
 from app.scheduling.tasks import State
+from workers.messages import Warnings
+
+Problems = Annotated[
+    Warnings | None, Field(description="What is wrong with the recording; absent if nothing is.")
+]
 
 
 class ErrorDetail(BaseModel):
@@ -57,9 +62,7 @@ class TranscriptDone(BaseModel):
     segments: list[DiarizedSegment] | None = Field(
         None, description="Who says what, with `response_format=diarized_json`."
     )
-    warnings: list[RecordingWarning] | None = Field(
-        None, description="What is wrong with the recording; absent if nothing is."
-    )
+    warnings: Problems = None
     usage: Usage
 
 
@@ -98,9 +101,7 @@ class VerboseTranscription(BaseModel):
     failed_spans: list[FailedSpan] | None = Field(
         None, description="The parts that could not be transcribed, with `allow_partial`."
     )
-    warnings: list[RecordingWarning] | None = Field(
-        None, description="What is wrong with the recording; absent if nothing is."
-    )
+    warnings: Problems = None
     usage: Usage
 
 

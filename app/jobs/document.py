@@ -1,6 +1,5 @@
 """The JSON of a job, in answers, events and webhooks. Its model also makes the OpenAPI document."""
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -10,8 +9,7 @@ from pydantic import BaseModel, Field
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Stage, Status
 from app.options import Options
-from workers import messages
-from workers.messages import seconds
+from workers.messages import Warnings, seconds
 
 # ISO 8601 in UTC, with milliseconds.
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -20,15 +18,6 @@ Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 class FailedSpan(BaseModel):
     start: float = Field(description="Seconds from the recording's start.")
     end: float = Field(description="Seconds from the recording's start.")
-
-
-class RecordingWarning(BaseModel):
-    code: str = Field(
-        description="What it is: `undecodable`, `gap`, `cut_off`, …; `more` counts those that are left out."
-    )
-    message: str = Field(description="The same in English.")
-    start: float | None = Field(description="Seconds from the recording's start.")
-    end: float | None = Field(description="Seconds from the recording's start.")
 
 
 class JobProgress(BaseModel):
@@ -78,8 +67,9 @@ class Job(BaseModel):
     progress: JobProgress
     error: JobError | None
     failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
-    warnings: list[RecordingWarning] = Field(
-        description="What is wrong with the recording, once it is decoded."
+    warnings: Warnings = Field(
+        description="What is wrong with the recording, once it is decoded. Codes are `undecodable`, `gap`, "
+        "`cut_off`, …; `more` counts those that are left out."
     )
     webhook_url: str | None
     owner: str | None = Field(None, description="Whose job it is, for operators.")
@@ -104,11 +94,6 @@ class Job(BaseModel):
     audio_expires_at: Moment | None = Field(
         description="When it deletes the recording. Null: never, there is none, or the job has not ended."
     )
-
-
-def warning_documents(warnings: Iterable[messages.RecordingWarning]) -> list[RecordingWarning]:
-    """What is wrong with a recording, as answers have it."""
-    return [RecordingWarning(**asdict(warning)) for warning in warnings]
 
 
 def document(job: StoredJob, now: float) -> Job:
@@ -137,7 +122,7 @@ def document(job: StoredJob, now: float) -> Job:
         ),
         error=job.error and JobError(**asdict(job.error)),
         failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
-        warnings=warning_documents(job.warnings),
+        warnings=job.warnings,
         webhook_url=submission.webhook_url,
         parent=submission.again and submission.again.parent,
         revision=job.revision,

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from app.files import titled_stem
 from app.options import Options
-from workers.messages import RecordingWarning, SoundTrack, Span
+from workers.messages import SoundTrack, Span, Warnings
 
 
 class Status(StrEnum):
@@ -134,7 +134,7 @@ class Job:
     result_digest: str | None  # of everything that the stored clip results depend on
     pcm: str | None  # describes the complete decoded audio; see `app.jobs.running.executor`
     audio_tracks: tuple[SoundTrack, ...] | None = None  # of the recording; None until it is decoded
-    warnings: tuple[RecordingWarning, ...] = ()  # about the recording, once it is decoded
+    warnings: Warnings = ()  # about the recording, once it is decoded
     interruptions: int = 0  # how often the whole service has ended in its middle
     revision: int = 0  # number of the newest correction; 0: the transcript is the original
     excerpt: str | None = None  # the beginning of the newest transcript; None: not known

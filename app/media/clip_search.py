@@ -16,15 +16,7 @@ from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.speech import SpeechDetector, VadParameters
 from app.media.uploads import Upload
-from workers.messages import (
-    CHUNK_FRAMES,
-    EVERYTHING,
-    FRAME_SAMPLES,
-    SAMPLE_RATE,
-    RecordingWarning,
-    Selection,
-    Span,
-)
+from workers.messages import CHUNK_FRAMES, EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, Span, Warnings
 
 Probabilities = npt.NDArray[np.float32]
 
@@ -53,7 +45,7 @@ class ClipSearch:
     # How far it is decoded, whether that is all, and where it ends as the file gives it: 0 if it does not.
     on_progress: Callable[[int, bool, int], None] = lambda samples, finished, declared: None
     wants_clips: Callable[[], bool] = lambda: True  # after changes to True, set `advanced`
-    warnings: tuple[RecordingWarning, ...] = ()  # once it is decoded; those of that earlier run
+    warnings: Warnings = ()  # once it is decoded; those of that earlier run
     samples: int = 0  # decoded
     speech: list[Span] = field(default_factory=list)  # found so far
     advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has
@@ -146,7 +138,7 @@ class FoundSpeech:
     spans: tuple[Span, ...]  # in samples, in order
     probabilities: Probabilities  # of each frame, shape (frames,)
     samples: int  # of the recording
-    warnings: tuple[RecordingWarning, ...] = ()
+    warnings: Warnings = ()
 
     @property
     def seconds(self) -> float:

@@ -41,11 +41,11 @@ from workers.messages import (
     FRAME_SAMPLES,
     SAMPLE_RATE,
     RecordingRefused,
-    RecordingWarning,
     Selection,
     SoundTrack,
     Span,
     SpeakerModel,
+    Warnings,
 )
 
 log = structlog.get_logger(__name__)
@@ -77,7 +77,7 @@ class Decoded:
     tracks: tuple[SoundTrack, ...]  # that its file has
     channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
     declared: int = 0  # where the recording or its part ends, as the file gives it; 0 if it does not
-    warnings: tuple[RecordingWarning, ...] = ()  # once finished: what the sender should know
+    warnings: Warnings = ()  # once finished: what the sender should know
 
 
 async def _no_speaker_model() -> SpeakerModel:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, overload
 
 from app.files import pack, unpack
-from workers.messages import SAMPLE_RATE, RecordingWarning, Segment, Span, Word, seconds
+from workers.messages import SAMPLE_RATE, Segment, Span, Warnings, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
 SHORTEST_SEGMENT = SAMPLE_RATE // 50  # samples: one step of Whisper's timestamps, 20 ms
@@ -51,7 +51,7 @@ class Transcript:
     start: int = 0  # of the part that was transcribed
     # Where people have changed the transcript. None: where it differs from the original.
     touched: tuple[Span, ...] | None = None
-    warnings: tuple[RecordingWarning, ...] = ()  # about the recording
+    warnings: Warnings = ()  # about the recording
 
     @property
     def seconds(self) -> float:

@@ -32,10 +32,10 @@ from workers.messages import (
     FULL_CONTEXT_S,
     SAMPLE_RATE,
     DecodingOptions,
-    RecordingWarning,
     Segment,
     Selection,
     Span,
+    Warnings,
     WindowResult,
 )
 
@@ -71,7 +71,7 @@ class DecodedAudio:
 
     samples: int
     channels: tuple[int, ...] = (0,)  # those with a file; (0,) for the mix of all
-    warnings: tuple[RecordingWarning, ...] = ()  # about the recording
+    warnings: Warnings = ()  # about the recording
 
 
 class Observer:

@@ -5,7 +5,7 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -182,7 +182,8 @@ class Recording:
             raise Refused("Its job was deleted on the service, again and again.")
         entry = await self._stored() or entry  # the recording may have been renamed
         language = "en" if rules.options.task == "translate" else str(job["language"])
-        self._warn(warning["message"] for warning in job.get("warnings", ()))  # older services have none
+        warnings = job.get("warnings", ())  # older services have none
+        self.tools.report.warn(self.path, (warning["message"] for warning in warnings))
         if job.get("excerpt") == "":
             await self._skip("nobody speaks in it")
         elif reason := rules.other_language(language) or rules.too_short(job["duration"] or 0):
@@ -195,10 +196,6 @@ class Recording:
             details = f"{language_title(language)}, {length} in {took}"
             self.tools.report.done(self.path, self._target(language), details)
         await self._forget_job()
-
-    def _warn(self, messages: Iterable[str]) -> None:
-        for message in messages:
-            self.tools.report.warn(self.path, message)
 
     def _target(self, language: str) -> Path:
         return sidecar.path_of(self.path, language, self.tools.rules.file_format)
@@ -320,7 +317,7 @@ class Recording:
                 yield file
             else:
                 async with self.tools.sound.sound_of(self.path) as (path, warnings):
-                    self._warn(warning.message for warning in warnings)
+                    self.tools.report.warn(self.path, (warning.message for warning in warnings))
                     with await asyncio.to_thread(path.open, "rb") as sound:
                         yield sound
             if not Version.of(os.fstat(file.fileno())).same_content(self.version):

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -15,9 +16,10 @@ class Report:
         """A recording has its subtitle."""
         self._line("done", recording, f"-> {shown(Path(sidecar.name))} ({details})")
 
-    def warn(self, recording: Path, message: str) -> None:
+    def warn(self, recording: Path, messages: Iterable[str]) -> None:
         """Something is wrong with a recording, which is transcribed all the same."""
-        self._line("warning", recording, f"({message})")
+        for message in messages:
+            self._line("warning", recording, f"({message})")
 
     def skipped(self, recording: Path, reason: str) -> None:
         """A rule excludes a recording."""

@@ -12,7 +12,7 @@ from app.scheduling.process import ChildProcess
 from workers import runtime
 from workers.media import streams
 from workers.media.streams import Streams
-from workers.messages import RecordingRefused, RecordingWarning
+from workers.messages import RecordingRefused, Warnings
 
 LARGE_BYTES = 200 * 10**6  # recordings of this size and above are sent as sound
 _NICENESS = 15
@@ -75,7 +75,7 @@ class SoundExtractor:
             left.unlink(missing_ok=True)
 
     @asynccontextmanager
-    async def sound_of(self, recording: Path) -> AsyncIterator[tuple[Path, tuple[RecordingWarning, ...]]]:
+    async def sound_of(self, recording: Path) -> AsyncIterator[tuple[Path, Warnings]]:
         """The sound of a recording, in a file for the time of the block, and what is wrong with it.
 
         Raises Refused if there is none, and NotRead if a file cannot be read or written or no process starts.
@@ -86,7 +86,7 @@ class SoundExtractor:
         finally:
             await asyncio.to_thread(target.unlink, missing_ok=True)
 
-    async def _extract(self, recording: Path, target: Path) -> tuple[RecordingWarning, ...]:
+    async def _extract(self, recording: Path, target: Path) -> Warnings:
         try:
             try:
                 child = await _start()

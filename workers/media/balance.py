@@ -43,32 +43,31 @@ class Balance:
 
         Shape (channels, n), full scale 1.
         """
-        channels, count = samples.shape
-        if count < _PARTS:
+        if samples.shape[1] < _PARTS:
             return
-        parts = samples[:, : count // _PARTS * _PARTS].reshape(channels, _PARTS, -1)
-        energies = (parts**2).mean(2)
+        parts = samples[:, : samples.shape[1] // _PARTS * _PARTS].reshape(len(samples), _PARTS, -1)
+        is_mean = self.weights is self.mean
+        if is_mean and len(parts) == 2 and (parts[0] * parts[1]).reshape(4, -1).sum(1).min() >= 0:
+            return  # found fast: nothing cancels, as usual
+        energies = np.einsum("cpn,cpn->cp", parts, parts) / parts.shape[2]
         if not _SILENCE < energies.max() < np.inf:  # or not finite, in a damaged file
             return
         is_main = energies[self._main].max() > _INAUDIBLE * energies.max()
         audible = self._main if is_main else np.ones_like(self._main)
-        differs = int(self.weights is not self.mean)
         are_many = bool(audible.sum() > 2)
         # Of many channels that have little in common, some cancel each other for a moment.
         times = 1 if are_many else 4
-        found = (parts[audible].sum(0) ** 2).mean(1).reshape(times, -1).sum(1)
+        mixed = parts[audible].sum(0).reshape(times, -1)
+        found = np.einsum("tn,tn->t", mixed, mixed) / parts.shape[2]
         there = energies[audible].sum(0).reshape(times, -1).sum(1)
-        is_loud = there > there.mean() / 8
+        is_cancelled = (found < _CANCELLED[not is_mean] * there) & (there > there.mean() / 8)
         peaks = energies.max(1) * audible
         dominance = peaks.max() / peaks.sum() * np.sqrt(audible.sum())
-        self._is_ambisonic = (
-            channels == 4 and bool(audible.all()) and self._fits_ambisonics(samples, energies)
-        )
+        is_full = len(parts) == 4 and bool(audible.all())
+        self._is_ambisonic = is_full and self._fits_ambisonics(samples, energies)
         if self._is_ambisonic:
             self.weights = np.array([1.0, 0, 0, 0])
-        elif (found[is_loud] < _CANCELLED[differs] * there[is_loud]).any() or (
-            are_many and dominance > _DOMINANT[differs]
-        ):
+        elif is_cancelled.any() or (are_many and dominance > _DOMINANT[not is_mean]):
             self.weights = self._by_energy(samples, peaks, are_many)
         else:
             self.weights, self._leader = self.mean, 0
@@ -79,7 +78,7 @@ class Balance:
         lead[self._leader] = _LEAD[self.weights is not self.mean]
         self._leader = leader = int(np.argmax(peaks * lead))
         if not are_many:  # they may cancel each other in a part of the second only
-            return np.where(np.arange(len(peaks)) == leader, 1.0, 0.0)
+            return np.asarray(np.eye(len(peaks))[leader])
         energies = (samples**2).sum(1)
         against = samples @ samples[leader] < _AGAINST * np.sqrt(energies * energies[leader])
         weights = np.where(against, 0, peaks)
@@ -101,9 +100,3 @@ class Balance:
         # Two channels of a quadraphonic recording may be as loud as each other, and the others silent.
         is_one_sided = bool(energies[1:].mean(1).max() > 0.9 * whole.mean())
         return bool(common > _IN_COMMON[is_one_sided][self._is_ambisonic])
-
-
-def is_usual(left: Floats, right: Floats) -> bool:
-    """Whether two channels do not cancel each other where they have these samples: found fast."""
-    product = left @ right
-    return bool(product >= 0 or 2 * product > (_CANCELLED[0] - 1) * (left @ left + right @ right))

@@ -1,20 +1,20 @@
-"""Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
+"""Decodes a recording of any format to int16 chunk by chunk, with a player's timing.
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+The parent imports this module, so it imports PyAV in functions only.
+"""
+
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from workers.media import refusal
-from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed
-from workers.media.decoders import decoder_of
+from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed, length_s
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.media.ogg import formats
 from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
-from workers.media.sources import Source, Way, ways_to_read
+from workers.media.sources import Source, next_file, readers
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -65,8 +65,10 @@ MAX_TAG_CHARS = 200  # of the language or the title of a track
 RATES = range(1000, 1_000_001)  # Hz
 MAX_CHANNELS = 64
 
+# FFmpeg's own decoders fail on each frame of comfort noise, which stands for the pauses.
+BETTER_DECODERS = {"amrnb": "libopencore_amrnb", "amrwb": "libopencore_amrwb"}
+
 Pcm = Generator[bytes, None, None]  # chunks of s16le; closing it closes the source
-Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
 
 
 def raw_pcm(source: Path, findings: Findings, track: TrackChoice = None) -> Pcm:
@@ -101,8 +103,6 @@ def decoded_pcm(
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
     `RecordingRefused` if the file cannot be read, does not have the track, or has too many channels.
     """
-    from av.format import Flags
-
     with _translate_errors(), ExitStack() as files:
         container, stream = _open_track(source, track, findings, files)
         findings.declared_channels = stream.codec_context.channels if separate else 1
@@ -116,15 +116,17 @@ def decoded_pcm(
                 findings.skipped_s = skipped_s
             findings.start_anew()
         yield b""
-        origin, duration = _seconds(container.start_time), _length_s(container)
-        frames = late or _all_frames(source, container, stream, findings)
+        origin = None if container.start_time is None else container.start_time / 1_000_000
+        frames = late or _all_frames(source, container, stream, track, findings)
         first = list(islice(frames, 1))
         output = output or (_own_format(first[0][0]) if first else SPEECH)
         if separate and first:
-            output = _with_all_channels(first[0][0], output.rate)
+            channels = first[0][0].layout.nb_channels
+            if channels > MAX_SEPARATE_CHANNELS:
+                raise refusal.too_many_channels(channels)
+            output = PcmFormat(output.rate, channels, separate=True)
         findings.pcm_format = output
-        may_reset = bool(container.format.flags & Flags.ts_discont.value)
-        clock, cut = Clock(origin, duration, output.rate, may_reset=may_reset), 0
+        clock, cut = Clock(origin, file_length_s(container), output.rate), 0
         if late is not None:
             [(frame, start)] = first
             assert start is not None
@@ -134,19 +136,18 @@ def decoded_pcm(
         if container.format.name in UNTIMED:
             frames = ((frame, None) for frame, _ in frames)
         mixer: Mixer | None = None
-        for frame, start, seconds in confirmed(frames, clock, findings):
-            before_s = clock.position
-            jump = clock.place(start, seconds)
+        for frame, start in confirmed(frames, clock, findings):
+            jump = clock.place(start, length_s(frame))
             findings.position_s = clock.position
             if mixer is None or jump or not mixer.accepts(frame):
+                begin_s = clock.position - length_s(frame)
                 if mixer is not None:
                     yield mixer.finish()
                     if jump >= GAP_S * output.rate:
-                        findings.note("gap", before_s, before_s + jump / output.rate)
+                        findings.note("gap", begin_s - jump / output.rate, begin_s)
                 if jump < 0 and clock.drift_s > MAX_DRIFT_S:
                     findings.note("drift", clock.drift_from, clock.position)
                 yield from _silence(jump, output.frame_bytes)
-                begin_s = clock.position - frame.samples / frame.sample_rate
                 mixer, cut = Mixer(frame, max(0, -jump), output, cut, begin_s), 0
             yield mixer.mix(frame)
         if mixer is not None:
@@ -156,9 +157,37 @@ def decoded_pcm(
             findings.note("cut_off", clock.position, declared_s)
 
 
-def _open_track(source: Path, track: TrackChoice, findings: Findings, files: ExitStack) -> tuple[Any, Any]:
-    """A file, and its stream that is wanted. `files` closes it."""
-    container, coding = _open(source, ways_to_read(source), files)
+def _open_track(
+    source: Path, track: TrackChoice, findings: Findings, files: ExitStack, place: int = 0
+) -> tuple[Any, Any]:
+    """A file, or the one that was joined to it at the byte `place`, and its stream that is wanted.
+
+    `files` closes it, which is read in the first way in which a sound track of it can be decoded.
+    """
+    import av
+
+    av.logging.set_level(None)  # a damaged file could log a message for each packet
+    container, coding = None, None
+    for way in [Source(source, place)] if place else readers(source):
+        try:
+            opened = av.open(
+                files.enter_context(closing(way)),
+                container_options=OPEN_OPTIONS,
+                metadata_errors="replace",
+                buffer_size=READ_BYTES,
+            )
+        except av.MemoryError:
+            raise
+        except (av.FFmpegError, ValueError):
+            continue
+        files.enter_context(opened)
+        can_decode = any(each.codec_context for each in opened.streams.audio)
+        if container is None or can_decode:
+            container, coding = opened, way.coding
+        if can_decode:
+            break
+    if container is None:
+        raise refusal.unreadable(source)
     findings.tracks = tuple(
         _described(index, each, coding) for index, each in enumerate(container.streams.audio)
     )
@@ -178,39 +207,6 @@ def _translate_errors() -> Iterator[None]:
         raise refusal.too_demanding() from None
     except av.FFmpegError:
         raise refusal.nothing_decoded() from None
-
-
-def _open(source: Path, ways: Iterable[Way], files: ExitStack) -> tuple[Any, str | None]:
-    """A file, by the first of `ways` in which a sound track of it can be decoded. `files` closes it.
-
-    Also the coding of its sound, if libsndfile decodes it.
-    """
-    import av
-
-    av.logging.set_level(None)  # a damaged file could log a message for each packet
-    found = None
-    for way in ways:
-        if (file := way(source)) is None:
-            continue
-        try:
-            container = files.enter_context(
-                av.open(
-                    files.enter_context(file),
-                    container_options=OPEN_OPTIONS,
-                    metadata_errors="replace",
-                    buffer_size=READ_BYTES,
-                )
-            )
-        except av.MemoryError:
-            raise
-        except (av.FFmpegError, ValueError):
-            continue
-        found = found or (container, None)
-        if any(track.codec_context for track in container.streams.audio):
-            return container, file.coding
-    if found is None:
-        raise refusal.unreadable(source)
-    return found
 
 
 def _sound_track(container: Any, wanted: TrackChoice, tracks: Sequence[SoundTrack]) -> Any:
@@ -281,44 +277,55 @@ def _text(value: str | None) -> str | None:
     return None if text.lower() in ("", "und") else text
 
 
-def _all_frames(source: Path, container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
-    """Each frame that can be decoded, also behind a change of the format in Ogg."""
-    yield from _frames(container, stream, findings)
-    if container.format.name != "ogg" or container.size == source.stat().st_size:
-        return
-    for start, end in formats(source)[1:]:
+def _all_frames(
+    source: Path, container: Any, stream: Any, track: TrackChoice, findings: Findings
+) -> Iterator[TimedFrame]:
+    """Each frame that can be decoded, also of files that were joined to the first one."""
+    form = container.format.name
+    place = yield from _frames(container, stream, findings)
+    while place := next_file(source, form, place):
         with ExitStack() as files:
             try:
-                container, _ = _open(source, [partial(Source, skip=start, end=end)], files)
-                stream = _sound_track(container, None, container.streams.audio)
+                container, stream = _open_track(source, track, Findings(), files, place)
             except RecordingRefused:
                 findings.damage()
-                continue
-            for frame, _ in _frames(container, stream, findings):
-                yield frame, None  # each part has a clock of its own
+                place += 1
+            else:
+                place += yield from _frames(container, stream, findings)
 
 
-def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
-    """Each frame that can be decoded, and silence for packets that cannot, as `Undecodable` has it."""
+def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedFrame, None, int]:
+    """Each frame that can be decoded, and silence for packets that cannot, as `Undecodable` has it.
+
+    A time that stands still is none. Returns the place in the file of the last packet.
+    """
     import av
 
-    seconds, decoder = float(stream.time_base), decoder_of(stream)
+    decoder, unit = stream.codec_context, float(stream.time_base)
+    if decoder.name in BETTER_DECODERS and decoder.channels <= 1:
+        decoder = av.CodecContext.create(BETTER_DECODERS[decoder.name], "r")
+    place, last_pts = 1, None
     undecodable = Undecodable(container, stream, findings)
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
+        if place > 1 and decoder.name == "flac" and packet.has_sidedata("strings_metadata"):
+            break  # joined files: FFmpeg would not see that the next one has another rate
+        place = max(place, packet.pos or 0)
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
         try:
-            frames = undecodable.replace(packet) if undecodable.is_tag(packet) else decoder.decode(packet)
+            frames = decoder.decode(packet)
         except av.EOFError:  # flushed already
-            return
+            break
         except av.FFmpegError:
             frames = undecodable.replace(packet)
         for frame in frames:
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
             elif frame.samples:
-                yield frame, None if frame.pts is None else frame.pts * seconds
+                yield frame, None if frame.pts in (None, last_pts) else frame.pts * unit
+                last_pts = last_pts if frame.pts is None else frame.pts
+    return place
 
 
 def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
@@ -331,7 +338,9 @@ def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
             return
         except IndexError:  # PyAV's demuxer ends so if a track appeared late
             break
-        except av.FFmpegError:
+        except av.FFmpegError as error:
+            if container.format.name == "ogg" and isinstance(error, (av.ArgumentError, av.PatchWelcomeError)):
+                break  # a file of another format was joined to this one
             findings.damage()
     flush = av.Packet()
     flush.stream = stream
@@ -360,24 +369,17 @@ def _frames_around(
         for frame, start in frames:
             if start is None or start > at_s:
                 return None
-            if start + frame.samples / frame.sample_rate > at_s:
+            if start + length_s(frame) > at_s:
                 return chain([(frame, start)], frames)
     except av.FFmpegError:
         pass
     return None
 
 
-def _own_format(frame: Frame) -> PcmFormat:
+def _own_format(frame: Any) -> PcmFormat:
     """The format for people who listen: a frame's own rate within `SOUND_RATES`, and one or two channels."""
     rate = min(max(frame.sample_rate, SOUND_RATES.start), SOUND_RATES.stop - 1)
     return PcmFormat(rate, 2 if frame.layout.nb_channels == 2 else 1)
-
-
-def _with_all_channels(frame: Frame, rate: int) -> PcmFormat:
-    channels = frame.layout.nb_channels
-    if channels > MAX_SEPARATE_CHANNELS:
-        raise refusal.too_many_channels(channels)
-    return PcmFormat(rate, channels, separate=True)
 
 
 def _silence(samples: int, frame_bytes: int) -> Iterator[bytes]:
@@ -385,13 +387,12 @@ def _silence(samples: int, frame_bytes: int) -> Iterator[bytes]:
         yield bytes(min(CHUNK_SAMPLES, samples - start) * frame_bytes)
 
 
-def _seconds(microseconds: int | None) -> float | None:
-    return None if microseconds is None else microseconds / 1_000_000
+def file_length_s(container: Any) -> float | None:
+    """The length of a file; None if that is not known, a guess, or derived from times that may start anew."""
+    from av.format import Flags
 
-
-def _length_s(container: Any) -> float | None:
-    """The length of a file; None if that is not known, or a guess."""
-    return None if container.format.name in GUESSED_DURATION else _seconds(container.duration)
+    is_guess = container.format.name in GUESSED_DURATION or container.format.flags & Flags.ts_discont.value
+    return None if is_guess or container.duration is None else container.duration / 1_000_000
 
 
 def _declared_s(container: Any, stream: Any, demuxers: Collection[str]) -> float:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from workers.media.balance import Balance, Floats, is_usual
+from workers.media.balance import Balance, Floats
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
-LOOKED_AT = 3  # of so many samples, one tells how loud the channels are
-FEW = 4  # frames of a second: in stereo, to look at more would take a tenth of the time of decoding
-ENOUGH = 12  # frames of a second, to choose another mix by
+FEW = 8  # frames of a second by which a mix is chosen: all would take a tenth of the time of decoding
+TOGETHER = 8  # frames that are mixed at once: more fill the caches of a CPU
+LOOKED_AT = 5  # of so many samples of these, one
 FADE_S = 0.02  # from one mix to another
 # The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale.
 SAMPLE_TYPES = {"s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), "flt": ("f4", 1.0)}
@@ -106,29 +106,24 @@ class Mixer:
         held, self._held = self._held, []
         self._until = (self._position // self._rate + 1) * self._rate
         with np.errstate(all="ignore"):  # a damaged file may have samples that are no finite numbers
-            self._weigh(held)
-        for frame in held:
-            self._graph.push(frame)
+            for frame in self._balanced(held):
+                self._graph.push(frame)
         return self._pull()
 
-    def _weigh(self, frames: list[Any]) -> None:
-        """Replace frames of a second by those with another mix than the mean, if that is due."""
-        balance, begin = self._balance, 0
+    def _balanced(self, frames: list[Any]) -> list[Any]:
+        """The frames of a second: where another mix than the mean is due, with that in every channel."""
+        balance = self._balance
         if balance is None or not frames:
-            return
-        few = frames[:: max(1, len(frames) // FEW)]
-        is_stereo = len(balance.mean) == 2 and balance.weights is balance.mean
-        if not is_stereo or not all(is_usual(*_channels(frame)) for frame in few):
-            samples = zip(*map(_channels, frames[:: max(1, len(frames) // ENOUGH)]), strict=True)
-            balance.weigh(np.array([np.concatenate(channel) for channel in samples]))
-        before, self._weights = self._weights, balance.weights
-        if before is None:
-            before = balance.weights
-        for place, frame in enumerate(frames):
-            if balance.weights is balance.mean and (before is balance.mean or begin > FADE_S * self._rate):
-                return
-            frames[place] = _remixed(frame, before, balance.weights, begin)
-            begin += frame.samples
+            return frames
+        balance.weigh(_samples(frames[:: max(1, len(frames) // FEW)], LOOKED_AT))
+        before = balance.weights if self._weights is None else self._weights
+        self._weights = balance.weights
+        if before is balance.weights is balance.mean:
+            return frames
+        return [
+            _remixed(frames[start : start + TOGETHER], before, balance.weights, start * frames[0].samples)
+            for start in range(0, len(frames), TOGETHER)
+        ]
 
     def _pull(self) -> bytes:
         import av
@@ -154,33 +149,38 @@ def _balance(first: Any, output: PcmFormat) -> Balance | None:
     return Balance(channels, bass)
 
 
-def _channels(frame: Any, step: int = LOOKED_AT) -> list[Floats]:
-    """Every so many samples of each channel of a frame: full scale 1."""
-    dtype, scale = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
-    channels = frame.layout.nb_channels
-    if frame.format.is_planar:
-        planes = frame.planes[:channels]  # PyAV may find one too many
-        found = [np.frombuffer(plane, dtype, frame.samples)[::step] for plane in planes]
-    else:
-        samples = np.frombuffer(frame.planes[0], dtype, frame.samples * channels)
-        found = list(samples.reshape(-1, channels)[::step].T)
-    return found if scale == 1 else [channel / np.float32(scale) for channel in found]
+def _samples(frames: list[Any], step: int = 1) -> Floats:
+    """Every so many samples of frames of one format, shape (channels, n): full scale 1."""
+    first = frames[0]
+    dtype, scale = SAMPLE_TYPES[first.format.name.removesuffix("p")]
+    channels = first.layout.nb_channels
+    blocks = [
+        # PyAV may find one plane too many.
+        [np.frombuffer(plane, dtype, frame.samples)[::step] for plane in frame.planes[:channels]]
+        if first.format.is_planar
+        else np.frombuffer(frame.planes[0], dtype, frame.samples * channels).reshape(-1, channels)[::step].T
+        for frame in frames
+    ]
+    samples = np.concatenate(blocks, 1)
+    return samples if scale == 1 else samples / np.float32(scale)
 
 
-def _remixed(frame: Any, before: Floats, weights: Floats, begin: int) -> Any:
-    """A frame with its mix in every channel. It begins so many samples after a change of the weights."""
+def _remixed(frames: list[Any], before: Floats, weights: Floats, begin: int) -> Any:
+    """Frames as one with their mix in every channel. It begins so many samples after a change of weights."""
     from av import AudioFrame
 
-    dtype, scale = SAMPLE_TYPES[frame.format.name.removesuffix("p")]
-    samples = np.array(_channels(frame, 1))
-    fade = np.clip((begin + np.arange(frame.samples)) / (FADE_S * frame.sample_rate), 0, 1)
-    mix = (before @ samples * (1 - fade) + weights @ samples * fade) * scale
-    mix = (np.rint(mix) if scale > 1 else mix).astype(dtype)
-    result = AudioFrame(frame.format.name, frame.layout.name, frame.samples)
-    values = mix if frame.format.is_planar else np.repeat(mix, len(samples))
+    first, samples = frames[0], _samples(frames)
+    dtype, scale = SAMPLE_TYPES[first.format.name.removesuffix("p")]
+    mix = weights.astype(samples.dtype) @ samples
+    faded = FADE_S * first.sample_rate
+    fade = 1 - np.arange(begin, min(begin + len(mix), faded)) / faded
+    mix[: len(fade)] += (before - weights) @ samples[:, : len(fade)] * fade
+    mix = (np.rint(mix * scale) if scale > 1 else mix).astype(dtype)
+    result = AudioFrame(first.format.name, first.layout.name, len(mix))
+    content = (mix if first.format.is_planar else np.repeat(mix, len(samples))).tobytes()
     for plane in result.planes[: len(samples)]:
-        plane.update(values.tobytes())
-    result.sample_rate = frame.sample_rate
+        plane.update(content)
+    result.sample_rate = first.sample_rate
     return result
 
 
@@ -195,19 +195,12 @@ def _mixing(source: Any, output: PcmFormat) -> tuple[str, list[tuple[str, str]]]
 
 
 def _weights(channels: int, output: PcmFormat) -> str:
-    """How the filter `pan` makes each channel of the output of the channels of a frame."""
-    if output.separate:
+    """How the filter `pan` makes each channel of the output: the mean of some of a frame's, or silence."""
+    sources = [range(channels)] * output.channels
+    if output.separate or channels == output.channels:
         sources = [range(number, channels, output.channels) for number in range(output.channels)]
-    elif channels == output.channels == 2:
-        sources = [range(1), range(1, 2)]
-    else:
-        sources = [range(channels)] * output.channels
-    return "|".join(f"c{number}={_mix(source)}" for number, source in enumerate(sources))
-
-
-def _mix(channels: range) -> str:
-    """The mean of some channels of a frame; silence if there are none."""
-    return "+".join(f"{1 / len(channels):.9f}*c{channel}" for channel in channels) or "0*c0"
+    means = ["+".join(f"{1 / len(source):.9f}*c{channel}" for channel in source) for source in sources]
+    return "|".join(f"c{number}={mean or '0*c0'}" for number, mean in enumerate(means))
 
 
 def _format(frame: Any) -> tuple[int, str, str]:

@@ -2,14 +2,13 @@
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Iterator
 from math import inf
 from typing import Any
 from zlib import crc32
 
-from workers.media.clock import MAX_SILENCE_S
 from workers.media.findings import Findings
+from workers.media.sources import tag_bytes
 
 # Demuxers of raw streams. FFmpeg makes up the times of their packets, and guesses how long each is.
 UNTIMED = frozenset(
@@ -35,79 +34,46 @@ def without_copies(packets: Iterator[Any], container: Any, stream: Any, findings
         yield from packets
         return
     unit = float(stream.time_base)
-    beginning = (stream.start_time or 0) + _BEGINNING_S / unit
-    last = -inf
-    limit = _COPIED_S / unit
-    past: deque[tuple[int, Any]] = deque()  # the last packets, with their times
-    rewind: _Rewind | None = None
+    beginning_s = (stream.start_time or 0) * unit + _BEGINNING_S
+    past: deque[tuple[int, int]] = deque()  # of the last packets: rounded time, checksum
+    known: set[tuple[int, int]] = set()  # of those before the time went back
+    last_s, since_s, until_s = 0.0, 0.0, -inf  # since and until when packets may be copies
+    waiting: list[Any] = []  # which are, if the others up to `until_s` are as well
     for packet in packets:
-        time = packet.pts
-        if time is not None:
-            if time < last:
-                until = last if rewind is None else max(last, rewind.until)
-                if rewind is not None:
-                    yield from rewind.release()
-                rewind = None if time < beginning else _Rewind(past, until, unit, findings)
-            moved, last = time > last, time
-            if rewind is not None and rewind.holds(time, packet):
-                continue
-            if moved:
-                past.append((time, packet))
-                while abs(past[0][0] - time) > limit:
-                    past.popleft()
-        if rewind is not None:
-            yield from rewind.release()
-            rewind = rewind if time is None or time <= rewind.until else None
-        yield packet
-    if rewind is not None:
-        yield from rewind.release()
-
-
-class _Rewind:
-    """What follows after a time that went back, until that time is reached again."""
-
-    def __init__(
-        self, past: Iterable[tuple[int, Any]], until: float, unit: float, findings: Findings
-    ) -> None:
-        self.until = until
-        self._unit = unit
-        self._findings = findings
-        self._past = {(self._place(time), crc32(packet)) for time, packet in past}
-        self._waiting: list[Any] = []  # packets that may be copies
-        self._are_copies = False  # the last packets were copies, and so is the next one if it is known
-
-    def holds(self, time: int, packet: Any) -> bool:
-        """Whether a packet is a copy, or may be one and is kept until that is known."""
-        place, checksum = self._place(time), crc32(packet)
-        if time > self.until or not any((place + near, checksum) in self._past for near in (0, -1, 1)):
-            return False
-        self._waiting.append(packet)
-        if not self._are_copies and (self.until - time) * self._unit <= _END_S:
-            self._are_copies = True
-            end_s = self._findings.position_s
-            sent_again_s = (self.until - self._waiting[0].pts) * self._unit
-            self._findings.note("copy", max(0.0, end_s - sent_again_s), end_s)
-        if self._are_copies:
-            self._waiting = []
-        return True
-
-    def release(self) -> Iterator[Any]:
-        """The packets that turned out to be none."""
-        released, self._waiting, self._are_copies = self._waiting, [], False
-        yield from released
-
-    def _place(self, time: int) -> int:
+        time_s = last_s if packet.pts is None else packet.pts * unit
+        place, checksum = round(time_s * _PLACES), crc32(packet)
+        if time_s < last_s:
+            yield from waiting
+            waiting, known = [], set(past)
+            until_s = -inf if time_s < beginning_s else max(last_s, until_s)
+        has_moved, last_s = time_s > last_s, time_s
         # FFmpeg rounds the times of packets, depending on where it began to count.
-        return round(time * self._unit * _PLACES)
+        if time_s <= until_s and any((place + near, checksum) in known for near in (0, -1, 1)):
+            since_s = since_s if waiting else time_s
+            waiting.append(packet)
+            if until_s - time_s <= _END_S:
+                waiting = []
+                end_s = findings.position_s
+                findings.note("copy", max(0.0, end_s - until_s + since_s), end_s)
+            continue
+        yield from waiting
+        waiting = []
+        if has_moved:
+            past.append((place, checksum))
+            while abs(past[0][0] - place) > _COPIED_S * _PLACES:
+                past.popleft()
+        yield packet
+    yield from waiting
 
 
 def has_one_rate(container: Any, stream: Any, until_s: float) -> bool:
     """Whether all packets of an ADTS file before a time have one rate, so that FFmpeg counts them right."""
-    packets = container.demux(stream)
-    before = takewhile(
-        lambda packet: packet.pts is not None and packet.pts * stream.time_base < until_s, packets
-    )
-    return len({memoryview(packet)[2] & 0x3C for packet in before if packet.size > 2}) <= 1
+    rates: set[int] = set()
+    for packet in container.demux(stream):
+        if packet.pts is None or packet.pts * stream.time_base >= until_s:
+            break
+        rates.update(byte & 0x3C for byte in memoryview(packet)[2:3])
+    return len(rates) <= 1
 
 
 class Undecodable:
@@ -115,45 +81,33 @@ class Undecodable:
 
     def __init__(self, container: Any, stream: Any, findings: Findings) -> None:
         """`findings` get what is damaged."""
-        self._findings = findings
-        self._codec = stream.codec_context
-        self._unit = float(stream.time_base)
+        self._stream, self._findings = stream, findings
         self._is_untimed = container.format.name in UNTIMED
-        self._filled_s = 0.0
-        self._tag_end = -_AFTER_TAG  # of the last tag, as a place in the file
+        self._tag_end = 0  # place in the file up to which a tag is, as joined MP3 files have them
 
-    def is_tag(self, packet: Any) -> bool:
-        """Whether a packet is in a tag that was found, such as that of an MP3 file that was joined."""
-        return self._tag_end > 0 and packet.pos is not None and packet.pos < self._tag_end
-
-    def replace(self, packet: Any) -> Iterator[Any]:
-        """Silent frames as long as the packet, where its length is known and its format has no times."""
-        content = bytes(packet)
+    def replace(self, packet: Any) -> list[Any]:
+        """A silent frame as long as the packet, if its length is known and its format has no times."""
         place = packet.pos or 0
-        if self._is_untimed and (tag := _TAG.search(content)):
-            size = sum(digit << shift for digit, shift in zip(tag[1], (21, 14, 7, 0), strict=True))
-            self._tag_end = place + tag.end() + size
-        seconds = min((packet.duration or 0) * self._unit, _LONGEST_S)
-        if place >= self._tag_end + _AFTER_TAG:  # players count the time of a tag as well
+        if self._is_untimed and (tag := _TAG.search(bytes(packet))):
+            self._tag_end = place + tag.end() + tag_bytes(tag[1]) + _AFTER_TAG
+        seconds = min((packet.duration or 0) * float(self._stream.time_base), _LONGEST_S)
+        if place >= self._tag_end:  # players count the time of a tag as well
             self._findings.damage(seconds)
-        if not self._is_untimed:
-            self._findings.position_s += seconds
-            return
-        seconds = min(seconds, MAX_SILENCE_S - self._filled_s)
-        self._filled_s += seconds
-        yield from _silence(self._codec, seconds)
+        if self._is_untimed:
+            return _silence(self._stream.codec_context, seconds)
+        self._findings.position_s += seconds
+        return []
 
 
-def _silence(codec: Any, seconds: float) -> Iterator[Any]:
-    """Frames of silence in the format of a decoder, of up to a second each."""
+def _silence(codec: Any, seconds: float) -> list[Any]:
+    """A frame of silence in the format of a decoder, if that is known."""
     from av import AudioFrame
 
-    is_known = codec.format is not None and codec.channels
-    samples = round(seconds * codec.sample_rate) if is_known else 0
-    while samples > 0:
-        frame = AudioFrame(codec.format.name, codec.layout.name, min(samples, codec.sample_rate))
-        frame.sample_rate = codec.sample_rate
-        for plane in frame.planes:
-            plane.update(bytes(plane.buffer_size))
-        samples -= frame.samples
-        yield frame
+    samples = round(seconds * codec.sample_rate)
+    if codec.format is None or not codec.channels or not samples:
+        return []
+    frame = AudioFrame(codec.format.name, codec.layout.name, samples)
+    frame.sample_rate = codec.sample_rate
+    for plane in frame.planes:
+        plane.update(bytes(plane.buffer_size))
+    return [frame]

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from workers import runtime
-from workers.media.decode import OPEN_OPTIONS, decoded_pcm
+from workers.media.decode import OPEN_OPTIONS, decoded_pcm, file_length_s
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH
-from workers.messages import RecordingWarning
+from workers.messages import Warnings
 
 _HEADROOM_BYTES = 2 << 30  # address space that a file may take beyond the libraries
 
@@ -22,7 +22,7 @@ _HEADROOM_BYTES = 2 << 30  # address space that a file may take beyond the libra
 class Streams:
     """The length of a recording, and its subtitles."""
 
-    seconds: float  # 0 if the headers do not give it
+    seconds: float  # 0 if the headers do not give it, or only let it be guessed
     subtitles: tuple[str, ...]  # the language of each, as the file names it; blank if it does not
 
 
@@ -53,12 +53,12 @@ def read_streams(source: str) -> Streams:
                 for stream in container.streams.subtitles
                 if not stream.disposition & Disposition.forced
             ]
-            return Streams(max(0, container.duration or 0) / 1_000_000, tuple(languages))
+            return Streams(max(0.0, file_length_s(container) or 0.0), tuple(languages))
     except av.FFmpegError as error:  # some are OSErrors as well, with attributes that cannot be pickled
         raise ValueError(str(error)) from None
 
 
-def extract_sound(source: str, target: str) -> tuple[RecordingWarning, ...]:
+def extract_sound(source: str, target: str) -> Warnings:
     """Write the sound of a recording as FLAC, exactly as it is transcribed: mono, 16 kHz, same start.
 
     Returns what its sender should know of it. Raises `RecordingRefused` if there is none, and OSError if a

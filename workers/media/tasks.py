@@ -26,19 +26,10 @@ from workers.messages import (
     EVERYTHING,
     FRAME_SAMPLES,
     SAMPLE_RATE,
-    RecordingWarning,
     Selection,
     SoundTrack,
+    Warnings,
 )
-
-__all__ = [
-    "WARM_UP_FRAMES",
-    "DecodeStep",
-    "close",
-    "decode",
-    "limit_memory",
-    "speech_probabilities",
-]
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +43,7 @@ class DecodeStep:
 
     samples: int  # how far it is decoded
     finished: bool
-    warnings: tuple[RecordingWarning, ...]  # for the client, once finished
+    warnings: Warnings  # for the client, once finished
     declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
     # Of the bins that are complete since the last step, as `PeakFinder.take` gives them, if they are wanted.
     peaks: bytes = b""
@@ -77,11 +68,6 @@ class _Session:
         """Where the recording or the part ends, as the file gives it; 0 if it does not."""
         declared = round(self.findings.declared_s * SAMPLE_RATE)
         return declared if self.selection.end is None else min(declared, self.selection.end)
-
-    @property
-    def skipped(self) -> int:
-        """The samples that are not decoded, at the beginning."""
-        return self.findings.skipped_s * SAMPLE_RATE
 
     def advance(self, max_samples: int) -> bool:
         """Decode about `max_samples` more. Returns whether the recording or the part has ended."""
@@ -149,9 +135,9 @@ def decode(
     try:
         if is_new:
             next(session.chunks)  # opens the source; the first chunk is empty
-            session.samples = session.skipped
-        if session.samples == session.skipped and session.declared > max_declared:
-            findings = session.findings
+            session.samples = session.findings.skipped_s * SAMPLE_RATE
+        findings = session.findings
+        if session.samples == findings.skipped_s * SAMPLE_RATE and session.declared > max_declared:
             return DecodeStep(
                 0, False, (), session.declared, tracks=findings.tracks, channels=findings.declared_channels
             )

@@ -18,7 +18,7 @@ from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
 from app.api.http.forms import QueryFields
 from app.api.http.receiving import received
-from app.api.http.requests import warn_of_recording
+from app.api.http.requests import warn
 from app.api.http.sending import sendable
 from app.api.http.unused import WARNING, note_without_effect
 from app.api.operation.system import VERSION
@@ -120,7 +120,7 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
-            warn_of_recording(request, transcript.warnings)
+            warn(request, (warning.message for warning in transcript.warnings))
         with traces.span("render", {"whisperfleet.format": query.output}):
             length_s = rendering_s(query.output, transcript.seconds)
             title = PurePath(upload.filename).stem

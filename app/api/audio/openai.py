@@ -35,7 +35,7 @@ from app.api.http.forms import (
     request_body,
 )
 from app.api.http.receiving import receive
-from app.api.http.requests import warn_of_recording
+from app.api.http.requests import warn
 from app.api.http.sending import compressed
 from app.api.http.unused import WARNING, note_unknown_fields, note_without_effect
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
@@ -189,7 +189,7 @@ async def _respond(
                 response.admitted = admitted.pop_all()
                 return response
             transcript = await run_unless_disconnected(request, transcribe())
-            warn_of_recording(request, transcript.warnings)
+            warn(request, (warning.message for warning in transcript.warnings))
         finally:
             if not streaming:
                 await asyncio.to_thread(upload.remove)

@@ -15,7 +15,7 @@ from app.api.schemas import (
     Usage,
     VerboseTranscription,
 )
-from app.jobs.document import FailedSpan, warning_documents
+from app.jobs.document import FailedSpan
 from app.languages import language_name
 from app.options import Options
 from app.transcript.edited import add_speakers, speaker_of
@@ -86,7 +86,7 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
                 FailedSpan(start=seconds(start), end=seconds(end)) for start, end in transcript.failed_spans
             ]
             or None,
-            "warnings": warning_documents(transcript.warnings) or None,
+            "warnings": transcript.warnings or None,
             "usage": usage(transcript),
         }
     )
@@ -137,13 +137,12 @@ def diarized_done(transcript: Transcript, text: str) -> str:
 
     Uses CPU time on long recordings: let `Helper` call it.
     """
-    segments = _diarized_segments(transcript)
-    return done_data(transcript, text, segments)
+    return done_data(transcript, text, _diarized_segments(transcript))
 
 
 def done_data(transcript: Transcript, text: str, segments: list[DiarizedSegment] | None = None) -> str:
     """The data of the last event of a stream, as JSON."""
-    warnings = warning_documents(transcript.warnings) or None
+    warnings = transcript.warnings or None
     done = TranscriptDone(text=text, segments=segments, warnings=warnings, usage=usage(transcript))
     return done.model_dump_json(exclude_none=True)
 

@@ -13,7 +13,7 @@ from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
 from app.api.http.forms import AudioFile, FormFields, check_present, parse, request_body
 from app.api.http.receiving import received
-from app.api.http.requests import warn_of_recording
+from app.api.http.requests import warn
 from app.api.http.unused import WARNING, note_unknown_fields
 from app.api.schemas import SpeechTimestamp
 from app.errors import InvalidInput
@@ -99,7 +99,7 @@ def speech_routes(service: "TranscriptionService", admission: Admission) -> APIR
             note_unknown_fields(request, SpeechForm, upload.fields)
             work = service.media.find_speech(form.file, form.parameters)
             found = await run_unless_disconnected(request, work)
-            warn_of_recording(request, found.warnings)
+            warn(request, (warning.message for warning in found.warnings))
         limit_s = form.max_speech_duration_s or math.inf
         body = await service.helper.run(found.seconds, _timestamps, found, limit_s)
         return Response(body, media_type="application/json")

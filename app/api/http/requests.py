@@ -18,7 +18,6 @@ from app.api.http.root_path import route_path
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
 from app.telemetry.work import Work, working_for
-from workers.messages import RecordingWarning
 
 FIRST_ERROR = 400
 MAX_ADDRESS_CHARS = 64
@@ -36,15 +35,9 @@ def public_path(request: Request, path: str) -> str:
     return f"{request.scope.get('root_path', '')}{path}"
 
 
-def warn(request: Request, text: str) -> None:
-    """Add a text, in ASCII, to the header of the answer for what the client should know."""
-    request.scope.setdefault("state", {}).setdefault("warnings", []).append(text)
-
-
-def warn_of_recording(request: Request, warnings: Iterable[RecordingWarning]) -> None:
-    """Say in the header of the answer what is wrong with a recording."""
-    for warning in warnings:
-        warn(request, warning.message)
+def warn(request: Request, texts: Iterable[str]) -> None:
+    """Add texts, in ASCII, to the header of the answer for what the client should know."""
+    request.scope.setdefault("state", {}).setdefault("warnings", []).extend(texts)
 
 
 class RequestCounts:

@@ -99,7 +99,7 @@ def _note(
     shown = [f"{_ascii(name)}{remark(name)}" for name in list(names)[:MAX_NAMED]]
     if len(names) > MAX_NAMED:
         shown.append(f"and {len(names) - MAX_NAMED} more")
-    warn(request, f"{what}: {', '.join(shown)}")
+    warn(request, [f"{what}: {', '.join(shown)}"])
 
 
 def _ascii(name: str) -> str:

@@ -102,7 +102,15 @@ def test_a_clock_that_goes_back_again_and_again(back: float, long_speech: Pcm, t
 
 @pytest.mark.parametrize(
     ("container", "codec", "rate"),
-    [("mpegts", "aac", 48_000), ("ogg", "libopus", 48_000), ("ogg", "flac", RATE), ("flac", "flac", RATE)],
+    [
+        ("mpegts", "aac", 48_000),
+        ("ogg", "libopus", 48_000),
+        ("ogg", "flac", RATE),
+        ("flac", "flac", RATE),
+        ("matroska", "flac", RATE),
+        ("webm", "libopus", 48_000),
+        ("flv", "aac", 44_100),
+    ],
 )
 def test_joined_pieces_follow_one_another(
     container: str, codec: str, rate: int, long_speech: Pcm, tmp_path: Path

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.media.clock import AHEAD_S, MAX_GAP_S, MAX_SILENCE_S, TOLERANCE_S, Clock, confirmed
+from workers.media.clock import AHEAD_S, MAX_GAP_S, MAX_SILENCE_S, TOLERANCE_S, Clock, confirmed, length_s
 from workers.media.findings import Findings
 from workers.messages import SAMPLE_RATE
 
@@ -33,12 +33,12 @@ class Recording:
             self.clock += FRAME_S
             self.position += FRAME_S
 
-    def placed(self, duration: float | None = None, may_reset: bool = True) -> list[float]:
+    def placed(self, duration: float | None = None) -> list[float]:
         """Where a clock places each frame. Fails if it drops any sound."""
-        clock, placed = Clock(1.4, duration, may_reset=may_reset), []
-        for _, start, seconds in confirmed(iter(frames(self.times)), clock, Findings()):
+        clock, placed = Clock(1.4, duration), []
+        for frame, start in confirmed(iter(frames(self.times)), clock, Findings()):
             before = clock.position
-            jump = clock.place(start, seconds)
+            jump = clock.place(start, length_s(frame))
             assert jump >= 0
             placed.append(before + jump / SAMPLE_RATE)
         return placed
@@ -48,7 +48,8 @@ def frames(times: list[float | None]) -> list[tuple[SimpleNamespace, float | Non
     frame = SimpleNamespace(
         samples=round(FRAME_S * SAMPLE_RATE), sample_rate=SAMPLE_RATE, layout=SimpleNamespace(nb_channels=1)
     )
-    return [(frame, time) for time in times]
+    standing = (time == before for before, time in pairwise([None, *times]))
+    return [(frame, None if stands else time) for time, stands in zip(times, standing, strict=True)]
 
 
 PIECES = st.floats(SEVERAL_S, 15.0)
@@ -117,24 +118,32 @@ def test_the_total_length_of_gaps_is_limited() -> None:
     assert MAX_SILENCE_S - MAX_GAP_S < silence / SAMPLE_RATE <= MAX_SILENCE_S
 
 
-@pytest.mark.parametrize(
-    ("duration", "may_reset", "gap"),
-    [(7211.0, False, 7200), (7211.0, True, 0), (None, False, 0), (9.0, False, 0)],
-)
+@pytest.mark.parametrize(("duration", "gap"), [(7211.0, 7200), (None, 0), (9.0, 0)])
 def test_a_gap_of_hours_is_one_that_the_length_of_the_file_confirms(
-    duration: float | None, may_reset: bool, gap: float
+    duration: float | None, gap: float
 ) -> None:
     recording = Recording()
     recording.play(5.0)
     recording.clock += 7200.0
     recording.play(5.0)
-    assert recording.placed(duration, may_reset)[-1] == pytest.approx(10 - FRAME_S + gap)
+    assert recording.placed(duration)[-1] == pytest.approx(10 - FRAME_S + gap)
 
 
 def test_a_wrong_time_at_the_end_adds_no_silence() -> None:
     recording = Recording()
     recording.play(5.0)
     recording.play(0.2, wrong_by=25.0)
+    assert recording.placed() == pytest.approx(recording.places)
+
+
+def test_a_gap_just_before_another_file_begins() -> None:
+    recording = Recording()
+    recording.play(5.0)
+    recording.clock += 1.0
+    recording.position += 1.0
+    recording.play(1.2)
+    recording.clock = 0.0
+    recording.play(8.0)
     assert recording.placed() == pytest.approx(recording.places)
 
 
@@ -168,6 +177,6 @@ def test_memory_for_frames_ahead_is_bounded() -> None:
 
     ahead = confirmed(many(), clock := Clock(0.0, None), Findings())  # type: ignore[arg-type]
     for _ in range(11):
-        _, start, seconds = next(ahead)
-        clock.place(start, seconds)
+        frame, start = next(ahead)
+        clock.place(start, length_s(frame))
     assert 11 < taken < 100

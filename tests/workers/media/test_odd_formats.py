@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from tests.media_files import GOOD, RATE, Pcm, encode, read_pcm, wav_header
-from workers.media import tasks
+from workers.media import streams, tasks
 from workers.messages import RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
@@ -213,6 +213,14 @@ def test_a_part_of_an_ogg_file_that_is_cut_off(tmp_path: Path) -> None:
     assert [warning.code for warning in step.warnings] == ["undecodable"]
     for half in (pcm[: len(SPEECH)], pcm[-len(SPEECH) :]):
         assert likeness(half) > 0.95
+
+
+def test_a_guessed_length_is_none(tmp_path: Path) -> None:
+    """`watch` would take the recording for a short one."""
+    path = tmp_path / "upload"
+    for name, seconds in (("amr", 0.0), ("aac adts", 0.0), ("m4a aac", len(SPEECH) / RATE)):
+        path.write_bytes(GOOD[name].encode(SPEECH))
+        assert streams.read_streams(str(path)).seconds == pytest.approx(seconds, abs=0.1)
 
 
 def overflowed(content: bytes) -> bytes:
