@@ -126,9 +126,9 @@ class WhisperSlot:
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single window, the worker restarts with a smaller compute
-        type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed (if the machine
-        lacked memory, `batch_limit` is smaller then, too), OSError if the
-        audio for another machine is gone, and the worker's own errors.
+        type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed (for a lack of
+        memory, `batch_limit` is smaller then, too), OSError if the audio for another machine is gone, and the
+        worker's own errors.
         """
         began = time.monotonic()
         windows = await self._windows(payloads)

@@ -33,7 +33,7 @@ from app.scheduling.failure_policy import (
     restart_reason,
 )
 from app.scheduling.tasks import Batch, Outcome, RestartReason, Slot, Task, TaskResult
-from app.telemetry.work import log_ids
+from app.telemetry.work import log_ids, working_for
 from workers import calls
 
 P = TypeVar("P")
@@ -503,7 +503,8 @@ class Dispatcher(Generic[P, R]):
             match action:
                 case RecordCrash(task):
                     try:
-                        task.on_crash(task.crash_count)
+                        with working_for(task.work):
+                            task.on_crash(task.crash_count)
                     except Exception:  # a caller's fault must not end the slot's loop
                         log.exception("crash not recorded", pool=self._name, job=task.job)
                 case FailTask(task, error):

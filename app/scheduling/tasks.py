@@ -141,12 +141,11 @@ class Task(Generic[P, R]):
     open_suspicions: list["Suspicion"] = field(default_factory=list)  # whose slots are not probed yet
     accusations: list["Suspicion"] = field(default_factory=list)  # whose slots have passed the probe
     has_succeeded: bool = False
+    hung_s: float = 0.0  # the longest time after which a process with this task was given up
     crashes_before: int = field(init=False)  # before it was submitted
 
     def __post_init__(self) -> None:
         self.crashes_before = self.crash_count
-
-    hung_s: float = 0.0  # the longest time after which a process with this task was given up
 
 
 @dataclass(slots=True, eq=False)
