@@ -12,7 +12,7 @@ from app.concurrency import BackgroundTasks
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
-from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.cluster.remote_process import RemoteProcess
 from app.media.pool import MediaPool
 from app.media.worker_slot import INITIALIZER
 
@@ -77,7 +77,7 @@ class ClusterMedia:
             node = least_used(nodes, Counter(self._workers.values()) + Counter(reserved))
             if node is None:
                 return
-            process = RemoteProcess(Actor(self.bridge, ActorSpec(node.id, cpus=1)), *INITIALIZER)
+            process = RemoteProcess(self.bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
             self._workers[self.media.add_remote(process)] = node.id
 
     def _may_work(self, node: Node) -> bool:

@@ -14,8 +14,8 @@ import structlog
 
 from app.engines.cluster import driver
 from app.engines.cluster.connection import Connection
-from app.engines.cluster.messages import ActorEvent, Node, NodeList
-from app.errors import ClusterUnavailable, ProcessLost
+from app.engines.cluster.messages import Node, NodeList
+from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.scheduling.child_environment import hide_secrets
 from app.telemetry import logs
 
@@ -51,7 +51,7 @@ class Bridge:
         self._connection: Connection | None = None
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
-        self._listeners: dict[str, Callable[[ActorEvent], None]] = {}
+        self._listeners: dict[str, Callable[[ProcessCrashed], None]] = {}
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -87,8 +87,11 @@ class Bridge:
         if self._connection is not None:
             self._connection.send((next(self._numbers), method, args))
 
-    def on_event(self, actor: str, callback: Callable[[ActorEvent], None] | None) -> None:
-        """Call `callback` when a process of this actor has ended, or the actor has; None: no longer."""
+    def on_exit(self, actor: str, callback: Callable[[ProcessCrashed], None] | None) -> None:
+        """Call `callback` when the process of this actor has ended by itself; None: no longer.
+
+        It gets ProcessLost if the actor has ended, and otherwise ProcessCrashed.
+        """
         if callback is None:
             self._listeners.pop(actor, None)
         else:
@@ -162,9 +165,9 @@ class Bridge:
             nodes, self._is_head_away = rest
             self._set_nodes(connection, nodes)
         elif kind == "actor":
-            actor, event = rest
+            actor, error = rest
             if actor in self._listeners:
-                self._listeners[actor](event)
+                self._listeners[actor](error)
         elif kind == "fault":
             raise rest[0]
 
@@ -186,7 +189,7 @@ class Bridge:
                 answer.set_exception(ProcessLost(fault))
         listeners, self._listeners = self._listeners, {}
         for listener in listeners.values():
-            listener(ActorEvent(None, fault))
+            listener(ProcessLost(fault))
         self.on_nodes()
 
 

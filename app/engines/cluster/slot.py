@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from weakref import WeakValueDictionary
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -12,7 +11,7 @@ from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.node import ClusterNode
 from app.engines.cluster.nodes import Place, worker_places
-from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.simulated import SimulatedWorker, Simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowSource
@@ -69,8 +68,6 @@ class RaySlots:
     workers_per_cpu_node: int | None
     niceness: int
     simulation: Simulation | None = None
-    # Of simulated slots: an actor for some of them.
-    _actors: WeakValueDictionary[tuple[str, int], Actor] = field(default_factory=WeakValueDictionary)
 
     def places(self, nodes: Sequence[Node]) -> list[Place]:
         """Where workers can run on these nodes."""
@@ -100,17 +97,10 @@ class RaySlots:
     def _new_process(self, index: int, place: Place) -> RemoteProcess:
         if self.simulation is not None:
             # It needs no CPU: its workers compute nothing.
-            spec = ActorSpec(place.node.id, processes=self.simulation.slots_per_actor)
-            return RemoteProcess(self._shared_actor(place, spec), SimulatedWorker, index, "", self.simulation)
+            spec = ActorSpec(place.node.id)
+            return RemoteProcess(self.bridge, spec, SimulatedWorker, index, "", self.simulation)
         if place.device == "cuda":
             spec = ActorSpec(place.node.id, gpus=self.gpus_per_worker)
-            return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, self.niceness)
+            return RemoteProcess(self.bridge, spec, runtime.initialise, self.niceness)
         spec = ActorSpec(place.node.id, cpus=1)
-        return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, "", self.niceness)
-
-    def _shared_actor(self, place: Place, spec: ActorSpec) -> Actor:
-        key = (place.node.id, place.ordinal // spec.processes)
-        actor = self._actors.get(key)
-        if actor is None:
-            actor = self._actors[key] = Actor(self.bridge, spec)
-        return actor
+        return RemoteProcess(self.bridge, spec, runtime.initialise, "", self.niceness)
