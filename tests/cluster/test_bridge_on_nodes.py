@@ -112,7 +112,6 @@ async def test_a_process_knows_nothing_of_ray_and_decodes_as_those_of_this_machi
         with structlog.contextvars.bound_contextvars(job="abc"):
             modules, visible, ids = await process.call(node_functions.surroundings)
         assert (modules, visible, ids) == ([], "", {"job": "abc"})
-        assert process.visible_devices == ""
         assert await process.call(node_functions.secrets) == []
         with pytest.raises(ZeroDivisionError) as divided:
             await process.call(node_functions.divide, 1, 0)

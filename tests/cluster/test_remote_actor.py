@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import ActorSpec, StartedProcess
+from app.engines.cluster.messages import ActorSpec
 from app.engines.cluster.remote_process import RemoteProcess
 from app.errors import ProcessCrashed, ProcessLost
 
@@ -29,7 +29,7 @@ class AnsweringBridge(Bridge):
             self.actors.append(args[0])
         return {
             "start_actor": "f00d",
-            "ask_actor": pickle.dumps((True, StartedProcess(7, ""))),
+            "ask_actor": pickle.dumps((True, 7)),
         }.get(method)
 
     def lose(self, actor: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from app.engines.cluster.connection import pickled
-from app.engines.cluster.messages import ActorSpec, StartedProcess
+from app.engines.cluster.messages import ActorSpec
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
 from app.telemetry import logs
@@ -45,7 +45,7 @@ class WorkerActor:
         return os.getpid()
 
     async def start_process(self, call: bytes) -> bytes:
-        """Start the process. An actor does it once.
+        """Start the process: its pid. An actor does it once.
 
         `call`: a pickled initializer of child processes, or a class of `WorkerProcess`, and its arguments.
         """
@@ -65,7 +65,7 @@ class WorkerActor:
         """Wait until the process has ended by itself: how, and on which node."""
         return await self._crashes.get()
 
-    async def _start(self, initializer: Callable[..., Any], *args: Any) -> StartedProcess:
+    async def _start(self, initializer: Callable[..., Any], *args: Any) -> int:
         given = [_assigned_gpus()] if self._spec.gpus else []
         process: WorkerProcess
         if isinstance(initializer, type):
@@ -75,19 +75,17 @@ class WorkerActor:
         self._process = process
         process.on_exit = self._exited
         await process.start()
-        if not isinstance(process, ChildProcess):
-            return StartedProcess(process.pid or os.getpid(), "")
-        visible = await process.call(_visible_devices, deadline_s=_CHECK_DEADLINE_S)
         if given:
-            await self._check_gpu(process, visible, given[0])
+            await self._check_gpu(process, given[0])
         assert process.pid is not None  # it is started
-        return StartedProcess(process.pid, visible)
+        return process.pid
 
-    async def _check_gpu(self, process: ChildProcess, visible: str, assigned: str) -> None:
+    async def _check_gpu(self, process: WorkerProcess, assigned: str) -> None:
         """Raise DeviceFailed if the process does not see its GPU.
 
         Its model would run on the CPU, and nobody would notice.
         """
+        visible = await process.call(_visible_devices, deadline_s=_CHECK_DEADLINE_S)
         count = await process.call(probe.count_cuda_devices, deadline_s=_CHECK_DEADLINE_S)
         if visible != assigned or count < 1:
             raise DeviceFailed(

@@ -50,11 +50,3 @@ class ActorSpec:
     gpus: float = 0.0  # 0: none, and the actor's process sees none
     cpus: float = 0.0
     wait_s: float = 60.0  # that it may wait for its GPUs and CPUs
-
-
-@dataclass(frozen=True, slots=True)
-class StartedProcess:
-    """The process that an actor has started."""
-
-    pid: int
-    visible_devices: str  # its CUDA_VISIBLE_DEVICES

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.connection import pickled, result_of
-from app.engines.cluster.messages import ActorSpec, StartedProcess
+from app.engines.cluster.messages import ActorSpec
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.telemetry.work import bound_ids
 from workers import calls
@@ -34,7 +34,6 @@ class RemoteProcess:
         A GPU actor puts its CUDA_VISIBLE_DEVICES before `initargs`.
         """
         self.pid: int | None = None
-        self.visible_devices: str | None = None
         self.actor: str | None = None  # Ray's id of the actor, in hex; None while there is none
         self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
         self._exit_error: ProcessCrashed | None = None
@@ -55,8 +54,7 @@ class RemoteProcess:
         name = await self._start_actor()
         process = pickled(self._initializer)
         answer = await self._bridge.call("ask_actor", name, "start_process", process, _START_S)
-        started: StartedProcess = result_of(answer)
-        self.pid, self.visible_devices = started.pid, started.visible_devices
+        self.pid = result_of(answer)
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
         """Run `function(*args)` in the process: see `ChildProcess.call`."""
@@ -82,7 +80,7 @@ class RemoteProcess:
                 self._bridge.on_exit(name, None)
                 with suppress(ProcessLost, ClusterUnavailable):
                     await self._bridge.call("close_actor", name)
-        self.pid = self.visible_devices = None
+        self.pid = None
 
     async def _start_actor(self) -> str:
         """The name of a new actor."""
