@@ -17,6 +17,7 @@ from app.commands.ending import command, print_error, run_until
 from app.commands.fetched import Folder
 from app.commands.progress import printable
 from app.commands.remote import complete_json
+from app.concurrency import end_tasks
 from app.errors import InvalidInput, WhisperfleetError
 from app.files import titled_stem
 from app.options import FILE_OPTIONS, Options
@@ -120,10 +121,7 @@ class Fetch:
                     self._counts["failed"] += 1
                     _say(f"{job['title'] or job['filename'] or job['id']}: {error.message}")
         finally:
-            tasks = [task for _, task in under_way]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*(task for _, task in under_way))
 
     async def _content(self, job: Job) -> bytes | None:
         """The file of a job; None if it was deleted meanwhile."""

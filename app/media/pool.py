@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.concurrency import BackgroundTasks, run_shielded, spawn_shared
+from app.concurrency import BackgroundTasks, end_tasks, run_shielded, spawn_shared
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.disk import DiskSpace, disk_errors
 from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
@@ -118,9 +118,7 @@ class MediaPool:
     async def stop(self) -> None:
         """End the workers, and the tasks that wait for them."""
         await self._dispatcher.stop()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await end_tasks(*self._background)
 
     def add_remote(self, process: WorkerProcess) -> int:
         """Have a worker more, whose process runs on another machine once there is work. Returns its number.

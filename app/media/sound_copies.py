@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from app.concurrency import run_shielded
+from app.concurrency import end_tasks, run_shielded
 from app.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
 from app.ids import ID
 from app.media.sound_encoder import SoundEncoder
@@ -64,7 +64,7 @@ class SoundCopies:
     async def stop(self) -> None:
         """End the making of copies."""
         self._stopping = True
-        await _cancel(self._copies.values())
+        await end_tasks(*(copy.making for copy in self._copies.values()))
 
     @asynccontextmanager
     async def hold(
@@ -91,7 +91,7 @@ class SoundCopies:
     async def remove(self, recording: str) -> None:
         """Remove the copies of a recording, whose file is gone already, and end their making."""
         copies = [copy for name, copy in self._copies.items() if name.startswith(f"{recording}.")]
-        await _cancel(copies)
+        await end_tasks(*(copy.making for copy in copies))
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
 
     def _find_or_make(
@@ -151,7 +151,7 @@ class SoundCopies:
             await asyncio.to_thread(_mark_used, copy.path, copy.used_ns)
         elif copy.is_span and not copy.holders and copy.making is not None:
             self._forget(copy)
-            await _cancel([copy])
+            await end_tasks(copy.making)
         await self._trim()
 
     async def _trim(self) -> None:
@@ -237,13 +237,6 @@ def _rename(path: Path, new: Path) -> None:
 def _unlink(paths: Iterable[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-
-
-async def _cancel(copies: Iterable[_Copy]) -> None:
-    tasks = [copy.making for copy in copies if copy.making is not None]
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _log_failure(making: asyncio.Task[None]) -> None:

@@ -9,6 +9,7 @@ from typing import cast
 
 import structlog
 
+from app.concurrency import end_tasks
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.fleet import ClusterFleet
@@ -69,9 +70,7 @@ class WhisperFleet:
 
     async def stop_changes(self) -> None:
         """Add and remove no more workers."""
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
+        await end_tasks(self._starting)
         if self.cluster is not None:
             await self.cluster.stop_serving()
             await self._cluster_media.stop()

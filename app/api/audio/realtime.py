@@ -22,7 +22,7 @@ from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.handshakes import UpgradeResponse, WebSocket, is_handshake
 from app.api.http.keys import client_of
-from app.concurrency import run_shielded
+from app.concurrency import end_tasks, run_shielded
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
 from app.listening import STREAM_PATH
@@ -217,9 +217,7 @@ class Connection:
             self.is_over = True
             raise
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*tasks)
 
     async def _read(self, web_socket: WebSocket) -> None:
         """Pass on the events of the client, until it closes the WebSocket."""

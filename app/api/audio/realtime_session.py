@@ -27,7 +27,7 @@ from app.api.audio.realtime_events import (
 )
 from app.api.http.errors import error_detail
 from app.api.http.handshakes import INTERNAL_ERROR, SERVICE_RESTART
-from app.concurrency import BackgroundTasks, Wakeup
+from app.concurrency import BackgroundTasks, Wakeup, end_tasks
 from app.errors import STOPPING, InvalidInput, StreamRefused, TooLarge, WhisperfleetError
 from app.live.events import (
     Agreed,
@@ -202,11 +202,8 @@ class RealtimeSession:
         self.is_ending = True
         self.ending = self.ending or Ending(POLICY_VIOLATION, "The stream has ended.")
         self.changed.set()
-        tasks = [*self._tasks]
-        for task in tasks:
-            task.cancel()
         try:
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*self._tasks)
             if self._stream is not None:
                 await self._stream.close()
         finally:

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from app.concurrency import end_tasks
 from app.engines.cluster import driver
 from app.engines.cluster.connection import Connection
 from app.engines.cluster.messages import Node, NodeList
@@ -61,9 +62,7 @@ class Bridge:
     async def stop(self) -> None:
         """End the process, and with it all actors."""
         running, self._running = self._running, None
-        if running is not None:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+        await end_tasks(running)
 
     async def call(self, method: str, *args: object) -> Any:
         """Call a method of the driver. Raises what it raises. Cancelling the caller cancels the method."""
