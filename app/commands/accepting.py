@@ -16,8 +16,9 @@ from time import monotonic
 from typing import Any, cast
 
 import structlog
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from app.commands.steady_protocol import SteadyProtocol
+from app.commands.steady_protocol import Steady
 from app.commands.web_sockets import WebSocketConnection, is_handshake
 from app.listening import STREAM_PATH
 from app.settings import Settings
@@ -127,8 +128,8 @@ class Connections:
         return any(address in network for network in self._proxies)
 
 
-class Connection(SteadyProtocol):
-    """The protocol of a connection, with a deadline for each head, and among `Connections`."""
+class Connection(Steady, H11Protocol):
+    """uvicorn's protocol for HTTP, with a deadline for each head, and among `Connections`."""
 
     def __init__(self, all_connections: Connections, **options: Any) -> None:
         super().__init__(**options)

@@ -84,7 +84,7 @@ async def receive_form(
         raise too_large(max_bytes, file_field)
     sinks: list[FileSink] = []
 
-    def open_sink(filename: str, *, described: bool) -> FileSink:
+    def open_sink(filename: str, described: bool) -> FileSink:
         if sinks:
             raise InvalidInput(f"Send one `{file_field}`, not several.", param=file_field)
         if before_file is not None:
