@@ -63,7 +63,6 @@ async def receive_form(
     content_length: int | None = None,
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
-    raw_pcm: bool = False,
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:
@@ -114,7 +113,7 @@ async def receive_form(
             if isinstance(error, FormParserError):
                 raise InvalidInput(f"The multipart body is malformed: {error}.") from None
             raise
-    uploads = [Upload(sink.path, sink.filename, sink.size, sink.hash.hexdigest(), raw_pcm) for sink in sinks]
+    uploads = [Upload(sink.path, sink.filename, sink.size, sink.hash.hexdigest()) for sink in sinks]
     return Form(parts.fields, next(iter(uploads), None))
 
 

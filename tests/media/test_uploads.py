@@ -148,8 +148,8 @@ async def test_text_with_a_filename_or_media_type_is_a_file(tmp_path):
 
 
 async def test_other_field_and_pcm(tmp_path):
-    form = await receive(tmp_path, body(file(name="audio_file")), file_field="audio_file", raw_pcm=True)
-    assert form.file.raw_pcm
+    form = await receive(tmp_path, body(file(name="audio_file")), file_field="audio_file")
+    assert form.file.size == len(CONTENT)
 
 
 async def test_other_files_are_ignored(tmp_path):

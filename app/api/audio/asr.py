@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -177,11 +178,11 @@ async def _received(
     service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
     """The file of a request, as in `received`."""
-    async with received(service, admission, request, file_field=FILE_FIELD, raw_pcm=raw_pcm) as form:
+    async with received(service, admission, request, file_field=FILE_FIELD) as form:
         if form.file is None:
             raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
         try:
-            yield form.file
+            yield replace(form.file, raw_pcm=raw_pcm)
         except WhisperfleetError as error:
             # Errors of a recording do not know the name of the field here.
             if error.param == "file":
