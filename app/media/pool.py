@@ -21,6 +21,7 @@ import structlog
 
 from app.concurrency import BackgroundTasks, end_tasks, run_shielded, spawn_shared
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
+from app.files import remove_files
 from app.media.disk import DiskSpace, disk_errors
 from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
@@ -203,7 +204,7 @@ class MediaPool:
                         await start_step(min(max(decoded.samples, FIRST_STEP_SAMPLES), STEP_SAMPLES))
                     elif separate:
                         unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
-                        await asyncio.to_thread(_remove, unused)
+                        await asyncio.to_thread(remove_files, unused)
                     found = (decoded.distinct, decoded.declared, decoded.warnings)
                     yield Decoded(decoded.samples, decoded.finished, tracks, *found)
             except DiskFull as error:
@@ -349,11 +350,6 @@ def _create(paths: Sequence[Path]) -> list[int]:
     for path in paths:
         path.touch()
     return [path.stat().st_size for path in paths]
-
-
-def _remove(paths: Sequence[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 def crashes_decoders() -> InvalidInput:

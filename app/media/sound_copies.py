@@ -15,6 +15,7 @@ import structlog
 
 from app.concurrency import end_tasks, run_shielded
 from app.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
+from app.files import remove_files
 from app.ids import ID
 from app.media.sound_encoder import SoundEncoder
 from workers.messages import TrackChoice
@@ -181,7 +182,7 @@ class SoundCopies:
             parts.append(self._new_part())
             _rename(copy.path, parts[-1])
         if parts:
-            await run_shielded(asyncio.to_thread(_unlink, parts))
+            await run_shielded(asyncio.to_thread(remove_files, parts))
 
     def _forget(self, copy: _Copy) -> None:
         if self._copies.get(copy.name) is copy:
@@ -232,11 +233,6 @@ def _rename(path: Path, new: Path) -> None:
         path.rename(new)
     except FileNotFoundError:
         return
-
-
-def _unlink(paths: Iterable[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 def _log_failure(making: asyncio.Task[None]) -> None:
