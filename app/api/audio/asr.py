@@ -28,13 +28,13 @@ from app.languages import language_name
 from app.media.uploads import Upload
 from app.options import Options, Text
 from app.telemetry import traces
-from app.transcript.edited import add_speakers
+from app.transcript.edited import word_entries
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
 from app.transcription.helper import rendering_s
-from workers.messages import Segment, seconds
+from workers.messages import Segment
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -224,14 +224,6 @@ def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
     entry = segment_entry(number, segment).model_dump(exclude_none=True)
     if not words:
         return entry
-    spoken: list[dict[str, Any]] = [
-        {
-            "word": word.text,
-            "start": seconds(word.start),
-            "end": seconds(word.end),
-            "probability": word.probability,
-        }
-        for word in segment.words
-    ]
-    add_speakers(spoken, segment)
-    return entry | {"words": spoken}
+    spoken = zip(word_entries(segment), segment.words, strict=True)
+    # As openai-whisper has it, with the space before the word.
+    return entry | {"words": [of_word | {"word": word.text} for of_word, word in spoken]}
