@@ -7,7 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -180,7 +180,8 @@ class SoundCopies:
         for copy in copies:
             del self._copies[copy.name]
             parts.append(self._new_part())
-            _rename(copy.path, parts[-1])
+            with suppress(FileNotFoundError):
+                copy.path.rename(parts[-1])
         if parts:
             await run_shielded(asyncio.to_thread(remove_files, parts))
 
@@ -222,17 +223,8 @@ def _publish(part: Path, path: Path) -> int:
 
 def _mark_used(path: Path, used_ns: int) -> None:
     """Record the time of the last use in the file. The time of its last change is part of its ETag."""
-    try:
+    with suppress(FileNotFoundError):
         os.utime(path, ns=(used_ns, path.stat().st_mtime_ns))
-    except FileNotFoundError:
-        return
-
-
-def _rename(path: Path, new: Path) -> None:
-    try:
-        path.rename(new)
-    except FileNotFoundError:
-        return
 
 
 def _log_failure(making: asyncio.Task[None]) -> None:

@@ -125,9 +125,8 @@ async def receive_raw(
     max_bytes: int,
     *,
     content_length: int | None = None,
-    durable: bool = False,
 ) -> Upload:
-    """Read a body that is the recording itself into a file in `folder`.
+    """Read a body that is the recording itself into a file in `folder`, which survives a power cut.
 
     Parameters and errors are those of `receive_form`.
     """
@@ -137,7 +136,7 @@ async def receive_raw(
     path = folder / uuid.uuid4().hex
     with disk.reservation(current_work().owner) as space:
         await asyncio.to_thread(space.expect, content_length or 0)
-        sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=durable)
+        sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=True)
         try:
             with disk_errors():
                 async for chunk in _limited(stream, max_bytes, "file"):

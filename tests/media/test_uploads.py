@@ -302,7 +302,7 @@ async def receive_raw_body(folder, *chunks, filename="talk.wav", **options):
 
 @pytest.mark.parametrize("chunks", [[CONTENT], [bytes([byte]) for byte in CONTENT], [b"", CONTENT, b""]])
 async def test_a_raw_body(tmp_path, chunks):
-    upload = await receive_raw_body(tmp_path, *chunks, filename="../talks/ü.wav", durable=True)
+    upload = await receive_raw_body(tmp_path, *chunks, filename="../talks/ü.wav")
     assert upload.path.read_bytes() == CONTENT
     assert upload.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert (upload.size, upload.filename, upload.raw_pcm) == (len(CONTENT), "ü.wav", False)

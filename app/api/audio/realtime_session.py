@@ -106,7 +106,7 @@ class KeptEvents:
 
 
 class RealtimeSession:
-    """A stream for `Streams`. All methods are called in the event loop."""
+    """A stream for `RealtimeSessions`. All methods are called in the event loop."""
 
     def __init__(
         self,

@@ -87,7 +87,6 @@ async def receive_body(
             service.media.folder.disk,
             settings.max_upload_bytes,
             content_length=declared_length(request),
-            durable=True,
         )
         span.set_attribute("whisperfleet.bytes", upload.size)
         return upload
