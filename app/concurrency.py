@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -33,6 +34,14 @@ def spawn_shared(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return task
 
 
+async def end_tasks(*tasks: asyncio.Future[Any] | None) -> None:
+    """Cancel tasks, and wait until they have ended, in whatever way. None: there is no task."""
+    there = [task for task in tasks if task is not None]
+    for task in there:
+        task.cancel()
+    await asyncio.gather(*there, return_exceptions=True)
+
+
 class Wakeup:
     """Wakes one waiting loop. A signal that comes while the loop works is not lost."""
 
@@ -60,28 +69,17 @@ async def in_daemon_thread(name: str, function: Callable[[], T]) -> T:
 
     Raises what it raises. It runs on if the caller is cancelled.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def resolve(result: T | None, error: Exception | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # nobody can cancel it from now on
 
     def work() -> None:
-        result, error = None, None
         try:
-            result = function()
-        except Exception as raised:
-            error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
-            loop.call_soon_threadsafe(resolve, result, error)
+            done.set_result(function())
+        except Exception as error:
+            done.set_exception(error)
 
     threading.Thread(target=work, name=name, daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)
 
 
 async def run_shielded(work: Coroutine[Any, Any, T]) -> T:

@@ -8,6 +8,7 @@ import pickle
 import re
 import unicodedata
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
@@ -150,6 +151,12 @@ def _renameat2(source: Path, target: Path, flag: int) -> bool:
     if number in NO_LINKS or number == errno.EINVAL:
         return False
     raise OSError(number, os.strerror(number), str(source), None, str(target))
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files, those that are there. Raises OSError."""
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -16,7 +16,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from app.api.audio.asr import asr_routes
 from app.api.audio.openai import openai_routes
 from app.api.audio.realtime import realtime_routes
-from app.api.audio.realtime_session import RealtimeSession
+from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
 from app.api.http.connections import EnsureResponse
@@ -73,7 +73,6 @@ def create_app(
     from app.engines.plan import make_plan
     from app.jobs.service import JobService
     from app.live.service import LiveService
-    from app.live.streams import Streams
     from app.transcription.service import TranscriptionService
 
     running = service or TranscriptionService(settings, make_plan(settings))
@@ -85,7 +84,7 @@ def create_app(
     wyoming = WyomingServer(settings, live.open, running.fleet.catalogue, admission.live_streams)
     worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
-    streams: Streams[RealtimeSession] = Streams()
+    streams = RealtimeSessions()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

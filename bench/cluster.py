@@ -5,9 +5,9 @@
 The cluster is on this machine: a head without resources, which is the front end's node, and one node. All of
 it speaks over the loopback, with a token.
 
-*slots*: 64 slots in 8 actors, whose simulated batches take 5 s, against one slot. The dispatcher, the slots,
-the bridge, Ray and the actors are real; the windows have no audio. *audio*: batches of 8 windows of 30 s are
-sent to processes on the node, and to the same processes without Ray. `--record`: see bench/scale.py.
+*slots*: 64 slots, whose simulated batches take 5 s, against one slot. The dispatcher, the slots, the bridge,
+Ray and the actors, one for each slot, are real; the windows have no audio. *audio*: batches of 8 windows of
+30 s are sent to processes on the node, and to the same processes without Ray. `--record`: see bench/scale.py.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ import psutil
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec
-from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory, WindowSource
@@ -53,7 +53,7 @@ from workers.messages import (
 BATCH = 8  # windows
 BATCH_S = 5.2
 HOST_MS = 5  # for the features of a window: they are computed while the device decodes
-SLOTS, ACTORS = 64, 8
+SLOTS = 64
 BATCHES = 6  # of each slot; the last three are planned
 PROCESSES = 4  # that get audio
 SENT = 12  # batches for each of them
@@ -86,7 +86,7 @@ def cluster_process(channel: Connection, folder: str) -> None:
         head_node_args={"num_cpus": 0, "node_name": "head", "temp_dir": folder, **common},
     )
     try:
-        node = cluster.add_node(num_cpus=ACTORS, node_name="node", **common)
+        node = cluster.add_node(num_cpus=SLOTS, node_name="node", **common)
         pids = [
             tuple(info.process.pid for infos in each.all_processes.values() for info in infos)
             for each in (cluster.head_node, node)
@@ -150,18 +150,16 @@ def _node_id(bridge: Bridge) -> str:
 def remote_fleet(
     bridge: Bridge, slots: int
 ) -> tuple[Dispatcher[WindowSource, WindowResult], list[RemoteProcess]]:
-    """A dispatcher with simulated workers on the node, 8 in each actor, not started; and their processes."""
+    """A dispatcher with simulated workers on the node, not started; and their processes."""
     cost = BatchCost(fixed_ms=0, task_ms=1000 * BATCH_S / BATCH, size_ms=0)
     simulation = Simulation(cost, batch=BATCH, host_ms=HOST_MS)
-    in_actor = min(slots, SLOTS // ACTORS)
     catalogue = ModelCatalogue(
         SIMULATED, idle_s=600, options={SIMULATED: LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)}
     )
-    spec = ActorSpec(_node_id(bridge), cpus=1, processes=in_actor)
-    actors = [Actor(bridge, spec) for _ in range(slots // in_actor)]
+    # On a machine with few cores, it takes a while until so many have started.
+    spec = ActorSpec(_node_id(bridge), cpus=1, wait_s=START_S)
     processes = [
-        RemoteProcess(actors[index // in_actor], SimulatedWorker, index, str(index), simulation)
-        for index in range(slots)
+        RemoteProcess(bridge, spec, SimulatedWorker, index, str(index), simulation) for index in range(slots)
     ]
     workers = [
         WhisperSlot(index, catalogue, Limits(BATCH, batches_at_once=2), process)
@@ -269,7 +267,7 @@ async def measure_slots(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
     times_one = {str(slots): median(values, 1) for slots, values in ratios.items()}
     figures = {"costs": {"ray_times_one": times_one}, "runs": runs}
     columns = ["slots", "windows a second", "times one slot", *(f"{name}, ms" for name in _PROCESSES)]
-    title = f"{SLOTS} slots in {ACTORS} actors, batches of {BATCH_S} s without audio: CPU time of a window"
+    title = f"{SLOTS} slots, batches of {BATCH_S} s without audio: CPU time of a window"
     return figures, [Table(title, columns, rows)]
 
 
@@ -280,7 +278,7 @@ async def measure_audio(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
     """What audio costs, with Ray and without, in turns."""
     spec = ActorSpec(_node_id(bridge), cpus=1)
     ways: dict[str, Callable[[], WorkerProcess]] = {
-        "Ray": lambda: RemoteProcess(Actor(bridge, spec), runtime.follow_parent),
+        "Ray": lambda: RemoteProcess(bridge, spec, runtime.follow_parent),
         "local": lambda: ChildProcess(runtime.follow_parent),
     }
     runs: dict[str, list[Figures]] = {name: [] for name in ways}

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
-from app.client.answers import Refused, Unreachable, error_message, json_object
+from app.client.answers import NotNow, Refused, Unreachable, error_message, json_object
 from app.client.service import ServiceClient
 from app.client.uploads import FormBody, ReportSent
 from app.errors import InvalidSetting, WhisperfleetError
@@ -42,6 +42,20 @@ class JobClient(ServiceClient):
                 f"{self.name} is not a whisperfleet service: it has no /v1/jobs. Name its address, "
                 "such as --server http://host:8000"
             )
+
+    async def first(self, path: str, **request: Any) -> dict[str, Any] | None:
+        """The answer to the first request, whose `data` is a list; None if the service cannot take it now.
+
+        Raises WhisperfleetError at once if there is no service.
+        """
+        try:
+            return json_object(await self.attempt("GET", path, has="data", **request))
+        except Unreachable:
+            raise
+        except NotNow:
+            return None
+        except Refused as error:
+            raise WhisperfleetError(f"there is no whisperfleet at {self.name}: {error.message}") from None
 
     async def submit(
         self,

@@ -12,15 +12,16 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from ipaddress import ip_address, ip_network
-from time import monotonic
 from typing import Any, cast
 
 import structlog
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from app.commands.steady_protocol import SteadyProtocol
+from app.commands.steady_protocol import Steady
 from app.commands.web_sockets import WebSocketConnection, is_handshake
 from app.listening import STREAM_PATH
 from app.settings import Settings
+from app.telemetry.rare_warnings import RareWarning
 
 MAX_HEADS = 1024  # incomplete ones, of up to 64 KiB each
 HEADS_PER_ADDRESS = 128
@@ -28,24 +29,8 @@ HEADS_PER_ADDRESS = 128
 ACCEPTED_AT_ONCE = 16
 QUEUE = 4096  # connections that the kernel has for the server, if the machine allows so many
 RESERVED = 64  # connections beyond the limit, one for each address that has none
-LOG_EVERY_S = 60.0
 
 log = structlog.get_logger("whisperfleet.connections")
-
-
-class RareWarning:
-    """Logs something that clients can cause at will: once a minute at most, with the number since then."""
-
-    def __init__(self, event: str) -> None:
-        self._event = event
-        self._count = 0
-        self._next = 0.0
-
-    def add(self, **details: Any) -> None:
-        self._count += 1
-        if (now := monotonic()) >= self._next:
-            log.warning(self._event, count=self._count, **details)
-            self._count, self._next = 0, now + LOG_EVERY_S
 
 
 class Connections:
@@ -61,8 +46,10 @@ class Connections:
         self._heads_of: dict[bytes, dict[Connection, None]] = {}  # the same, by address
         self._idle: dict[Connection, None] = {}  # after a response
         self._held = Counter[bytes]()  # all connections, by address
-        self._evicted = RareWarning("connections without a request were closed to make place for others")
-        self._refused = RareWarning("connections were refused: all have requests (WHISPER_MAX_CONNECTIONS)")
+        self._evicted = RareWarning(log, "connections without a request were closed to make place for others")
+        self._refused = RareWarning(
+            log, "connections were refused: all have requests (WHISPER_MAX_CONNECTIONS)"
+        )
 
     def enter(self, connection: "Connection", count: int) -> bool:
         """Whether a new connection, one of `count`, may stay. Another one may be closed for it."""
@@ -127,8 +114,8 @@ class Connections:
         return any(address in network for network in self._proxies)
 
 
-class Connection(SteadyProtocol):
-    """The protocol of a connection, with a deadline for each head, and among `Connections`."""
+class Connection(Steady, H11Protocol):
+    """uvicorn's protocol for HTTP, with a deadline for each head, and among `Connections`."""
 
     def __init__(self, all_connections: Connections, **options: Any) -> None:
         super().__init__(**options)
@@ -214,7 +201,7 @@ def handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
         loop.default_exception_handler(context)
 
 
-_not_accepted = RareWarning("connections wait: there is no descriptor for them")
+_not_accepted = RareWarning(log, "connections wait: there is no descriptor for them")
 
 
 def lengthen_queues(servers: Iterable[asyncio.base_events.Server]) -> None:

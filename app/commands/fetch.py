@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.client.answers import NotNow, Refused, Unreachable
+from app.client.answers import NotNow
 from app.client.jobs import JobClient, option_fields
 from app.client.service import COMMAND, connect
 from app.commands.arguments import check_options, choose_format, note_without_effect
@@ -17,6 +17,7 @@ from app.commands.ending import command, print_error, run_until
 from app.commands.fetched import Folder
 from app.commands.progress import printable
 from app.commands.remote import complete_json
+from app.concurrency import end_tasks
 from app.errors import InvalidInput, WhisperfleetError
 from app.files import titled_stem
 from app.options import FILE_OPTIONS, Options
@@ -69,7 +70,7 @@ class Fetch:
     async def run(self, text: str, tags: Sequence[str]) -> int:
         """Returns the exit code. Raises WhisperfleetError if the service does not answer, and OSError."""
         async with self._client:
-            await self._check()
+            await self._client.first("v1/jobs", params={"limit": 1})
             jobs = [job async for job in self._client.find(text, tags)]
             jobs.reverse()  # the oldest gets its name first
             statuses = Counter(job["status"] for job in jobs)
@@ -87,19 +88,6 @@ class Fetch:
         if failed := statuses["failed"]:
             _say(f"{failed} jobs have failed and have no transcript: the page says why")
         return 1 if self._counts["failed"] else 0
-
-    async def _check(self) -> None:
-        """Raise WhisperfleetError at once if there is no service."""
-        try:
-            await self._client.attempt("GET", "v1/jobs", has="data", params={"limit": 1})
-        except Unreachable:
-            raise
-        except NotNow:
-            pass  # it will answer
-        except Refused as error:
-            raise WhisperfleetError(
-                f"there is no whisperfleet at {self._client.name}: {error.message}"
-            ) from None
 
     async def _bring(self, wanted: Sequence[Job]) -> None:
         """Ask for several transcripts at a time, and write them in order, in which they get names."""
@@ -120,10 +108,7 @@ class Fetch:
                     self._counts["failed"] += 1
                     _say(f"{job['title'] or job['filename'] or job['id']}: {error.message}")
         finally:
-            tasks = [task for _, task in under_way]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*(task for _, task in under_way))
 
     async def _content(self, job: Job) -> bytes | None:
         """The file of a job; None if it was deleted meanwhile."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from app.client.answers import NotNow, Refused, Unreachable
+from app.client.answers import Refused
 from app.client.jobs import JobClient, option_fields
 from app.client.service import COMMAND, connect
 from app.commands.arguments import Target, store_beside
@@ -56,15 +56,9 @@ class Remote(JobClient):
 
     async def jobs_at_once(self) -> int:
         """How many jobs keep all workers of the service busy. Raises WhisperfleetError if it is not there."""
-        try:
-            answer = await self.attempt("GET", "v1/workers", has="data")
-        except Unreachable:
-            raise
-        except NotNow:
-            return MIN_JOBS_AT_ONCE
-        except Refused as error:
-            raise WhisperfleetError(f"there is no whisperfleet at {self.name}: {error.message}") from None
-        return min(max(MIN_JOBS_AT_ONCE, 2 * len(answer.json()["data"])), MAX_JOBS_AT_ONCE)
+        workers = await self.first("v1/workers")
+        count = len(workers["data"]) if workers else 0
+        return min(max(MIN_JOBS_AT_ONCE, 2 * count), MAX_JOBS_AT_ONCE)
 
     async def transcribe(self, target: Target, bar: FileBar) -> bytes:
         """The content of the target's file. Unless jobs stay, the service has nothing of the recording then.

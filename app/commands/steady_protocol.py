@@ -5,7 +5,6 @@ import socket
 from typing import Any
 
 import structlog
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from app.listening import PATIENT
 
@@ -72,7 +71,3 @@ class Steady(asyncio.Protocol):
             request_id=self._state.get("request_id"),
         )
         self.transport.abort()
-
-
-class SteadyProtocol(Steady, H11Protocol):
-    """uvicorn's protocol for HTTP."""

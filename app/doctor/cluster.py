@@ -66,7 +66,7 @@ async def check_nodes(
 ) -> None:
     """Check all nodes at the same time. A worker of each transcribes the sample (s16le, mono, 16 kHz)."""
     catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
-    slots = plan.ray_slots(bridge, catalogue)
+    slots = RaySlots(bridge, catalogue, plan)
     places = {place.node.id: place for place in reversed(slots.places(bridge.nodes))}
     if not places:
         remedy = "Start one with GPUs, or set WHISPER_DEVICE=cpu: `ray start --address=…`."

@@ -11,8 +11,6 @@ import structlog
 
 from app.engines.backend import CTRANSLATE2, TORCH, resolve_backend
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.slot import RaySlots
 from app.engines.devices import Devices, list_gpus, plan_cluster_devices, plan_devices, usable_cores
 from app.engines.inline import InlineProcess
 from app.engines.model_files import ModelFiles, min_context_s, model_name
@@ -95,19 +93,10 @@ class Plan:
         """The GPU of each slot, as `CUDA_VISIBLE_DEVICES` names it; empty if they use none."""
         return self.devices.visible[: self.worker_count] if self.devices.device == "cuda" else ()
 
-    def ray_slots(self, bridge: Bridge, catalogue: ModelCatalogue) -> RaySlots:
-        """What makes the slots on a cluster."""
-        assert self.cluster is not None
-        return RaySlots(
-            bridge,
-            catalogue,
-            self.limits,
-            self.devices.device,
-            self.cluster.gpus_per_worker,
-            self.cluster.workers_per_cpu_node,
-            niceness=_NICENESS.get(self.devices.device, 0),
-            simulation=self.simulation,
-        )
+    @property
+    def niceness(self) -> int:
+        """That of each worker's process."""
+        return _NICENESS.get(self.devices.device, 0)
 
     def slots(self, catalogue: ModelCatalogue) -> list[WhisperSlot]:
         """New slots on this machine, not started. Logs which GPUs have none."""
@@ -124,9 +113,8 @@ class Plan:
     def _process(self, index: int, visible: str) -> WorkerProcess:
         if self.simulation is not None:
             return SimulatedWorker(index, visible, self.simulation)
-        device = self.devices.device
-        cache = self.kernel_cache if device == "cuda" else None
-        return ChildProcess(runtime.initialise, visible, _NICENESS[device], cache)
+        cache = self.kernel_cache if self.devices.device == "cuda" else None
+        return ChildProcess(runtime.initialise, visible, self.niceness, cache)
 
 
 def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:

@@ -56,7 +56,6 @@ class Simulation:
     poisoned_for_good: tuple[int, ...] = ()  # slots whose device never works
     slow: dict[int, float] = field(default_factory=dict)  # slot, and the factor on its times
     speed: float = 1.0  # simulated seconds that pass in a real one
-    slots_per_actor: int = 1  # of the engine `ray`
 
 
 def parse_simulation(text: str) -> Simulation:
@@ -103,7 +102,6 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "poisoned_for_good": lambda value: tuple(int(slot) for slot in value.split("+")),
     "slow": lambda value: dict(_by_slot(value)),
     "speed": float,
-    "slots_per_actor": int,
 }
 
 
@@ -116,14 +114,12 @@ def _check(text: str, simulation: Simulation) -> None:
         min(times) < 0
         or min(above_0) <= 0
         or not 1 <= simulation.batch <= 128
-        or simulation.slots_per_actor < 1
         or not 0 <= simulation.crash <= 1
         or not 0 <= simulation.second_window < 1
     ):
         raise InvalidSetting(
             f"WHISPER_SIMULATED={text}: times must not be negative; clip_ms, speed and the factors of slow "
-            "slots must be above 0; batch is 1 to 128, crash 0 to 1, second_window below 1; slots_per_actor "
-            "is 1 or more"
+            "slots must be above 0; batch is 1 to 128, crash 0 to 1, second_window below 1"
         )
 
 

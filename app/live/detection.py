@@ -7,7 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from app.concurrency import Wakeup
+from app.concurrency import Wakeup, end_tasks
 from app.errors import ProcessCrashed
 from app.scheduling.process import ChildProcess
 from workers import runtime
@@ -66,9 +66,7 @@ class SpeechDetection:
 
     async def stop(self) -> None:
         """End the process."""
-        if self._loop is not None:
-            self._loop.cancel()
-            await asyncio.gather(self._loop, return_exceptions=True)
+        await end_tasks(self._loop)
         await self._end_process()
 
     async def _examine_on(self) -> None:

@@ -10,18 +10,7 @@ class LiveMetrics:
 
     def __init__(self) -> None:
         self.open = 0  # streams
+        # A newer draft took the place of one that waited, or the speech ended before it ran.
         self.drafts_dropped = 0
-        self.first_words_s = Histogram(*_DELAYS_S)
-        self.final_s = Histogram(*_DELAYS_S)
-
-    def first_words(self, delay_s: float) -> None:
-        """The first words of a turn were sent so long after the last of them was spoken."""
-        self.first_words_s.add(delay_s)
-
-    def final(self, delay_s: float) -> None:
-        """The text of a turn was complete so long after its audio was."""
-        self.final_s.add(delay_s)
-
-    def draft_dropped(self) -> None:
-        """A newer draft has taken the place of one that waited, or the speech ended before it ran."""
-        self.drafts_dropped += 1
+        self.first_words_s = Histogram(*_DELAYS_S)  # of a turn, from when the last of them was spoken
+        self.final_s = Histogram(*_DELAYS_S)  # the complete text of a turn, from when its audio was complete

@@ -320,7 +320,7 @@ class LiveStream:
         except ProcessCrashed:
             text.may_be_drafted = False
         if draft is None:
-            self._metrics.draft_dropped()
+            self._metrics.drafts_dropped += 1
         else:
             text.add_draft(draft)
             self._send_text(item)
@@ -361,12 +361,12 @@ class LiveStream:
         for text, until in item.sendable():
             if not item.has_sent:
                 item.has_sent = True
-                self._metrics.first_words(self._since_received(until))
+                self._metrics.first_words_s.add(self._since_received(until))
             self.on_event(Agreed(item.number, text))
         if not item.is_done:
             return
         self._items.remove(item)
-        self._metrics.final(self._loop.time() - item.committed_at)
+        self._metrics.final_s.add(self._loop.time() - item.committed_at)
         self.on_event(item.outcome())
         self._notify_decoded()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from app.concurrency import end_tasks
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
@@ -91,9 +92,7 @@ class ClipSearch:
                     return
                 await self.advanced.wait()
         finally:
-            for task in (decoding, *chunks):
-                task.cancel()
-            await asyncio.gather(decoding, *chunks, return_exceptions=True)
+            await end_tasks(decoding, *chunks)
 
     def _frames_to_request(self, in_flight: int, requested: int, frames: int, finished: bool) -> int:
         """How many frames to request now, of those that are decoded and not requested.

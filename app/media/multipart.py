@@ -1,12 +1,13 @@
 """The parts of a multipart body: text fields and one file, as a push parser finds them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from python_multipart.multipart import parse_options_header
 
 from app.errors import InvalidInput
+from app.media.file_sink import FileSink
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -15,14 +16,6 @@ MAX_FIELD_BYTES = 1 << 20  # all text fields together
 MAX_LARGE_FIELD_BYTES = 16 << 20  # all large text fields together
 MAX_PARTS = 256
 MAX_FILENAME_CHARS = 255
-
-
-class Sink(Protocol):
-    def feed(self, data: bytes) -> None: ...
-
-
-class OpenSink(Protocol):
-    def __call__(self, filename: str, *, described: bool) -> Sink: ...
 
 
 @dataclass(slots=True)
@@ -34,7 +27,7 @@ class _Part:
     header_value: bytearray = field(default_factory=bytearray)
     name: str = ""
     text: bytearray | None = None  # of a text field
-    sink: Sink | None = None  # of the file
+    sink: FileSink | None = None  # of the file
 
 
 @dataclass(slots=True)
@@ -46,7 +39,7 @@ class Parts:
     """
 
     file_field: str
-    open_sink: OpenSink
+    open_sink: Callable[[str, bool], FileSink]  # by its filename, and whether that or a type describes it
     large_fields: Collection[str] = frozenset()
     fields: dict[str, list[str]] = field(default_factory=dict)
     _count: int = 0
@@ -93,7 +86,7 @@ class Parts:
         if part.name == self.file_field:
             media_type = part.headers.get(b"content-type", b"text/plain")
             described = filename is not None or not media_type.lower().startswith(b"text/")
-            part.sink = self.open_sink(base_name(filename or b""), described=described)
+            part.sink = self.open_sink(base_name(filename or b""), described)
         elif filename is None:
             part.text = bytearray()
 

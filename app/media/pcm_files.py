@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
+from app.files import remove_files
 from app.media.disk import DiskSpace, Reservation
 from workers.messages import BYTES_PER_SAMPLE, MAX_SEPARATE_CHANNELS, SAMPLE_RATE
 
@@ -25,8 +26,7 @@ def channel_paths(pcm_path: Path) -> tuple[Path, ...]:
 
 def remove_channels(pcm_path: Path) -> None:
     """Remove all decoded audio of a recording."""
-    for path in channel_paths(pcm_path):
-        path.unlink(missing_ok=True)
+    remove_files(channel_paths(pcm_path))
 
 
 @dataclass(slots=True)

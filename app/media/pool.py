@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.concurrency import BackgroundTasks, run_shielded, spawn_shared
+from app.concurrency import BackgroundTasks, end_tasks, run_shielded, spawn_shared
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
+from app.files import remove_files
 from app.media.disk import DiskSpace, disk_errors
 from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
@@ -118,9 +119,7 @@ class MediaPool:
     async def stop(self) -> None:
         """End the workers, and the tasks that wait for them."""
         await self._dispatcher.stop()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await end_tasks(*self._background)
 
     def add_remote(self, process: WorkerProcess) -> int:
         """Have a worker more, whose process runs on another machine once there is work. Returns its number.
@@ -205,7 +204,7 @@ class MediaPool:
                         await start_step(min(max(decoded.samples, FIRST_STEP_SAMPLES), STEP_SAMPLES))
                     elif separate:
                         unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
-                        await asyncio.to_thread(_remove, unused)
+                        await asyncio.to_thread(remove_files, unused)
                     found = (decoded.distinct, decoded.declared, decoded.warnings)
                     yield Decoded(decoded.samples, decoded.finished, tracks, *found)
             except DiskFull as error:
@@ -351,11 +350,6 @@ def _create(paths: Sequence[Path]) -> list[int]:
     for path in paths:
         path.touch()
     return [path.stat().st_size for path in paths]
-
-
-def _remove(paths: Sequence[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 def crashes_decoders() -> InvalidInput:

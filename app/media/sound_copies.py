@@ -7,14 +7,15 @@ import re
 import time
 import uuid
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
-from app.concurrency import run_shielded
+from app.concurrency import end_tasks, run_shielded
 from app.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
+from app.files import remove_files
 from app.ids import ID
 from app.media.sound_encoder import SoundEncoder
 from workers.messages import TrackChoice
@@ -64,7 +65,7 @@ class SoundCopies:
     async def stop(self) -> None:
         """End the making of copies."""
         self._stopping = True
-        await _cancel(self._copies.values())
+        await end_tasks(*(copy.making for copy in self._copies.values()))
 
     @asynccontextmanager
     async def hold(
@@ -91,7 +92,7 @@ class SoundCopies:
     async def remove(self, recording: str) -> None:
         """Remove the copies of a recording, whose file is gone already, and end their making."""
         copies = [copy for name, copy in self._copies.items() if name.startswith(f"{recording}.")]
-        await _cancel(copies)
+        await end_tasks(*(copy.making for copy in copies))
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
 
     def _find_or_make(
@@ -151,7 +152,7 @@ class SoundCopies:
             await asyncio.to_thread(_mark_used, copy.path, copy.used_ns)
         elif copy.is_span and not copy.holders and copy.making is not None:
             self._forget(copy)
-            await _cancel([copy])
+            await end_tasks(copy.making)
         await self._trim()
 
     async def _trim(self) -> None:
@@ -179,9 +180,10 @@ class SoundCopies:
         for copy in copies:
             del self._copies[copy.name]
             parts.append(self._new_part())
-            _rename(copy.path, parts[-1])
+            with suppress(FileNotFoundError):
+                copy.path.rename(parts[-1])
         if parts:
-            await run_shielded(asyncio.to_thread(_unlink, parts))
+            await run_shielded(asyncio.to_thread(remove_files, parts))
 
     def _forget(self, copy: _Copy) -> None:
         if self._copies.get(copy.name) is copy:
@@ -221,29 +223,8 @@ def _publish(part: Path, path: Path) -> int:
 
 def _mark_used(path: Path, used_ns: int) -> None:
     """Record the time of the last use in the file. The time of its last change is part of its ETag."""
-    try:
+    with suppress(FileNotFoundError):
         os.utime(path, ns=(used_ns, path.stat().st_mtime_ns))
-    except FileNotFoundError:
-        return
-
-
-def _rename(path: Path, new: Path) -> None:
-    try:
-        path.rename(new)
-    except FileNotFoundError:
-        return
-
-
-def _unlink(paths: Iterable[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
-
-
-async def _cancel(copies: Iterable[_Copy]) -> None:
-    tasks = [copy.making for copy in copies if copy.making is not None]
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _log_failure(making: asyncio.Task[None]) -> None:

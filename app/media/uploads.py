@@ -63,7 +63,6 @@ async def receive_form(
     content_length: int | None = None,
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
-    raw_pcm: bool = False,
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:
@@ -84,7 +83,7 @@ async def receive_form(
         raise too_large(max_bytes, file_field)
     sinks: list[FileSink] = []
 
-    def open_sink(filename: str, *, described: bool) -> FileSink:
+    def open_sink(filename: str, described: bool) -> FileSink:
         if sinks:
             raise InvalidInput(f"Send one `{file_field}`, not several.", param=file_field)
         if before_file is not None:
@@ -114,7 +113,7 @@ async def receive_form(
             if isinstance(error, FormParserError):
                 raise InvalidInput(f"The multipart body is malformed: {error}.") from None
             raise
-    uploads = [Upload(sink.path, sink.filename, sink.size, sink.hash.hexdigest(), raw_pcm) for sink in sinks]
+    uploads = [Upload(sink.path, sink.filename, sink.size, sink.hash.hexdigest()) for sink in sinks]
     return Form(parts.fields, next(iter(uploads), None))
 
 
@@ -126,9 +125,8 @@ async def receive_raw(
     max_bytes: int,
     *,
     content_length: int | None = None,
-    durable: bool = False,
 ) -> Upload:
-    """Read a body that is the recording itself into a file in `folder`.
+    """Read a body that is the recording itself into a file in `folder`, which survives a power cut.
 
     Parameters and errors are those of `receive_form`.
     """
@@ -138,7 +136,7 @@ async def receive_raw(
     path = folder / uuid.uuid4().hex
     with disk.reservation(current_work().owner) as space:
         await asyncio.to_thread(space.expect, content_length or 0)
-        sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=durable)
+        sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=True)
         try:
             with disk_errors():
                 async for chunk in _limited(stream, max_bytes, "file"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
-from workers.messages import Segment, Span
+from workers.messages import Segment, Span, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,21 @@ def add_speakers(entries: Iterable[dict[str, Any]], segment: Segment) -> None:
         for entry, speaker in zip(entries, word_speakers(segment), strict=True):
             if speaker is not None:
                 entry["speaker"] = speaker
+
+
+def word_entries(segment: Segment) -> list[dict[str, Any]]:
+    """The words of a segment as JSON objects: times in seconds, and the `speaker` where it is known."""
+    entries: list[dict[str, Any]] = [
+        {
+            "word": word.text.strip(),
+            "start": seconds(word.start),
+            "end": seconds(word.end),
+            "probability": word.probability,
+        }
+        for word in segment.words
+    ]
+    add_speakers(entries, segment)
+    return entries
 
 
 def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 0) -> Iterator[EditedSegment]:

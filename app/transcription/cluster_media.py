@@ -4,15 +4,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import structlog
 
-from app.concurrency import BackgroundTasks
+from app.concurrency import BackgroundTasks, end_tasks
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
-from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.cluster.remote_process import RemoteProcess
 from app.media.pool import MediaPool
 from app.media.worker_slot import INITIALIZER
 
@@ -47,11 +46,7 @@ class ClusterMedia:
 
     async def stop(self) -> None:
         """Leave the workers as they are, for the pool to end them."""
-        tasks: list[asyncio.Task[Any]] = [*self._leaving, *self._checks.values()]
-        tasks += [self._following] if self._following else []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._leaving, *self._checks.values(), self._following)
 
     async def _follow(self, reserved_cpus: Callable[[Node], int]) -> None:
         while True:
@@ -77,7 +72,7 @@ class ClusterMedia:
             node = least_used(nodes, Counter(self._workers.values()) + Counter(reserved))
             if node is None:
                 return
-            process = RemoteProcess(Actor(self.bridge, ActorSpec(node.id, cpus=1)), *INITIALIZER)
+            process = RemoteProcess(self.bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
             self._workers[self.media.add_remote(process)] = node.id
 
     def _may_work(self, node: Node) -> bool:

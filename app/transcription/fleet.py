@@ -9,10 +9,12 @@ from typing import cast
 
 import structlog
 
+from app.concurrency import end_tasks
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.fleet import ClusterFleet
 from app.engines.cluster.nodes import NO_CLUSTER
+from app.engines.cluster.slot import RaySlots
 from app.engines.gpu_usage import GpuMonitor
 from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, make_plan
@@ -69,9 +71,7 @@ class WhisperFleet:
 
     async def stop_changes(self) -> None:
         """Add and remove no more workers."""
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
+        await end_tasks(self._starting)
         if self.cluster is not None:
             await self.cluster.stop_serving()
             await self._cluster_media.stop()
@@ -225,7 +225,7 @@ class WhisperFleet:
         self.catalogue.is_loaded = lambda model: any(slot.holds(model) for slot in self._slots)
         self._dispatcher.start()
         if self.cluster is not None:
-            slots = self._plan.ray_slots(self.cluster.bridge, self.catalogue)
+            slots = RaySlots(self.cluster.bridge, self.catalogue, self._plan)
             self.cluster.serve(self._dispatcher, slots)
             self._cluster_media.start(slots.reserved_cpus)
         self._not_ready = None

@@ -13,6 +13,7 @@ import structlog
 
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, TaskCrashes, TooLarge
+from app.files import remove_files
 from app.media.clip_search import find_speech
 from app.media.data_folder import DataFolder
 from app.media.disk import disk_errors
@@ -61,7 +62,7 @@ async def _voice(media: MediaPool, folder: DataFolder, name: str, url: str) -> n
         embeddings = await _embeddings(media, title, job, Upload(path, "", size, ""), pcm_path)
     finally:
         media.cancel(job)
-        await asyncio.to_thread(_remove, path, pcm_path)
+        await asyncio.to_thread(remove_files, (path, pcm_path))
     mean: npt.NDArray[np.float32] = embeddings.mean(0)
     mean /= np.maximum(np.linalg.norm(mean), np.float32(1e-6))
     return mean
@@ -103,11 +104,6 @@ async def _embeddings(
         raise _invalid(
             f"{title} cannot be used: the model that embeds voices fails on it. Send another one."
         ) from error
-
-
-def _remove(*paths: Path) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 def _invalid(message: str) -> InvalidInput:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from app.concurrency import in_daemon_thread
+from app.concurrency import end_tasks, in_daemon_thread
 from app.engines.speaker_model import VARIABLE, check_speaker_model, find_speaker_model
 from app.errors import SpeakerModelUnavailable, WhisperfleetError
 from workers.messages import SpeakerModel
@@ -39,9 +39,7 @@ class SpeakerModels:
 
     async def stop(self) -> None:
         """End the search. A download goes on until the process ends."""
-        if self._finding is not None:
-            self._finding.cancel()
-            await asyncio.gather(self._finding, return_exceptions=True)
+        await end_tasks(self._finding)
 
     def check(self) -> None:
         """Raise SpeakerModelUnavailable if the model could not be had. Passes while it is looked for."""

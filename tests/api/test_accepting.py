@@ -19,6 +19,7 @@ from app.commands.accepting import handle_loop_error
 from app.doctor import machine
 from app.doctor.finding import Severity
 from app.settings import Settings
+from app.telemetry.rare_warnings import RareWarning
 from tests.api.waiting import wait_for
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -253,7 +254,7 @@ def test_errors_of_accept_are_one_line(monkeypatch):
     loop = asyncio.new_event_loop()
     others = []
     monkeypatch.setattr(loop, "default_exception_handler", others.append)
-    monkeypatch.setattr(accepting, "_not_accepted", accepting.RareWarning("not accepted"))
+    monkeypatch.setattr(accepting, "_not_accepted", RareWarning(accepting.log, "not accepted"))
     context = {
         "message": "socket.accept() out of system resource",
         "exception": OSError(errno.EMFILE, "Too many open files"),

@@ -183,13 +183,13 @@ class TestOrigins:
 
 
 def test_refusals_are_logged_now_and_then(site, monkeypatch):
-    monkeypatch.setattr("app.api.http.hosts.WARNING_INTERVAL_S", 3600.0)
+    monkeypatch.setattr("app.telemetry.rare_warnings.EVERY_S", 3600.0)
     with capture_logs() as logs:
         guard = BrowserGuard(None, AllowedHosts([]), ())  # type: ignore[arg-type]
         for _ in range(50):
-            guard._warn("why")
-        guard._next_warning = 0.0
-        guard._warn("why")
+            guard._refused.add(reason="why")
+        guard._refused._next = 0.0
+        guard._refused.add(reason="why")
     warnings = [line for line in logs if line["log_level"] == "warning"]
     assert [(line["reason"], line["count"]) for line in warnings] == [("why", 1), ("why", 50)]
 

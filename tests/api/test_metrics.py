@@ -274,10 +274,10 @@ def test_a_disk_that_does_not_say(site, monkeypatch, fault):
 def test_live_streams(fresh):
     live = fresh.server.config.app.state.live.metrics
     live.open = 3
-    live.draft_dropped()
+    live.drafts_dropped += 1
     for delay_s in (0.6, 0.9, 4):
-        live.first_words(delay_s)
-    live.final(0.3)
+        live.first_words_s.add(delay_s)
+    live.final_s.add(0.3)
     assert values(fresh, "live_streams") == {(): 3}
     assert values(fresh, "live_drafts_dropped_total") == {(): 1}
     found = families(fresh)

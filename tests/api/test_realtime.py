@@ -15,10 +15,9 @@ from structlog.testing import capture_logs
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from app.api.audio import realtime, realtime_session
+from app.api.audio import realtime, realtime_session, realtime_sessions
 from app.errors import ClipFailed, DiskFull, ModelUnavailable, NotReady, StreamRefused
 from app.listening import STREAM_PATH
-from app.live import streams as waiting_streams
 from app.live.events import (
     Agreed,
     Committed,
@@ -536,7 +535,7 @@ def test_the_newest_connection_wins(site, live):
 
 
 def test_a_stream_waits_a_minute_for_its_client(site, live, monkeypatch):
-    monkeypatch.setattr(waiting_streams, "RESUME_S", 0.3)
+    monkeypatch.setattr(realtime_sessions, "RESUME_S", 0.3)
     _, id = broken(site, live)
     wait_for(lambda: live.streams[0].is_closed)
     wait_for(lambda: site.admission.live_streams.held == 0)
@@ -546,9 +545,9 @@ def test_a_stream_waits_a_minute_for_its_client(site, live, monkeypatch):
 
 def test_a_new_stream_takes_the_place_of_one_that_waits(serve, live, monkeypatch):
     waiting = []
-    disconnected = waiting_streams.Streams.disconnected
+    disconnected = realtime_sessions.RealtimeSessions.disconnected
     monkeypatch.setattr(
-        waiting_streams.Streams,
+        realtime_sessions.RealtimeSessions,
         "disconnected",
         lambda streams, stream: waiting.append(disconnected(streams, stream)),
     )

@@ -15,7 +15,7 @@ import structlog
 
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
-from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.model_files import DEMO_PATH
 from app.engines.simulated import SimulatedWorker, Simulation
 from app.errors import ClusterUnavailable, DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost
@@ -48,8 +48,7 @@ def node(bridge: Bridge, name: str) -> Node:
 
 
 def new_process(bridge: Bridge, name: str = "node0") -> RemoteProcess:
-    actor = Actor(bridge, ActorSpec(node(bridge, name).id, cpus=1))
-    return RemoteProcess(actor, runtime.initialise, "")
+    return RemoteProcess(bridge, ActorSpec(node(bridge, name).id, cpus=1), runtime.initialise, "")
 
 
 class Ended(asyncio.Event):
@@ -113,7 +112,6 @@ async def test_a_process_knows_nothing_of_ray_and_decodes_as_those_of_this_machi
         with structlog.contextvars.bound_contextvars(job="abc"):
             modules, visible, ids = await process.call(node_functions.surroundings)
         assert (modules, visible, ids) == ([], "", {"job": "abc"})
-        assert process.visible_devices == ""
         assert await process.call(node_functions.secrets) == []
         with pytest.raises(ZeroDivisionError) as divided:
             await process.call(node_functions.divide, 1, 0)
@@ -177,21 +175,20 @@ async def test_an_actor_that_is_killed_takes_its_process_with_it_and_is_lost(bri
         assert process.actor != actor
 
 
-async def test_actors_may_hold_several_simulated_processes(bridge: Bridge) -> None:
-    spec = ActorSpec(node(bridge, "node1").id, cpus=1, processes=2)
-    actor = Actor(bridge, spec)
-    simulation = Simulation(crash=1, speed=1000)
-    both = [RemoteProcess(actor, SimulatedWorker, number, "", simulation) for number in range(2)]
+async def test_a_simulated_worker_lives_in_its_actor(bridge: Bridge) -> None:
+    spec = ActorSpec(node(bridge, "node1").id, cpus=1)
+    process = RemoteProcess(bridge, spec, SimulatedWorker, 0, "", Simulation(crash=1, speed=1000))
     options = LoadOptions("simulated", "", "simulated", "simulated", 1)
     window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("simulated"))
-    async with started(both[0]), started(both[1]):
-        assert both[0].actor == both[1].actor
-        assert (await both[0].call(whisper.load, options)).model == "simulated"
+    async with started(process) as ended:
+        assert (await process.call(whisper.load, options)).model == "simulated"
         with pytest.raises(ProcessCrashed, match="simulated worker 0 crashed"):
-            await both[0].call(whisper.decode, [window])
-        await both[0].start()
-        assert (await both[1].call(whisper.load, options)).loads == 1
-    assert actor.id is None
+            await process.call(whisper.decode, [window])
+        await ended.wait()
+        assert str(ended.error) == "simulated worker 0 crashed (crash 1) on node node1"
+        await process.start()
+        assert (await process.call(whisper.load, options)).loads == 1
+    assert process.actor is None
 
 
 async def test_functions_run_on_a_node(bridge: Bridge) -> None:
@@ -215,7 +212,7 @@ async def test_an_actor_without_resources_says_what_holds_them(bridge: Bridge) -
             ClusterUnavailable,
             match=r"^node node0 has not given a worker 1 CPU within 2 s: 0 CPU free; held by 2 WorkerActor",
         ):
-            await RemoteProcess(Actor(bridge, spec), runtime.initialise, "").start()
+            await RemoteProcess(bridge, spec, runtime.initialise, "").start()
 
 
 async def test_a_gpu_that_the_model_would_not_see_is_an_error(
@@ -223,8 +220,7 @@ async def test_a_gpu_that_the_model_would_not_see_is_an_error(
 ) -> None:
     added = ray_cluster.add("gpus", cpus=0, gpus=1)
     await until(lambda: len(bridge.nodes) == 4, bridge)
-    actor = Actor(bridge, ActorSpec(node(bridge, "gpus").id, gpus=1))
-    process = RemoteProcess(actor, runtime.initialise)
+    process = RemoteProcess(bridge, ActorSpec(node(bridge, "gpus").id, gpus=1), runtime.initialise)
     with pytest.raises(DeviceFailed, match="node gpus: Ray has assigned GPU 0, but CTranslate2 sees 0 GPUs"):
         await process.start()
     await process.close()

@@ -15,13 +15,13 @@ from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node
 from app.engines.cluster.slot import RaySlots
-from app.engines.simulated import Simulation
-from app.engines.slot import Limits
+from app.engines.plan import make_plan
 from app.errors import ProcessLost
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.uploads import Upload
+from app.settings import load_settings
 from app.transcription import cluster_media
 from app.transcription.cluster_media import ClusterMedia, least_used
 from tests.cluster.clusters import RayCluster
@@ -142,11 +142,12 @@ async def test_the_cpus_of_whisper_workers_stay_free() -> None:
 
 @pytest.mark.parametrize(
     ("device", "simulation", "reserved"),
-    [("cpu", None, 3), ("cuda", None, 0), ("simulated", Simulation(), 0)],
+    [("cpu", "", 3), ("cuda", "", 0), ("auto", "clip_ms=1", 0)],
 )
-def test_only_workers_on_cpus_take_cpus(device: str, simulation: Simulation | None, reserved: int) -> None:
+def test_only_workers_on_cpus_take_cpus(device: str, simulation: str, reserved: int) -> None:
     bridge, catalogue = MadeUpBridge(), ModelCatalogue("demo", idle_s=0.0)
-    slots = RaySlots(bridge, catalogue, Limits(1), device, 1.0, 3, 0, simulation)
+    plan = make_plan(load_settings(engine="ray", device=device, simulated=simulation, cpu_workers=3))
+    slots = RaySlots(bridge, catalogue, plan)
     assert slots.reserved_cpus(replace(node("a"), gpus=2)) == reserved
 
 

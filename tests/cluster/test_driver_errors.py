@@ -138,7 +138,7 @@ def test_a_call_that_ray_cannot_send_is_lost_and_not_at_fault(size: int) -> None
         sent = Sent()
         made = Driver(sent, None)  # type: ignore[arg-type]
         made._actors["actor"] = FullStore()
-        await made._answer(7, "ask_actor", ("actor", "call_process", 0, [bytes(size)], None))
+        await made._answer(7, "ask_actor", ("actor", "call_process", [bytes(size)], None))
         return sent.messages
 
     [(kind, number, is_result, error)] = asyncio.run(call())
@@ -162,7 +162,7 @@ def test_a_call_that_waits_for_space_in_the_store_is_lost_at_its_deadline() -> N
         made = Driver(Sent(), None)  # type: ignore[arg-type]
         made._actors["actor"] = FillingStore()
         try:
-            await made.ask_actor("actor", "call_process", 0, [bytes(2 * driver._LARGE)], 0.05)
+            await made.ask_actor("actor", "call_process", [bytes(2 * driver._LARGE)], 0.05)
         finally:
             freed.set()
 
@@ -178,8 +178,8 @@ async def test_an_actor_that_is_out_of_reach_is_killed_and_keeps_no_gpu(killed: 
     actor = made._actors["actor"] = FailingActor(ActorUnavailableError("no connection", None))
     await made._watch("actor", actor)
     assert killed == [actor]
-    [(kind, name, event)] = sent.messages
-    assert (kind, name, event.process) == ("actor", "actor", None)
+    [(kind, name, error)] = sent.messages
+    assert (kind, name, type(error)) == ("actor", "actor", ProcessLost)
 
 
 async def test_an_actor_without_resources_is_killed_although_nobody_knows_what_holds_them(

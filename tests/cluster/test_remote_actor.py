@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
-from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.cluster.messages import ActorSpec
+from app.engines.cluster.remote_process import RemoteProcess
 from app.errors import ProcessCrashed, ProcessLost
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
@@ -29,17 +29,17 @@ class AnsweringBridge(Bridge):
             self.actors.append(args[0])
         return {
             "start_actor": "f00d",
-            "ask_actor": pickle.dumps((True, StartedProcess(7, ""))),
+            "ask_actor": pickle.dumps((True, 7)),
         }.get(method)
 
     def lose(self, actor: str) -> None:
         """The driver says that an actor is lost."""
-        self._received(None, "actor", [actor, ActorEvent(None, "its node is gone")])  # type: ignore[arg-type]
+        self._received(None, "actor", [actor, ProcessLost("its node is gone")])  # type: ignore[arg-type]
 
 
 async def test_of_an_actor_that_is_lost_nothing_is_kept() -> None:
     bridge = AnsweringBridge()
-    process = RemoteProcess(Actor(bridge, ActorSpec("a", cpus=1)), dict)
+    process = RemoteProcess(bridge, ActorSpec("a", cpus=1), dict)
     errors: list[ProcessCrashed] = []
     for number in range(3):
         process.on_exit = errors.append
@@ -50,22 +50,3 @@ async def test_of_an_actor_that_is_lost_nothing_is_kept() -> None:
         assert process.actor is None
         assert bridge._listeners == {}
         await process.close()
-
-
-async def test_a_process_has_no_place_in_its_actor_while_it_ends_however_long_that_takes() -> None:
-    bridge = AnsweringBridge()
-    actor = Actor(bridge, ActorSpec("a", processes=3))
-    processes = [RemoteProcess(actor, dict) for _ in range(3)]
-    for process in processes:
-        await process.start()
-    bridge.may_answer.clear()
-    closing = [asyncio.create_task(process.close()) for process in processes[:2]]
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    for task in closing:
-        task.cancel()
-    await asyncio.gather(*closing, return_exceptions=True)
-    bridge.may_answer.set()
-    for process in processes[:2]:
-        await process.start()
-    assert len(bridge.actors) == 1

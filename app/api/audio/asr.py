@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -27,13 +28,13 @@ from app.languages import language_name
 from app.media.uploads import Upload
 from app.options import Options, Text
 from app.telemetry import traces
-from app.transcript.edited import add_speakers
+from app.transcript.edited import word_entries
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
 from app.transcription.helper import rendering_s
-from workers.messages import Segment, seconds
+from workers.messages import Segment
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -177,11 +178,11 @@ async def _received(
     service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
     """The file of a request, as in `received`."""
-    async with received(service, admission, request, file_field=FILE_FIELD, raw_pcm=raw_pcm) as form:
+    async with received(service, admission, request, file_field=FILE_FIELD) as form:
         if form.file is None:
             raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
         try:
-            yield form.file
+            yield replace(form.file, raw_pcm=raw_pcm)
         except WhisperfleetError as error:
             # Errors of a recording do not know the name of the field here.
             if error.param == "file":
@@ -223,14 +224,6 @@ def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
     entry = segment_entry(number, segment).model_dump(exclude_none=True)
     if not words:
         return entry
-    spoken: list[dict[str, Any]] = [
-        {
-            "word": word.text,
-            "start": seconds(word.start),
-            "end": seconds(word.end),
-            "probability": word.probability,
-        }
-        for word in segment.words
-    ]
-    add_speakers(spoken, segment)
-    return entry | {"words": spoken}
+    spoken = zip(word_entries(segment), segment.words, strict=True)
+    # As openai-whisper has it, with the space before the word.
+    return entry | {"words": [of_word | {"word": word.text} for of_word, word in spoken]}

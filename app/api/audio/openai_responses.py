@@ -1,7 +1,8 @@
 """Responses with transcripts, in the formats of OpenAI's API."""
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
 
 from starlette.responses import Response
 
@@ -18,7 +19,7 @@ from app.api.schemas import (
 from app.jobs.document import FailedSpan
 from app.languages import language_name
 from app.options import Options
-from app.transcript.edited import add_speakers, speaker_of
+from app.transcript.edited import speaker_of, word_entries
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
@@ -81,7 +82,8 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
             "duration": seconds(transcript.samples),
             "text": transcript.text,
             "segments": entries if segments else None,
-            "words": list(_words(transcript)) if words else None,
+            # Objects are checked faster than models are made; the model leaves out the probabilities.
+            "words": list(chain.from_iterable(map(word_entries, transcript.segments))) if words else None,
             "failed_spans": [
                 FailedSpan(start=seconds(start), end=seconds(end)) for start, end in transcript.failed_spans
             ]
@@ -108,17 +110,6 @@ def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
         no_speech_prob=segment.no_speech_prob,
         speaker=speaker_of(segment),
     )
-
-
-def _words(transcript: Transcript) -> Iterator[dict[str, Any]]:
-    """The words as `schemas.TranscriptionWord` has them. Objects are checked faster than models are made."""
-    for segment in transcript.segments:
-        entries: list[dict[str, Any]] = [
-            {"word": word.text.strip(), "start": seconds(word.start), "end": seconds(word.end)}
-            for word in segment.words
-        ]
-        add_speakers(entries, segment)
-        yield from entries
 
 
 def diarized_response(transcript: Transcript) -> Response:

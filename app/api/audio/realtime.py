@@ -18,18 +18,18 @@ from app.api.audio.realtime_session import (
     Lagging,
     RealtimeSession,
 )
+from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.handshakes import UpgradeResponse, WebSocket, is_handshake
 from app.api.http.keys import client_of
-from app.concurrency import run_shielded
+from app.concurrency import end_tasks, run_shielded
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
 from app.listening import STREAM_PATH
 
 if TYPE_CHECKING:
     from app.live.service import LiveService
-    from app.live.streams import Streams
     from app.transcription.service import TranscriptionService
 
 PROTOCOL = "realtime"
@@ -52,7 +52,7 @@ _IDLE = StreamRefused(
 def realtime_routes(
     service: "TranscriptionService",
     live: "LiveService",
-    streams: "Streams[RealtimeSession]",
+    streams: RealtimeSessions,
     admission: Admission,
 ) -> APIRouter:
     router = APIRouter(tags=["audio"])
@@ -151,7 +151,7 @@ class RealtimeResponse(UpgradeResponse):
     def __init__(
         self,
         scope: Scope,
-        streams: "Streams[RealtimeSession]",
+        streams: RealtimeSessions,
         find: Callable[[], Awaitable[tuple[RealtimeSession, int]]],
     ) -> None:
         """`find`: the session, and the number of the last event that the client has seen."""
@@ -217,9 +217,7 @@ class Connection:
             self.is_over = True
             raise
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*tasks)
 
     async def _read(self, web_socket: WebSocket) -> None:
         """Pass on the events of the client, until it closes the WebSocket."""

@@ -27,7 +27,7 @@ from app.api.audio.realtime_events import (
 )
 from app.api.http.errors import error_detail
 from app.api.http.handshakes import INTERNAL_ERROR, SERVICE_RESTART
-from app.concurrency import BackgroundTasks, Wakeup
+from app.concurrency import BackgroundTasks, Wakeup, end_tasks
 from app.errors import STOPPING, InvalidInput, StreamRefused, TooLarge, WhisperfleetError
 from app.live.events import (
     Agreed,
@@ -41,7 +41,7 @@ from app.live.events import (
     StreamOptions,
 )
 from app.live.stream import LiveStream
-from workers.messages import SAMPLE_RATE, Segment
+from workers.messages import SAMPLE_RATE, Segment, seconds
 
 POLICY_VIOLATION = 1008  # why a WebSocket is closed: OpenAI's clients do not open another one
 IDLE_S = 300.0  # without audio
@@ -106,7 +106,7 @@ class KeptEvents:
 
 
 class RealtimeSession:
-    """A stream for `Streams`. All methods are called in the event loop."""
+    """A stream for `RealtimeSessions`. All methods are called in the event loop."""
 
     def __init__(
         self,
@@ -202,11 +202,8 @@ class RealtimeSession:
         self.is_ending = True
         self.ending = self.ending or Ending(POLICY_VIOLATION, "The stream has ended.")
         self.changed.set()
-        tasks = [*self._tasks]
-        for task in tasks:
-            task.cancel()
         try:
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*self._tasks)
             if self._stream is not None:
                 await self._stream.close()
         finally:
@@ -363,8 +360,8 @@ class RealtimeSession:
                 event.item,
                 "segment",
                 id=f"{self._item_id(event.item)}_{number}",
-                start=_s(segment.start),
-                end=_s(segment.end),
+                start=seconds(segment.start),
+                end=seconds(segment.end),
                 text=segment.text.strip(),
                 speaker="",  # nobody knows who speaks
             )
@@ -372,7 +369,7 @@ class RealtimeSession:
             event.item,
             "completed",
             transcript=event.text,
-            usage={"type": "duration", "seconds": _s(event.samples)},
+            usage={"type": "duration", "seconds": seconds(event.samples)},
             languages=[{"code": event.language}] if event.language else [],
             words=[word for segment in event.segments for word in _words(segment)],
         )
@@ -385,12 +382,9 @@ def _ms(position: int) -> int:
     return round(1000 * position / SAMPLE_RATE)
 
 
-def _s(position: int) -> float:
-    return round(position / SAMPLE_RATE, 3)
-
-
 def _words(segment: Segment) -> list[dict[str, Any]]:
     """The words of a segment; times in seconds of the stream."""
     return [
-        {"word": word.text.strip(), "start": _s(word.start), "end": _s(word.end)} for word in segment.words
+        {"word": word.text.strip(), "start": seconds(word.start), "end": seconds(word.end)}
+        for word in segment.words
     ]

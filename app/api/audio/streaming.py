@@ -12,6 +12,7 @@ from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import error_response
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.schemas import TranscriptDelta
+from app.concurrency import end_tasks
 from app.errors import NotReady, WhisperfleetError, no_descriptor
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer
@@ -103,8 +104,7 @@ async def _events(
             raise NotReady("The service is stopping.")
         yield _event(await last(work.result(), deltas.text))
     finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await end_tasks(work)
         await asyncio.to_thread(clean_up)
 
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.http.errors import error_response, json_error
 from app.api.http.sending import send_in_parts
+from app.concurrency import end_tasks
 from app.errors import STOPPING, NotReady, no_descriptor
 
 DRAIN_S = 10
@@ -128,9 +129,7 @@ async def run_unless_disconnected(request: Request, work: Awaitable[T]) -> T:
             raise NotReady(STOPPING)
         return task.result()
     finally:
-        task.cancel()
-        disconnected.cancel()
-        await asyncio.gather(task, disconnected, return_exceptions=True)
+        await end_tasks(task, disconnected)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

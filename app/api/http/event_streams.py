@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from starlette.responses import StreamingResponse
 
 from app.api.http.sending import AdmittedResponse
-from app.concurrency import run_shielded
+from app.concurrency import end_tasks, run_shielded
 
 HEARTBEAT_S = 10.0  # proxies close connections that stay silent
 HEARTBEAT = ": heartbeat\n\n"  # a comment, which clients ignore
@@ -31,9 +31,7 @@ async def with_heartbeats(events: AsyncGenerator[str]) -> AsyncGenerator[str]:
     upcoming: asyncio.Future[str | None] | None = None
 
     async def close() -> None:
-        if upcoming is not None:
-            upcoming.cancel()
-            await asyncio.gather(upcoming, return_exceptions=True)
+        await end_tasks(upcoming)
         await events.aclose()
 
     try:

@@ -6,7 +6,6 @@ page's own site, and the page may also read.
 """
 
 import re
-import time
 from collections.abc import Collection, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -20,9 +19,9 @@ from app.api.http.handshakes import is_handshake
 from app.api.http.keys import OPEN_PATHS
 from app.api.http.root_path import route_path
 from app.errors import HostNotAllowed, OriginNotAllowed
+from app.telemetry.rare_warnings import RareWarning
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # change nothing
-WARNING_INTERVAL_S = 60.0
 MAX_SHOWN_CHARS = 100
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+(%[^\]\s]*)?\]|[^\s:/?#@\[\],]+)(:(?P<port>\d*))?")
@@ -80,8 +79,7 @@ class BrowserGuard:
         self.app = app
         self._hosts = hosts
         self._origins = origins
-        self._refused = 0  # since the last warning
-        self._next_warning = 0.0
+        self._refused = RareWarning(log, "requests refused")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and route_path(scope) not in OPEN_PATHS:
@@ -89,7 +87,7 @@ class BrowserGuard:
                 changes = scope["method"] not in SAFE_METHODS or is_handshake(scope)
                 self._check(Headers(scope=scope), changes=changes)
             except (HostNotAllowed, OriginNotAllowed) as error:
-                self._warn(error.message)
+                self._refused.add(reason=error.message)
                 await error_response(error)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
@@ -108,13 +106,6 @@ class BrowserGuard:
                 raise _origin_not_allowed(f"A page of {_shown(origin)}")
         if not origins and headers.get("sec-fetch-site") == "cross-site":
             raise _origin_not_allowed("A page of another site")
-
-    def _warn(self, message: str) -> None:
-        self._refused += 1
-        if time.monotonic() >= self._next_warning:
-            log.warning("requests refused", reason=message, count=self._refused)
-            self._next_warning = time.monotonic() + WARNING_INTERVAL_S
-            self._refused = 0
 
 
 def parse_host(header: str) -> Host | None:

@@ -30,7 +30,6 @@ async def receive(
     *,
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
-    raw_pcm: bool = False,
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:
@@ -49,7 +48,6 @@ async def receive(
             content_length=declared_length(request),
             file_field=file_field,
             before_file=before_file,
-            raw_pcm=raw_pcm,
             durable=durable,
             large_fields=large_fields,
         )
@@ -89,7 +87,6 @@ async def receive_body(
             service.media.folder.disk,
             settings.max_upload_bytes,
             content_length=declared_length(request),
-            durable=True,
         )
         span.set_attribute("whisperfleet.bytes", upload.size)
         return upload

@@ -8,14 +8,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
 from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
 from app.options import Options
 from app.speakers.channels import channel_name, in_order
-from app.transcript.edited import EditedSegment, add_speakers, with_ids
+from app.transcript.edited import EditedSegment, with_ids, word_entries
 from app.transcript.rendering import clip_segments
 from workers.messages import Span, seconds
 
@@ -99,16 +99,6 @@ def _with_segments(fields: Mapping[str, object], entries: Iterable[bytes]) -> by
 def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
     """Each segment on its own: one large document would hold the GIL while it is encoded."""
     for segment in segments:
-        words: list[dict[str, Any]] = [
-            {
-                "word": word.text.strip(),
-                "start": seconds(word.start),
-                "end": seconds(word.end),
-                "probability": word.probability,
-            }
-            for word in segment.words
-        ]
-        add_speakers(words, segment)
         yield _json(
             {
                 "id": segment.id,
@@ -116,7 +106,7 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
                 "end": seconds(segment.end),
                 "text": segment.text.strip(),
                 "speaker": segment.speaker,
-                "words": [word for word in words if word["word"]],
+                "words": [word for word in word_entries(segment) if word["word"]],
             }
         )
 

@@ -8,6 +8,7 @@ import structlog
 from app.api.http.admission import Limiter
 from app.api.wyoming.framing import MAX_LINE_BYTES, encode
 from app.api.wyoming.session import OpenStream, Session
+from app.concurrency import end_tasks
 from app.engines.catalogue import ModelCatalogue
 from app.errors import InvalidSetting
 from app.listening import GRACE_S
@@ -74,9 +75,7 @@ class WyomingServer:
         tasks = [*self._sessions]
         if tasks:
             await asyncio.wait(tasks, timeout=max(0.0, self._end_at - asyncio.get_running_loop().time()))
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
         await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

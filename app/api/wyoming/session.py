@@ -172,11 +172,8 @@ class Session:
             self._idle_at = asyncio.get_running_loop().time() + IDLE_S
 
     def _model_of(self, data: Mapping[str, Any]) -> str:
-        name = _text(data, "name") or ""
-        return next((model for model in self._catalogue.states() if name == self._program_name(model)), "")
-
-    def _program_name(self, model: str) -> str:
-        return program_name(model, self._catalogue.default)
+        name, default = _text(data, "name") or "", self._catalogue.default
+        return next((model for model in self._catalogue.states() if name == program_name(model, default)), "")
 
     def _wish_of(self, data: Mapping[str, Any]) -> Wish:
         """Raises UnknownModel or InvalidInput for a model or a language that is not here."""

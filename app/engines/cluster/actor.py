@@ -1,7 +1,7 @@
-"""What runs on the nodes: an actor that holds processes, and functions that Ray runs as tasks.
+"""What runs on the nodes: an actor that holds a worker's process, and functions that Ray runs as tasks.
 
-An actor is one process of Ray's. It reserves a GPU or a core, and hands calls on to the processes that it
-spawns. Errors of these are answers: for Ray no call fails but those whose actor is lost.
+An actor is one process of Ray's. It reserves a GPU or a core, and hands calls on to the process that it
+spawns. Errors of that are answers: for Ray no call fails but those whose actor is lost.
 """
 
 import asyncio
@@ -9,13 +9,12 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import structlog
 
 from app.engines.cluster.connection import pickled
-from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
+from app.engines.cluster.messages import ActorSpec
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
 from app.telemetry import logs
@@ -26,75 +25,67 @@ _CHECK_DEADLINE_S = 120.0  # for the libraries of CUDA to load
 
 
 class WorkerActor:
-    """Holds the processes of one worker; of several in experiments.
+    """Holds the process of one worker.
 
-    All arguments and answers are pickled: Ray copies bytes as they are, and an error of a process is read
+    All arguments and answers are pickled: Ray copies bytes as they are, and an error of the process is read
     where it is raised, in the server.
     """
 
     def __init__(self, spec: ActorSpec, node_name: str, form: LogFormat | None) -> None:
-        """`form`: of the log lines of processes, which they write to the log of the actor."""
+        """`form`: of the log lines of the process, which it writes to the log of the actor."""
         _forget_main_file()
         logs.child_format = form
         self._spec = spec
         self._node_name = node_name
-        self._processes: dict[int, WorkerProcess] = {}
-        self._ended: asyncio.Queue[ActorEvent] = asyncio.Queue()
+        self._process: WorkerProcess | None = None
+        self._crashes: asyncio.Queue[ProcessCrashed] = asyncio.Queue()
 
     async def ready(self) -> int:
         """The actor's pid. Answers when the actor has its resources."""
         return os.getpid()
 
-    async def start_process(self, number: int, call: bytes) -> bytes:
-        """Start a process of the actor in place of the one before.
+    async def start_process(self, call: bytes) -> bytes:
+        """Start the process: its pid. An actor does it once.
 
         `call`: a pickled initializer of child processes, or a class of `WorkerProcess`, and its arguments.
         """
-        return await _answer(self._start(number, *pickle.loads(call)))
+        return await _answer(self._start(*pickle.loads(call)))
 
-    async def call_process(self, number: int, call: bytes) -> bytes:
-        """Run a pickled function in a process; with its arguments, deadline and the ids of log lines."""
-        return await _answer(self._call(number, *pickle.loads(call)))
-
-    async def close_process(self, number: int) -> None:
-        """End a process, and wait until it has ended."""
-        process = self._processes.pop(number, None)
-        if process is not None:
-            process.on_exit = lambda error: None
-            await process.close()
+    async def call_process(self, call: bytes) -> bytes:
+        """Run a pickled function in the process; with its arguments, deadline and the ids of log lines."""
+        return await _answer(self._call(*pickle.loads(call)))
 
     async def close(self) -> None:
-        """End all processes."""
-        await asyncio.gather(*map(self.close_process, list(self._processes)))
+        """End the process, and wait until it has ended."""
+        if self._process is not None:
+            self._process.on_exit = lambda error: None
+            await self._process.close()
 
-    async def next_exit(self) -> ActorEvent:
-        """Wait until a process has ended by itself."""
-        return await self._ended.get()
+    async def next_exit(self) -> ProcessCrashed:
+        """Wait until the process has ended by itself: how, and on which node."""
+        return await self._crashes.get()
 
-    async def _start(self, number: int, initializer: Callable[..., Any], *args: Any) -> StartedProcess:
-        await self.close_process(number)
+    async def _start(self, initializer: Callable[..., Any], *args: Any) -> int:
         given = [_assigned_gpus()] if self._spec.gpus else []
         process: WorkerProcess
         if isinstance(initializer, type):
             process = initializer(*given, *args)
         else:
             process = ChildProcess(initializer, *given, *args)
-        self._processes[number] = process
-        process.on_exit = partial(self._exited, number)
+        self._process = process
+        process.on_exit = self._exited
         await process.start()
-        if not isinstance(process, ChildProcess):
-            return StartedProcess(process.pid or os.getpid(), "")
-        visible = await process.call(_visible_devices, deadline_s=_CHECK_DEADLINE_S)
         if given:
-            await self._check_gpu(process, visible, given[0])
+            await self._check_gpu(process, given[0])
         assert process.pid is not None  # it is started
-        return StartedProcess(process.pid, visible)
+        return process.pid
 
-    async def _check_gpu(self, process: ChildProcess, visible: str, assigned: str) -> None:
+    async def _check_gpu(self, process: WorkerProcess, assigned: str) -> None:
         """Raise DeviceFailed if the process does not see its GPU.
 
         Its model would run on the CPU, and nobody would notice.
         """
+        visible = await process.call(_visible_devices, deadline_s=_CHECK_DEADLINE_S)
         count = await process.call(probe.count_cuda_devices, deadline_s=_CHECK_DEADLINE_S)
         if visible != assigned or count < 1:
             raise DeviceFailed(
@@ -103,24 +94,18 @@ class WorkerActor:
             )
 
     async def _call(
-        self,
-        number: int,
-        ids: dict[str, Any],
-        deadline_s: float | None,
-        function: Callable[..., Any],
-        *args: Any,
+        self, ids: dict[str, Any], deadline_s: float | None, function: Callable[..., Any], *args: Any
     ) -> tuple[Any, Sequence[Any]]:
-        process = self._processes.get(number)
-        if process is None:
+        if self._process is None:
             raise ProcessCrashed("the process has not been started")
         context, call = calls.separate()
         context.run(structlog.contextvars.bind_contextvars, **ids)
-        running = process.call(function, *args, deadline_s=deadline_s)
+        running = self._process.call(function, *args, deadline_s=deadline_s)
         return await asyncio.create_task(running, context=context), call.parts
 
-    def _exited(self, number: int, error: ProcessCrashed) -> None:
+    def _exited(self, error: ProcessCrashed) -> None:
         reason = f"{error.message} on node {self._node_name}"
-        self._ended.put_nowait(ActorEvent(number, reason, error.exit_status, error.fault))
+        self._crashes.put_nowait(ProcessCrashed(reason, exit_status=error.exit_status, fault=error.fault))
 
 
 def run_task(call: bytes) -> bytes:

@@ -12,10 +12,11 @@ from typing import Any
 
 import structlog
 
+from app.concurrency import end_tasks
 from app.engines.cluster import driver
 from app.engines.cluster.connection import Connection
-from app.engines.cluster.messages import ActorEvent, Node, NodeList
-from app.errors import ClusterUnavailable, ProcessLost
+from app.engines.cluster.messages import Node, NodeList
+from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.scheduling.child_environment import hide_secrets
 from app.telemetry import logs
 
@@ -51,7 +52,7 @@ class Bridge:
         self._connection: Connection | None = None
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
-        self._listeners: dict[str, Callable[[ActorEvent], None]] = {}
+        self._listeners: dict[str, Callable[[ProcessCrashed], None]] = {}
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -61,9 +62,7 @@ class Bridge:
     async def stop(self) -> None:
         """End the process, and with it all actors."""
         running, self._running = self._running, None
-        if running is not None:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+        await end_tasks(running)
 
     async def call(self, method: str, *args: object) -> Any:
         """Call a method of the driver. Raises what it raises. Cancelling the caller cancels the method."""
@@ -87,8 +86,11 @@ class Bridge:
         if self._connection is not None:
             self._connection.send((next(self._numbers), method, args))
 
-    def on_event(self, actor: str, callback: Callable[[ActorEvent], None] | None) -> None:
-        """Call `callback` when a process of this actor has ended, or the actor has; None: no longer."""
+    def on_exit(self, actor: str, callback: Callable[[ProcessCrashed], None] | None) -> None:
+        """Call `callback` when the process of this actor has ended by itself; None: no longer.
+
+        It gets ProcessLost if the actor has ended, and otherwise ProcessCrashed.
+        """
         if callback is None:
             self._listeners.pop(actor, None)
         else:
@@ -162,9 +164,9 @@ class Bridge:
             nodes, self._is_head_away = rest
             self._set_nodes(connection, nodes)
         elif kind == "actor":
-            actor, event = rest
+            actor, error = rest
             if actor in self._listeners:
-                self._listeners[actor](event)
+                self._listeners[actor](error)
         elif kind == "fault":
             raise rest[0]
 
@@ -186,7 +188,7 @@ class Bridge:
                 answer.set_exception(ProcessLost(fault))
         listeners, self._listeners = self._listeners, {}
         for listener in listeners.values():
-            listener(ActorEvent(None, fault))
+            listener(ProcessLost(fault))
         self.on_nodes()
 
 

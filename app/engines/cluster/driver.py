@@ -14,7 +14,7 @@ from app.concurrency import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
 from app.engines.cluster.connection import Connection, pickled, result_of
-from app.engines.cluster.messages import ActorEvent, ActorSpec, Node, NodeList
+from app.engines.cluster.messages import ActorSpec, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import last_line
 from workers import runtime
@@ -149,10 +149,8 @@ class Driver:
         self._tasks.spawn(self._watch(name, actor))
         return str(actor._actor_id.hex())
 
-    async def ask_actor(
-        self, actor: str, method: str, number: int, call: list[bytes], deadline_s: float | None
-    ) -> bytes:
-        """Start or call a process of an actor: see these methods of `WorkerActor`."""
+    async def ask_actor(self, actor: str, method: str, call: list[bytes], deadline_s: float | None) -> bytes:
+        """Start or call the process of an actor: see these methods of `WorkerActor`."""
         handle = self._actors.get(actor)
         if handle is None:
             raise ProcessLost("the actor of this process has ended")
@@ -161,19 +159,13 @@ class Driver:
         try:
             async with asyncio.timeout(deadline_s):
                 is_large = len(data) > _LARGE
-                ref = await asyncio.to_thread(remote, number, data) if is_large else remote(number, data)
+                ref = await asyncio.to_thread(remote, data) if is_large else remote(data)
                 return bytes(await _lost_if_ray_fails(ref, None))
         except TimeoutError:
             raise ProcessLost(f"the node did not answer within {deadline_s:.0f} s") from None
 
-    async def close_process(self, actor: str, number: int) -> None:
-        """End a process of an actor. Never fails: one whose actor is gone has ended."""
-        if actor in self._actors:
-            with suppress(ProcessLost, TimeoutError):
-                await _lost_if_ray_fails(self._actors[actor].close_process.remote(number), _CLOSE_S)
-
     async def close_actor(self, actor: str) -> None:
-        """End an actor and its processes, also one that is starting. Never fails."""
+        """End an actor and its process, also one that is starting. Never fails."""
         handle = self._actors.pop(actor, None)
         if handle is None:
             return
@@ -216,17 +208,17 @@ class Driver:
         del self._calls[number]
 
     async def _watch(self, name: str, actor: Any) -> None:
-        """Tell the server when a process of an actor ends, and when the actor does."""
+        """Tell the server when the process of an actor ends, and when the actor does."""
         while True:
             try:
-                event = await _lost_if_ray_fails(actor.next_exit.remote(), None)
+                crash = await _lost_if_ray_fails(actor.next_exit.remote(), None)
             except ProcessLost as error:
                 if self._actors.pop(name, None) is not None:
                     self._ready.discard(name)
                     _kill(actor)  # perhaps only the connection to it is lost: it would keep its GPU
-                    self._connection.send(("actor", name, ActorEvent(None, error.message)))
+                    self._connection.send(("actor", name, error))
                 return
-            self._connection.send(("actor", name, event))
+            self._connection.send(("actor", name, crash))
 
     async def _follow_nodes(self) -> None:
         """Send the list of nodes every two seconds, also as a sign of life."""

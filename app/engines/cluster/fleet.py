@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from app.concurrency import BackgroundTasks, Wakeup
+from app.concurrency import BackgroundTasks, Wakeup, end_tasks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
@@ -58,10 +58,7 @@ class ClusterFleet:
 
     async def stop_serving(self) -> None:
         """Leave the slots as they are, for the dispatcher to end them."""
-        tasks = [*self._leaving, *([self._follow] if self._follow else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._leaving, self._follow)
 
     async def stop(self) -> None:
         """Disconnect from the cluster. The slots must have ended."""

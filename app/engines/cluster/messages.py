@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.errors import Fault
-
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -46,28 +44,9 @@ class FoundModel:
 
 @dataclass(frozen=True, slots=True)
 class ActorSpec:
-    """An actor: what Ray reserves for it, and the processes that it may start."""
+    """An actor: where it runs, and what Ray reserves for it."""
 
     node_id: str
-    gpus: float = 0.0  # 0: none, and the actor's processes see none
+    gpus: float = 0.0  # 0: none, and the actor's process sees none
     cpus: float = 0.0
-    processes: int = 1  # more than one in experiments only
     wait_s: float = 60.0  # that it may wait for its GPUs and CPUs
-
-
-@dataclass(frozen=True, slots=True)
-class StartedProcess:
-    """A process that an actor has started."""
-
-    pid: int
-    visible_devices: str  # its CUDA_VISIBLE_DEVICES
-
-
-@dataclass(frozen=True, slots=True)
-class ActorEvent:
-    """What has happened to an actor between two calls."""
-
-    process: int | None  # that has ended; None: the actor has, with all of its processes
-    reason: str
-    exit_status: int | None = None  # of the process: see `ProcessCrashed`
-    fault: Fault = Fault.OUTSIDE

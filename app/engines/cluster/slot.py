@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from weakref import WeakValueDictionary
+from dataclasses import replace
 
 import structlog
 
@@ -12,8 +11,9 @@ from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.node import ClusterNode
 from app.engines.cluster.nodes import Place, worker_places
-from app.engines.cluster.remote_process import Actor, RemoteProcess
-from app.engines.simulated import SimulatedWorker, Simulation
+from app.engines.cluster.remote_process import RemoteProcess
+from app.engines.plan import Plan
+from app.engines.simulated import SimulatedWorker
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowSource
 from workers import runtime
@@ -57,34 +57,31 @@ class RaySlot(WhisperSlot):
         return replace(super()._load_options(model), path=self._node.path(model))
 
 
-@dataclass(slots=True)
 class RaySlots:
     """Makes the slots of a cluster."""
 
-    bridge: Bridge
-    catalogue: ModelCatalogue
-    limits: Limits
-    device: str
-    gpus_per_worker: float
-    workers_per_cpu_node: int | None
-    niceness: int
-    simulation: Simulation | None = None
-    # Of simulated slots: an actor for some of them.
-    _actors: WeakValueDictionary[tuple[str, int], Actor] = field(default_factory=WeakValueDictionary)
+    def __init__(self, bridge: Bridge, catalogue: ModelCatalogue, plan: Plan) -> None:
+        """`plan`: one for a cluster."""
+        assert plan.cluster is not None
+        self.bridge = bridge
+        self.catalogue = catalogue
+        self._plan = plan
+        self._cluster = plan.cluster
 
     def places(self, nodes: Sequence[Node]) -> list[Place]:
         """Where workers can run on these nodes."""
-        return worker_places(nodes, self.device, self.gpus_per_worker, self.workers_per_cpu_node)
+        cluster, device = self._cluster, self._plan.devices.device
+        return worker_places(nodes, device, cluster.gpus_per_worker, cluster.workers_per_cpu_node)
 
     def reserved_cpus(self, node: Node) -> int:
         """How many CPUs of a node its workers take, once all of them run."""
-        if self.simulation is not None:
+        if self._plan.simulation is not None:
             return 0
         return sum(place.device == "cpu" for place in self.places([node]))
 
     def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
         """A node that has joined. `connected`: see `ClusterNode`."""
-        if self.device == "cpu" and node.gpus >= 1:
+        if self._plan.devices.device == "cpu" and node.gpus >= 1:
             log.warning(
                 "the GPUs of a node are not used: workers run on CPUs",
                 node=node.name,
@@ -95,22 +92,15 @@ class RaySlots:
     def new_slot(self, index: int, place: Place, node: ClusterNode) -> RaySlot:
         """A slot for a place on the node."""
         process = self._new_process(index, place)
-        return RaySlot(index, self.catalogue, self.limits, process, node)
+        return RaySlot(index, self.catalogue, self._plan.limits, process, node)
 
     def _new_process(self, index: int, place: Place) -> RemoteProcess:
-        if self.simulation is not None:
+        if self._plan.simulation is not None:
             # It needs no CPU: its workers compute nothing.
-            spec = ActorSpec(place.node.id, processes=self.simulation.slots_per_actor)
-            return RemoteProcess(self._shared_actor(place, spec), SimulatedWorker, index, "", self.simulation)
+            spec = ActorSpec(place.node.id)
+            return RemoteProcess(self.bridge, spec, SimulatedWorker, index, "", self._plan.simulation)
         if place.device == "cuda":
-            spec = ActorSpec(place.node.id, gpus=self.gpus_per_worker)
-            return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, self.niceness)
+            spec = ActorSpec(place.node.id, gpus=self._cluster.gpus_per_worker)
+            return RemoteProcess(self.bridge, spec, runtime.initialise, self._plan.niceness)
         spec = ActorSpec(place.node.id, cpus=1)
-        return RemoteProcess(Actor(self.bridge, spec), runtime.initialise, "", self.niceness)
-
-    def _shared_actor(self, place: Place, spec: ActorSpec) -> Actor:
-        key = (place.node.id, place.ordinal // spec.processes)
-        actor = self._actors.get(key)
-        if actor is None:
-            actor = self._actors[key] = Actor(self.bridge, spec)
-        return actor
+        return RemoteProcess(self.bridge, spec, runtime.initialise, "", self._plan.niceness)

@@ -157,5 +157,5 @@ if "SABOTAGE" in os.environ:
     sys.meta_path.insert(0, Saboteur("app.engines.oom_fallback", sabotage_limits))
     sys.meta_path.insert(0, Saboteur("app.engines.plan", sabotage_plan))
     sys.meta_path.insert(0, Saboteur("app.engines.slot", sabotage_slot))
-    sys.meta_path.insert(0, Saboteur("app.live.streams", sabotage_streams))
+    sys.meta_path.insert(0, Saboteur("app.api.audio.realtime_sessions", sabotage_streams))
     sabotage_kill()

@@ -1,35 +1,19 @@
-"""The live streams that clients have: whose they are, and which of them wait for their client."""
+"""The live streams that clients of the Realtime API have: whose they are, and which wait for their client."""
 
 import asyncio
-from typing import Generic, Protocol, TypeVar
 
+from app.api.audio.realtime_session import RealtimeSession
 from app.concurrency import BackgroundTasks
 from app.errors import STOPPING, NotReady, UnknownStream
 
 RESUME_S = 60.0  # a stream waits so long for its client
 
 
-class ClientStream(Protocol):
-    """A live stream with what its client knows of it."""
-
-    id: str  # random
-    owner: str
-
-    def stop(self) -> None:
-        """The service stops: send what is left, then say so."""
-
-    async def close(self) -> None:
-        """End the stream at once."""
-
-
-S = TypeVar("S", bound=ClientStream)
-
-
-class Streams(Generic[S]):
+class RealtimeSessions:
     """Those of the service, by their ids."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, S] = {}
+        self._streams: dict[str, RealtimeSession] = {}
         self._waiting: dict[str, asyncio.TimerHandle] = {}  # for their client
         self._tasks = BackgroundTasks()
         self._is_stopping = False
@@ -39,11 +23,11 @@ class Streams(Generic[S]):
         if self._is_stopping:
             raise NotReady(STOPPING)
 
-    def add(self, stream: S) -> None:
+    def add(self, stream: RealtimeSession) -> None:
         """A client has opened a stream, and is connected to it."""
         self._streams[stream.id] = stream
 
-    def find(self, id: str, owner: str) -> S:
+    def find(self, id: str, owner: str) -> RealtimeSession:
         """The stream that its owner wants to continue. Raises UnknownStream."""
         stream = self._streams.get(id)
         if stream is None or stream.owner != owner:
@@ -54,12 +38,12 @@ class Streams(Generic[S]):
             )
         return stream
 
-    def connected(self, stream: S) -> None:
+    def connected(self, stream: RealtimeSession) -> None:
         """The client is back."""
         if (timer := self._waiting.pop(stream.id, None)) is not None:
             timer.cancel()
 
-    def disconnected(self, stream: S) -> None:
+    def disconnected(self, stream: RealtimeSession) -> None:
         """The connection of the client broke. It may come back for a while."""
         self.connected(stream)
         if self._is_stopping:
@@ -77,7 +61,7 @@ class Streams(Generic[S]):
             await self.end(stream)
         return stream is not None
 
-    async def end(self, stream: S) -> None:
+    async def end(self, stream: RealtimeSession) -> None:
         """The client needs the stream no longer."""
         self.connected(stream)
         self._streams.pop(stream.id, None)
