@@ -8,6 +8,7 @@ import pytest
 from app.errors import Fault, NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import Outcome
+from app.telemetry.work import Work, current_work, working_for
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, submit_all
 
@@ -285,6 +286,14 @@ async def test_on_crash_is_called_only_for_the_only_task_in_flight(new_dispatche
     # The first process crashed with both in flight, which counts for neither.
     assert slot.batches[0] == ["a", "crash"]
     assert counts == [1, 2, 3]
+
+
+async def test_a_crash_is_recorded_for_the_owner_of_its_task(serve: NewDispatcher, slot: FakeSlot) -> None:
+    owners: list[str] = []
+    dispatcher = serve(slot)
+    with working_for(Work(owner="ann")), pytest.raises(TaskCrashes):
+        await dispatcher.submit("job", "crash", on_crash=lambda count: owners.append(current_work().owner))
+    assert owners == ["ann"] * 3
 
 
 async def test_crashes_before_a_restart_of_the_service_count(new_dispatcher: NewDispatcher) -> None:
