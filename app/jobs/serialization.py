@@ -91,6 +91,8 @@ def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
 
 def pack_with_summary(transcript: Transcript) -> tuple[bytes, Summary]:
     """A packed transcript, and its summary. Call it as `pack_transcript`."""
+    # All segments are in memory at once in any case, and unpacking and placing them takes the most time.
+    transcript = replace(transcript, segments=tuple(transcript.segments))
     return pack_transcript(transcript), summary(transcript)
 
 
