@@ -7,10 +7,12 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 
+from app.api.http import large_bodies, sending
 from app.api.transcripts import correction_steps, corrections
 from app.errors import ClipFailed
 from app.jobs.corrections import apply_edits
@@ -513,3 +515,29 @@ def test_three_thousand_segments(site):
         [entry["words"][0], *entry["words"][3:]] for entry in document["segments"]
     ]
     assert revisions(site, job)[0]["changed"] == 300
+
+
+def test_a_correction_has_as_many_speakers_as_a_job_may_list(site, job):
+    crowd = [
+        {"start": number / 1000, "end": (number + 1) / 1000, "text": "a", "speaker": f"{number:0100}"}
+        for number in range(2000)
+    ]
+    answer = put(site, job, {"segments": crowd})
+    assert error(answer) == (413, "too_large", "segments")
+    assert "2,000 speakers, and may have 250" in answer.json()["error"]["message"]
+    assert put(site, job, {"segments": crowd[:250]}).status_code == 200
+    assert len(site.job(job)["speakers"]) == 250
+
+
+def test_large_documents_of_jobs_are_admitted(site, job, monkeypatch):
+    """They wait for slow readers."""
+    monkeypatch.setattr(sending, "LARGE_BYTES", 100)
+    monkeypatch.setattr(large_bodies, "LARGE_BYTES", 100)
+    with ExitStack() as held:
+        for _ in range(2 * site.admission.sending._shares.limit.total):
+            held.enter_context(site.admission.sending._count("somebody"))
+        for path in ("", f"/{job}"):
+            assert error(site.client.get(f"/v1/jobs{path}"))[0] == 429
+    entry = site.client.get(f"/v1/jobs/{job}").raise_for_status().json()
+    listed = site.client.get("/v1/jobs").raise_for_status().json()
+    assert listed == {"object": "list", "data": [entry | {"matches": []}], "has_more": False}
