@@ -85,6 +85,7 @@ class JobService:
             Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )
         self.store.on_delivery = self.webhooks.wake
+        self.store.on_given_up = self.webhooks.given_up
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
         self._deleting: Counter[str] = Counter()  # jobs that nobody may have transcribed again, by their ids
