@@ -232,6 +232,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         """A JSON merge patch: what it does not name stays, and null removes."""
         job = await find_job(jobs, request, job_id)
         check_json(request, MERGE_PATCH)
+        await jobs.check_space()
         changes = detail_changes(await receive_document(service, request))
         wanted = "*" if if_match is None else if_match_of(request)
         job = await jobs.store.describe(job, partial(check_details, if_match=wanted), **changes)
