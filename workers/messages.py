@@ -19,6 +19,12 @@ CHUNK_FRAMES = 60 * SAMPLE_RATE // FRAME_SAMPLES  # of a recording, that silero-
 PEAK_SAMPLES = 320  # one bin of a waveform: 20 ms
 MAX_SEPARATE_CHANNELS = 8  # of a recording whose channels are transcribed separately
 
+# The lists in a job's document, and so in its events and webhooks. Those that clients send have limits, too.
+MAX_TRACKS = 64  # of a recording; a warning says how many there are
+MAX_WARNINGS = 20  # of a recording; the others are counted
+MAX_FAILED_SPANS = 1000  # in a document; the last one goes to the end of all others
+MAX_LISTED_SPEAKERS = 250  # of a transcript that people correct, and in a document
+
 LOWEST_LOGPROB = -100.0  # stands for a log-probability that is not finite: far below any that a model gives
 SILENT_LOGPROB = -1.0  # nobody speaks if the average is lower and the no-speech probability is high
 SAMPLED_TEXTS = 5  # of each window at temperature > 0; the likeliest is the result. openai-whisper's default

@@ -163,7 +163,11 @@ deliveries = sa.Table(
     sa.Column("next_at", sa.Float, nullable=False),  # a time of service
     sa.Column("owner", sa.String(64), nullable=False, server_default=""),  # of the job
     sa.Column("host", sa.Text, nullable=False, server_default=""),  # in the URL
+    sa.Column("job_id", sa.String(40), nullable=False, server_default=""),
+    sa.Column("type", sa.String(32), nullable=False, server_default=""),  # of the webhook
     sa.Index("deliveries_by_time", "next_at"),
+    sa.Index("deliveries_by_job", "job_id"),
+    sa.Index("deliveries_by_owner", "owner", "attempts", "next_at", "id"),
 )
 
 # Resumable uploads: their files are in the uploads folder under the id. `job_id`: the job that used it.

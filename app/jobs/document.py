@@ -1,5 +1,6 @@
 """The JSON of a job, in answers, events and webhooks. Its model also makes the OpenAPI document."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -9,7 +10,7 @@ from pydantic import BaseModel, Field
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Stage, Status
 from app.options import Options
-from workers.messages import Warnings, seconds
+from workers.messages import MAX_FAILED_SPANS, MAX_LISTED_SPEAKERS, MAX_TRACKS, Span, Warnings, seconds
 
 # ISO 8601 in UTC, with milliseconds.
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -59,17 +60,20 @@ class Job(BaseModel):
         description="Length of the recording (s); where the part ends that was transcribed, if it was one."
     )
     audio_tracks: list[SoundTrack] | None = Field(
-        description="The recording's sound tracks; null until it is decoded."
+        description=f"The recording's sound tracks, the first {MAX_TRACKS}; null until it is decoded."
     )
     language: str | None = Field(description="Spoken language, ISO 639-1.")
     model: str
     options: Options
     progress: JobProgress
     error: JobError | None
-    failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
+    failed_spans: list[FailedSpan] = Field(
+        description=f"The parts that could not be transcribed. Of more than {MAX_FAILED_SPANS}, the last one "
+        "goes to the end of all others."
+    )
     warnings: Warnings = Field(
         description="What is wrong with the recording, once it is decoded. Codes are `undecodable`, `gap`, "
-        "`cut_off`, …; `more` counts those that are left out."
+        "`cut_off`, …; `more` counts those that are left out, and `tracks` the sound tracks."
     )
     webhook_url: str | None
     owner: str | None = Field(None, description="Whose job it is, for operators.")
@@ -83,7 +87,8 @@ class Job(BaseModel):
         "service made it."
     )
     speakers: list[str] | None = Field(
-        description="Who speaks in it, in the order in which they begin. Empty: that is not known."
+        description=f"Who speaks in it, in the order in which they begin; at most {MAX_LISTED_SPEAKERS}. "
+        "Empty: that is not known."
     )
     title: str | None = Field(description="What people call it, instead of its file name.")
     notes: str | None
@@ -97,7 +102,7 @@ class Job(BaseModel):
 
 
 def document(job: StoredJob, now: float) -> Job:
-    """The document of a job at the Unix time `now` (s)."""
+    """The document of a job at the Unix time `now` (s). Also those that older versions stored have limits."""
     submission, progress = job.submission, job.progress
     return Job(
         id=job.id,
@@ -108,7 +113,8 @@ def document(job: StoredJob, now: float) -> Job:
         filename=submission.filename or None,
         url=submission.url,
         duration=job.duration,
-        audio_tracks=job.audio_tracks and [SoundTrack(**asdict(track)) for track in job.audio_tracks],
+        audio_tracks=job.audio_tracks
+        and [SoundTrack(**asdict(track)) for track in job.audio_tracks[:MAX_TRACKS]],
         language=job.language,
         model=submission.model,
         options=submission.options,
@@ -121,13 +127,15 @@ def document(job: StoredJob, now: float) -> Job:
             realtime_factor=job.realtime_factor(now),
         ),
         error=job.error and JobError(**asdict(job.error)),
-        failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
+        failed_spans=[
+            FailedSpan(start=seconds(start), end=seconds(end)) for start, end in _listed(job.failed_spans)
+        ],
         warnings=job.warnings,
         webhook_url=submission.webhook_url,
         parent=submission.again and submission.again.parent,
         revision=job.revision,
         excerpt=job.excerpt,
-        speakers=None if job.speakers is None else list(job.speakers),
+        speakers=None if job.speakers is None else list(job.speakers[:MAX_LISTED_SPEAKERS]),
         title=submission.title,
         notes=submission.notes,
         tags=list(submission.tags),
@@ -144,6 +152,12 @@ def public(job: StoredJob, now: float) -> dict[str, Any]:
 def timestamp(moment: float) -> str:
     """A Unix time in s as a `Moment`."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _listed(spans: Sequence[Span]) -> Sequence[Span]:
+    """At most `MAX_FAILED_SPANS`, which leave nothing out."""
+    first, rest = spans[: MAX_FAILED_SPANS - 1], spans[MAX_FAILED_SPANS - 1 :]
+    return [*first, (rest[0][0], rest[-1][1])] if rest else first
 
 
 def _optional(moment: float | None) -> str | None:

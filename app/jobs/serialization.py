@@ -17,7 +17,7 @@ from app.jobs.passages import pack_passages
 from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, speakers_of, with_ids
 from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript
-from workers.messages import Segment, Span
+from workers.messages import MAX_LISTED_SPEAKERS, Segment, Span
 
 EXCERPT_CHARS = 200
 TITLE_CHARS = 60  # of one that is the beginning of a transcript
@@ -36,7 +36,9 @@ class Summary(NamedTuple):
     words: str  # by which the job is found, see `text_words`
     passages: bytes  # in which the search finds sentences, from `pack_passages`
     excerpt: str  # its beginning
-    speakers: list[str]  # those that are known, in the order in which they begin
+    speakers: list[
+        str
+    ]  # those that are known, in the order in which they begin; at most `MAX_LISTED_SPEAKERS`
     language: str | None  # that is spoken, ISO 639-1; None if nobody speaks
     failed_spans: tuple[Span, ...]  # that could not be transcribed
 
@@ -106,7 +108,7 @@ def summary(transcript: Transcript) -> Summary:
         text_words(text),
         passages,
         excerpt[:EXCERPT_CHARS],
-        list(speakers),
+        list(speakers)[:MAX_LISTED_SPEAKERS],
         spoken_language(transcript),
         transcript.failed_spans,
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import structlog
 from sqlalchemy.exc import IntegrityError
@@ -42,6 +43,7 @@ from app.jobs.voices import JobVoices
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits, Shares
+from app.media.disk import DiskSpace
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
@@ -76,6 +78,8 @@ class JobService:
         self._settings = settings
         self._shares = Shares(Limits(settings).jobs)
         self._database = database
+        folder = Path(database.url.database or "").parent
+        self._database_disk = DiskSpace(folder) if database.is_sqlite else None
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
         self._subscriptions = Subscriptions()
@@ -85,6 +89,7 @@ class JobService:
             Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )
         self.store.on_delivery = self.webhooks.wake
+        self.store.on_given_up = self.webhooks.given_up
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
         self._deleting: Counter[str] = Counter()  # jobs that nobody may have transcribed again, by their ids
@@ -157,8 +162,16 @@ class JobService:
         await self.webhooks.stop()
         await self._database.close()
 
+    async def check_space(self) -> None:
+        """Raise DiskFull if clients may not make the database grow now: the margin of its disk is in use.
+
+        A database server's disk is not known.
+        """
+        if self._database_disk is not None:
+            await asyncio.to_thread(self._database_disk.check_margin)
+
     async def check_capacity(self, owner: str, key: str | None) -> None:
-        """Raise QueueFull if `owner` cannot submit another job.
+        """Raise QueueFull if `owner` cannot submit another job, and as `check_space`.
 
         A request with an idempotency key that has a job already is no other job.
         """
@@ -166,6 +179,7 @@ class JobService:
             await self._check_capacity(owner)
 
     async def _check_capacity(self, owner: str) -> None:
+        await self.check_space()
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
         limit = self._shares.limit
         limit = replace(limit, total=limit.total + self._service.fleet.jobs_at_once)
@@ -178,10 +192,10 @@ class JobService:
 
         If the idempotency key has a job already, that is returned. Its file is replaced if it is gone.
 
-        Raises KeyReused if that job is of another request, QueueFull, NotReady while the service stops, and
-        as `Store.add` does. Only after OutcomeUnknown the file belongs to this service, which removes it
-        if it turns out to have no job; in all other cases the caller removes it. A resumable upload
-        (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
+        Raises KeyReused if that job is of another request, QueueFull, DiskFull, NotReady while the service
+        stops, and as `Store.add` does. Only after OutcomeUnknown the file belongs to this service, which
+        removes it if it turns out to have no job; in all other cases the caller removes it. A resumable
+        upload (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
         """
         if self._stopping:
             raise NotReady(STOPPING)
@@ -215,7 +229,7 @@ class JobService:
     async def run_again(self, job: Job) -> Job:
         """Queue a failed job again, as it was submitted: only what it lacks is transcribed.
 
-        Raises AudioNotKept if its recording is gone, QueueFull, UnknownJob, and as `Store.add` does.
+        Raises AudioNotKept if its recording is gone, QueueFull, DiskFull, UnknownJob, and as `Store.add`.
         """
         again, url, size = job.submission.again, job.submission.url, job.submission.size
         recorded = job if again is None else await parent_of(self.store, again)

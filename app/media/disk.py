@@ -121,6 +121,11 @@ class DiskSpace:
                 code="too_many_uploads",
             )
 
+    def check_margin(self) -> None:
+        """Raise DiskFull if the margin is in use. May block: call it in a thread."""
+        if self.free() < 0:
+            raise disk_full()
+
     def free(self) -> int:
         """The free bytes above the margin; negative if the margin is in use."""
         usage = shutil.disk_usage(self._folder)

@@ -1,20 +1,26 @@
 """Corrections of a transcript over HTTP, and its revisions."""
 
 import asyncio
+import base64
 import json
 import multiprocessing
 import os
+import socket
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
 
+from app.api.http import large_bodies, sending
 from app.api.transcripts import correction_steps, corrections
+from app.database.connection import FILE_NAME
 from app.errors import ClipFailed
 from app.jobs.corrections import apply_edits
-from app.jobs.storage.revisions import KEPT
+from app.jobs.storage.revisions import KEPT, KEPT_BY_LINKS
 from app.transcript.formats import FORMATS
 from app.transcription.helper import LONG_S
 from tests.api.fake_service import TRANSCRIPT, segment
@@ -23,6 +29,7 @@ from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE
 
 REQUESTS = read_cases("requests")
+SECRET = f"whsec_{base64.b64encode(b's' * 32).decode()}"
 
 FIRST, SECOND = " The quick brown fox.", " Über the lazy dog."
 
@@ -513,3 +520,48 @@ def test_three_thousand_segments(site):
         [entry["words"][0], *entry["words"][3:]] for entry in document["segments"]
     ]
     assert revisions(site, job)[0]["changed"] == 300
+
+
+def test_a_correction_has_as_many_speakers_as_a_job_may_list(site, job):
+    crowd = [
+        {"start": number / 1000, "end": (number + 1) / 1000, "text": "a", "speaker": f"{number:0100}"}
+        for number in range(2000)
+    ]
+    answer = put(site, job, {"segments": crowd})
+    assert error(answer) == (413, "too_large", "segments")
+    assert "2,000 speakers, and may have 250" in answer.json()["error"]["message"]
+    assert put(site, job, {"segments": crowd[:250]}).status_code == 200
+    assert len(site.job(job)["speakers"]) == 250
+
+
+def test_large_documents_of_jobs_are_admitted(site, job, monkeypatch):
+    """They wait for slow readers."""
+    monkeypatch.setattr(sending, "LARGE_BYTES", 100)
+    monkeypatch.setattr(large_bodies, "LARGE_BYTES", 100)
+    with ExitStack() as held:
+        for _ in range(2 * site.admission.sending._shares.limit.total):
+            held.enter_context(site.admission.sending._count("somebody"))
+        for path in ("", f"/{job}"):
+            assert error(site.client.get(f"/v1/jobs{path}"))[0] == 429
+    entry = site.client.get(f"/v1/jobs/{job}").raise_for_status().json()
+    listed = site.client.get("/v1/jobs").raise_for_status().json()
+    assert listed == {"object": "list", "data": [entry | {"matches": []}], "has_more": False}
+
+
+def test_many_corrections_by_a_link_leave_one_webhook(serve):
+    site = serve(api_keys=("alice:sk-alice",), webhook_secret=SECRET, webhook_allow_private=True)
+    site.client.headers["authorization"] = "Bearer sk-alice"
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # nobody accepts, and nobody answers
+        hook = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
+        job = site.finished(site.submitted(webhook_url=hook))["id"]
+        token = site.client.post(f"/v1/jobs/{job}/shared", json={"correct": True}).json()["token"]
+        site.client.headers["authorization"] = f"Bearer {token}"
+        for number in range(30):
+            save(site, job, f"{number}.", "x")
+        with closing(sqlite3.connect(site.service.settings.data_dir / FILE_NAME)) as database:
+            bodies = [json.loads(body) for (body,) in database.execute("SELECT body FROM deliveries")]
+        assert sorted((body["type"], body["data"]["revision"]) for body in bodies) == [
+            ("job.corrected", 30),
+            ("job.succeeded", 0),
+        ]
+        assert len(revisions(site, job)) == 1 + KEPT_BY_LINKS

@@ -308,6 +308,30 @@ def nearly_full(site, monkeypatch):
     return site
 
 
+def test_below_the_margin_the_database_does_not_grow(site, monkeypatch):
+    job = site.finished(site.submitted())["id"]
+    segments = site.client.get(f"/v1/jobs/{job}/segments").json()["segments"]
+    disk = SmallDisk(monkeypatch, site.service.settings.data_dir, MARGIN_BYTES - 100_000)
+    requests = {
+        f"PUT /v1/jobs/{job}/segments": {"segments": [segments[0] | {"speaker": "S1"}]},
+        f"POST /v1/jobs/{job}/speakers": {"names": {"S1": "Ann"}},
+        f"PATCH /v1/jobs/{job}": {"title": "Talk"},
+        f"POST /v1/jobs/{job}/again": {},
+    }
+
+    def statuses():
+        for request, body in requests.items():
+            method, path = request.split()
+            response = site.client.request(method, path, json=body, headers={"if-match": "*"})
+            yield response.status_code if response.is_success else response.json()["error"]["code"]
+
+    assert list(statuses()) == ["disk_full"] * 4
+    assert site.client.get("/v1/jobs").json()["data"][0] == site.job(job) | {"matches": []}
+    assert (site.job(job)["revision"], site.job(job)["title"]) == (0, None)
+    disk.add(10_000_000)
+    assert list(statuses()) == [200, 200, 200, 202]
+
+
 @pytest.mark.parametrize("kind", ["form", "body"])
 def test_upload_without_space_is_refused_before_it_is_read(nearly_full, kind):
     with begin(nearly_full, kind, length=2_000_000, expect="100-continue") as connection:

@@ -228,8 +228,12 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
                 *(f"ALTER TABLE jobs DROP COLUMN {name}" for name in ("title", "notes", "tags")),
                 "ALTER TABLE jobs DROP COLUMN title_from_text",
                 "DROP TABLE passages",
-                "ALTER TABLE deliveries DROP COLUMN owner",
-                "ALTER TABLE deliveries DROP COLUMN host",
+                "DROP INDEX deliveries_by_job",
+                "DROP INDEX deliveries_by_owner",
+                *(
+                    f"ALTER TABLE deliveries DROP COLUMN {name}"
+                    for name in ("owner", "host", "job_id", "type")
+                ),
                 "UPDATE alembic_version SET version_num = '0006'",
             ):
                 await connection.exec_driver_sql(statement)

@@ -23,7 +23,7 @@ from app.jobs.serialization import (
     pack_with_summary,
     unpack_transcript,
 )
-from app.jobs.storage.revisions import KEPT, briefest
+from app.jobs.storage.revisions import KEPT, KEPT_BY_LINKS, briefest
 from app.jobs.storage.store import Store
 from app.jobs.webhooks.outbox import Outbox
 from app.transcript.timeline import Transcript
@@ -100,6 +100,27 @@ def test_an_hour_of_many_saves_leaves_the_days_before() -> None:
         stored.append(correction)
         stored = [one for one in stored if one[0] not in briefest(stored)]
     assert stored == [*days, saves[-1]]
+
+
+def test_a_link_that_corrects_all_day_leaves_those_of_others() -> None:
+    own = [(number, float(number)) for number in range(1, KEPT + 1)]
+    by_link = [(KEPT + count, 86_400.0 * count) for count in range(1, 100)]
+    stored: list[tuple[int, float]] = []
+    for correction in own + by_link:
+        stored.append(correction)
+        removed = briefest(stored, {number for number, _ in by_link})
+        stored = [one for one in stored if one[0] not in removed]
+    assert len(set(stored) & set(own)) == KEPT - KEPT_BY_LINKS
+    assert len(set(stored) & set(by_link)) == KEPT_BY_LINKS
+    assert stored[-1] == by_link[-1]
+
+
+async def test_corrections_by_a_link_remove_each_other(store: Store) -> None:
+    job = await finished(store)
+    for number in range(1, KEPT):
+        await store.correct(job, correction(number), by_link=number > 3)
+    assert [each.number for each in await store.revisions(job) if not each.by_link] == [3, 2, 1, 0]
+    assert len(await store.revisions(job)) == 4 + KEPT_BY_LINKS
 
 
 async def test_a_deleted_job_loses_its_corrections(store: Store, database: Database) -> None:

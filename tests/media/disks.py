@@ -27,6 +27,10 @@ class SmallDisk:
         self._free = free + self.taken
         monkeypatch.setattr(shutil, "disk_usage", lambda path: self.usage)
 
+    def add(self, size: int) -> None:
+        """Free more bytes."""
+        self._free += size
+
     @property
     def taken(self) -> int:
         """The bytes of all files."""

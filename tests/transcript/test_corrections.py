@@ -17,7 +17,7 @@ from app.transcript.corrections.edits import placed_edits
 from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.formats.common import milliseconds
 from app.transcript.text.scripts import width
-from workers.messages import SAMPLE_RATE, Segment, Word
+from workers.messages import MAX_LISTED_SPEAKERS, SAMPLE_RATE, Segment, Word
 
 BY_A_PERSON = 1.0
 
@@ -289,6 +289,18 @@ def test_a_recording_has_as_much_text_as_fits_its_length(samples: int, texts: li
 )
 def test_no_description_and_no_translation_is_too_long(samples: int, texts: list[str]) -> None:
     assert len(placed_edits((), described(*texts), samples)) == len(texts)
+
+
+def test_a_transcript_has_as_many_speakers_as_a_job_may_list() -> None:
+    crowd = [
+        SegmentEdit(start, start + 1, "Yes.", speaker=f"S{start}") for start in range(MAX_LISTED_SPEAKERS + 1)
+    ]
+    assert placed_edits((), crowd[1:], SHORT)
+    with pytest.raises(TooLarge, match="251 speakers, and may have 250"):
+        placed_edits((), crowd, SHORT)
+    base = transcript(*(spoken(second, second + 1, "Yes") for second in range(MAX_LISTED_SPEAKERS + 1)))
+    older = [replace(each, speaker=f"S{place}") for place, each in enumerate(base)]
+    assert placed_edits(older, edits_of(older), DAY), "those of an older version may stay"
 
 
 def test_a_text_that_was_longer_may_stay_so() -> None:

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from workers.media.mixer import SPEECH, PcmFormat
-from workers.messages import RecordingWarning, SoundTrack, clock
+from workers.messages import MAX_TRACKS, MAX_WARNINGS, RecordingWarning, SoundTrack, clock
 
-MAX_WARNINGS = 20  # of a recording; the others are counted
 _TOGETHER_S = 1.0  # parts of one kind that are as close as that are one
 
 # By code: what a part of a recording is, in words for the one who sent it. `at` and `until` are times of it.
@@ -28,7 +27,8 @@ class Findings:
     declared_s: float = 0.0  # length as the file gives it; 0 if it does not
     declared_channels: int = 1  # of the chunks, as the file gives them; 0 if it does not
     pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
-    tracks: tuple[SoundTrack, ...] = ()  # those that the file has; known with the first chunk
+    tracks: tuple[SoundTrack, ...] = ()  # the first `MAX_TRACKS` of the file; known with the first chunk
+    tracks_total: int = 0  # that the file has
     skipped_s: int = 0  # before the chunks; known with the first one
     _parts: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # by code, start and end (s)
 
@@ -51,7 +51,7 @@ class Findings:
         self._parts.clear()
 
     def warnings(self) -> Iterator[RecordingWarning]:
-        """The warnings for the sender, in the order of their times: the first `MAX_WARNINGS`, and a count."""
+        """The warnings for the sender, in the order of their times: the first `MAX_WARNINGS`, and counts."""
         parts = [(*part, code) for code, parts_of in self._parts.items() for part in parts_of]
         parts.sort(key=lambda part: part[0])
         for start_s, end_s, code in parts[:MAX_WARNINGS]:
@@ -60,6 +60,9 @@ class Findings:
             yield RecordingWarning(code, message, round(start_s, 2), round(end_s, 2))
         if (more := len(parts) - MAX_WARNINGS) > 0:
             yield RecordingWarning("more", f"There are {more} more such places.", None, None)
+        if self.tracks_total > MAX_TRACKS:
+            message = f"The file has {self.tracks_total} sound tracks; the first {MAX_TRACKS} are listed."
+            yield RecordingWarning("tracks", message, None, None)
 
 
 def _seconds(seconds: float) -> str:

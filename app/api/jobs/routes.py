@@ -1,5 +1,6 @@
 """The endpoints of jobs: clients submit a recording, and get the result later."""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -101,13 +102,24 @@ def _listed(job: Job, found: Sequence[Sentence]) -> ListedJob:
     return ListedJob(**dict(job), matches=matches)
 
 
-def _job_response(client: Client, job: StoredJob) -> Response:
-    seen = seen_by(client, document(job, time.time()), job)
-    return JSONResponse(seen.model_dump(mode="json"), headers={"ETag": details_etag(job)})
+def _list_response(
+    client: Client, page: Sequence[StoredJob], has_more: bool, matches: Mapping[int, Sequence[Sentence]]
+) -> Response:
+    """A `JobList`. Call it in a thread. Jobs are encoded one by one: JSON holds the GIL until it is made."""
+    now = time.time()
+    listed = (_listed(seen_by(client, document(job, now), job), matches.get(job.number, ())) for job in page)
+    head, tail = JobList(data=[], has_more=has_more).model_dump_json().split("[]")
+    data = ",".join(job.model_dump_json() for job in listed)
+    return Response(f"{head}[{data}]{tail}", media_type="application/json")
 
 
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    async def job_response(request: Request, job: StoredJob) -> Response:
+        seen = seen_by(client_of(request), document(job, time.time()), job)
+        response = JSONResponse(seen.model_dump(mode="json"), headers={"ETag": details_etag(job)})
+        return await sendable(response, admission.sending.hold(request))
 
     @router.post(
         "",
@@ -175,7 +187,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             ),
         ] = "",
     ) -> Response:
-        now, client = time.time(), client_of(request)
+        client = client_of(request)
         whose = client.visible_owner if owner is None else _check_owner(client, owner)
         matches: Mapping[int, Sequence[Sentence]] = {}
         if ids is not None:
@@ -189,27 +201,24 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             page, has_more = await jobs.store.page(status, limit, last, text, whose, tags, of)
             if text is not None:
                 matches = await jobs.store.matches(page, text)
-        data = [
-            _listed(seen_by(client, document(job, now), job), matches.get(job.number, ())) for job in page
-        ]
-        response = JSONResponse(JobList(data=data, has_more=has_more).model_dump(mode="json"))
+        response = await asyncio.to_thread(_list_response, client, page, has_more, matches)
         return await sendable(response, admission.sending.hold(request))
 
     @router.get(
         "/{job_id:job_id}",
         summary="Get a job",
         response_model=Job,
-        responses={200: {"headers": ETAG}, **documented_errors(401, 404, 503)},
+        responses={200: {"headers": ETAG}, **documented_errors(401, 404, 429, 503)},
     )
     async def retrieve_job(request: Request, job_id: str) -> Response:
         """The ETag is that of its title, notes and tags, for a change of those."""
-        return _job_response(client_of(request), await find_job(jobs, request, job_id))
+        return await job_response(request, await find_job(jobs, request, job_id))
 
     @router.patch(
         "/{job_id:job_id}",
         summary="Change the title, the notes or the tags of a job",
         response_model=Job,
-        responses={200: {"headers": ETAG}, **documented_errors(400, 401, 404, 412, 413, 415, 503, 507)},
+        responses={200: {"headers": ETAG}, **documented_errors(400, 401, 404, 412, 413, 415, 429, 503, 507)},
         openapi_extra=patch_body(),
     )
     async def describe_job(
@@ -223,10 +232,11 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         """A JSON merge patch: what it does not name stays, and null removes."""
         job = await find_job(jobs, request, job_id)
         check_json(request, MERGE_PATCH)
+        await jobs.check_space()
         changes = detail_changes(await receive_document(service, request))
         wanted = "*" if if_match is None else if_match_of(request)
         job = await jobs.store.describe(job, partial(check_details, if_match=wanted), **changes)
-        return _job_response(client_of(request), job)
+        return await job_response(request, job)
 
     @router.delete(
         "/{job_id:job_id}",

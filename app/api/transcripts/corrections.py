@@ -124,8 +124,9 @@ async def revise(
 ) -> Response:
     """Store what `make` makes of the newest revision. Returns the document of the newest one after that.
 
-    Raises as `make`, PreconditionFailed, UnknownRevision, and as `Store.correct` does.
+    Raises as `make`, PreconditionFailed, UnknownRevision, DiskFull, and as `Store.correct` does.
     """
+    await jobs.check_space()
     while True:
         base = await jobs.store.transcript(job)
         _check_current(condition, base.revision)

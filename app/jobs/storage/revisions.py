@@ -1,6 +1,6 @@
 """The revisions of a transcript in the database: the original, number 0, and corrections."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from app.jobs.storage.search import index_text, put_passages
 
 ORIGINAL = 0
 KEPT = 20  # corrections of a job
+KEPT_BY_LINKS = 10  # of them: a link must not remove all that others corrected
 
 
 class Revision(NamedTuple):
@@ -36,7 +37,7 @@ async def add_revision(
     by_link: bool = False,
 ) -> None:
     """Store a revision of a job's transcript; the original is number 0. Of more corrections than `KEPT`,
-    the one that lasted the shortest is removed.
+    the one that lasted the shortest is removed, and so of those by links.
 
     All changes of a job's text go through this function. `now`: Unix time in s.
     """
@@ -52,24 +53,31 @@ async def add_revision(
     row |= {"number": revision, "created_at": now, "changed": changed, "by_link": by_link}
     await connection.execute(sa.insert(revisions).values(row))
     of_job = revisions.c.job_number == job.number
-    columns = (revisions.c.number, revisions.c.created_at)
-    stored = await connection.execute(sa.select(*columns).where(of_job).order_by(revisions.c.number))
-    outdated = briefest([(number, at) for number, at in stored])
+    columns = (revisions.c.number, revisions.c.created_at, revisions.c.by_link)
+    stored = (await connection.execute(sa.select(*columns).where(of_job).order_by(revisions.c.number))).all()
+    by_links = {number for number, _, by_link in stored if by_link}
+    outdated = briefest([(number, at) for number, at, _ in stored], by_links)
     if outdated:
         await connection.execute(sa.delete(revisions).where(of_job, revisions.c.number.in_(outdated)))
 
 
-def briefest(corrections: Sequence[tuple[int, float]]) -> list[int]:
-    """The numbers of the corrections beyond `KEPT` that were replaced the soonest: an editor saves often.
+def briefest(corrections: Sequence[tuple[int, float]], by_links: Collection[int] = ()) -> list[int]:
+    """The numbers of the corrections beyond the limits that were replaced the soonest: an editor saves often.
 
-    `corrections`: the number and the Unix time (s) of each, in order. The newest one stays.
+    `corrections`: the number and the Unix time (s) of each, in order. The newest one stays. `by_links`: the
+    numbers of those by links.
     """
     left = list(corrections)
-    removed = []
-    while len(left) > KEPT:
-        place = min(range(len(left) - 1), key=lambda at: left[at + 1][1] - left[at][1])
+    removed: list[int] = []
+    while True:
+        places = [place for place, (number, _) in enumerate(left) if number in by_links]
+        if len(places) <= KEPT_BY_LINKS:
+            places = list(range(len(left)))
+            if len(places) <= KEPT:
+                return removed
+        candidates = [place for place in places if place < len(left) - 1]
+        place = min(candidates, key=lambda at: left[at + 1][1] - left[at][1])
         removed.append(left.pop(place)[0])
-    return removed
 
 
 async def read_revision(connection: AsyncConnection, job: Job, revision: int | None) -> PackedTranscript:

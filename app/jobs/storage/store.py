@@ -120,6 +120,8 @@ class Store:
         self.is_followed: Callable[[str], bool] = lambda job_id: False
         # Called once a webhook is in the database.
         self.on_delivery: Callable[[], None] = lambda: None
+        # Called with the id of a job, and how many other webhooks of its owner are given up: too many wait.
+        self.on_given_up: Callable[[str, int], None] = lambda job_id, count: None
 
     async def add(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> Job:
         """Add a job to the queue, and mark its resumable upload as used if it has one.
@@ -632,10 +634,18 @@ class Store:
             raise _not_correctable(corrected)
         await add_revision(connection, corrected, transcript, summary, changed, now, by_link=by_link)
         then(self._cache.put, corrected)
-        if corrected.submission.webhook_url is not None:
-            await add_webhook(connection, corrected, "job.corrected", now, self._service_clock())
-            then(self.on_delivery)
+        await self._add_webhook(connection, then, corrected, "job.corrected", now)
         return corrected
+
+    async def _add_webhook(
+        self, connection: AsyncConnection, then: Then, job: Job, kind: str, now: float
+    ) -> None:
+        """See `add_webhook`. Does nothing for a job without a receiver."""
+        if job.submission.webhook_url is not None:
+            given_up = await add_webhook(connection, job, kind, now, self._service_clock())
+            then(self.on_delivery)
+            if given_up:
+                then(self.on_given_up, job.id, given_up)
 
     async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
         """The published clips of a job, in order. `span`: only those that may have segments there.
@@ -719,9 +729,8 @@ class Store:
             if changed_segments is not None:
                 then(self._publish, job, await add_segments_event(connection, job, changed_segments))
             then(self._publish, job, await add_event(connection, job, f"job.{status}", now))
-            if status.is_terminal and job.submission.webhook_url is not None:
-                await add_webhook(connection, job, f"job.{status}", now, self._service_clock())
-                then(self.on_delivery)
+            if status.is_terminal:
+                await self._add_webhook(connection, then, job, f"job.{status}", now)
             return job
 
         return await self._write(transit)

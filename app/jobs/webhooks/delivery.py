@@ -16,7 +16,7 @@ from standardwebhooks import Webhook
 
 from app.concurrency import Wakeup
 from app.jobs.webhooks.client import WebhookClient
-from app.jobs.webhooks.outbox import Delivery, Outbox, host_of
+from app.jobs.webhooks.outbox import MOST_OF_OWNER, Delivery, Outbox, host_of
 from app.jobs.webhooks.places import MAX_IN_FLIGHT, Place, Places, places_at
 from workers.addresses import AddressRefused, Resolver
 
@@ -37,7 +37,7 @@ class Attempt(StrEnum):
 
     DELIVERED = "delivered"  # the receiver accepted it
     RETRIED = "retried"  # it failed, and a later one follows
-    GIVEN_UP = "given_up"  # it failed, and was the last one
+    GIVEN_UP = "given_up"  # it failed, and was the last one; or too many of the owner's wait
 
 
 class Webhooks:
@@ -85,6 +85,11 @@ class Webhooks:
     def wake(self) -> None:
         """Check the outbox now."""
         self._wakeup.set()
+
+    def given_up(self, job_id: str, count: int) -> None:
+        """Log and count webhooks that are given up for one of a job, since too many of its owner's wait."""
+        log.error("webhooks given up: too many wait", job=job_id, count=count, most=MOST_OF_OWNER)
+        self.attempts[Attempt.GIVEN_UP] += count
 
     async def _run(self) -> None:
         while True:

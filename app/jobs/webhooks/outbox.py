@@ -14,6 +14,7 @@ from app.database.tables import deliveries
 from app.jobs.document import public, timestamp
 from app.jobs.job import Job
 
+MOST_OF_OWNER = 5000  # unsent deliveries; one has 2 to 300 KB
 _BATCH_SIZE = 20
 
 
@@ -78,19 +79,33 @@ def host_of(url: str) -> str:
     return re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0].lower()
 
 
-async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float, due_at: float) -> None:
+async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float, due_at: float) -> int:
     """Store a webhook that announces a change of a job, made at the Unix time `at` (s).
 
-    `kind`: its type. `due_at`: the time of service (s) at which it is sent.
+    `kind`: its type. It replaces an unsent one of this type: the job in it is newer. `due_at`: the time of
+    service (s) at which it is sent. Returns how many others are given up: of more than `MOST_OF_OWNER` of an
+    owner, those with the most failed attempts.
     """
+    table, owner = deliveries.c, job.submission.owner
+    await connection.execute(sa.delete(deliveries).where(table.job_id == job.id, table.type == kind))
+    of_owner = sa.select(sa.func.count()).select_from(deliveries).where(table.owner == owner)
+    excess = (await connection.scalar(of_owner) or 0) + 1 - MOST_OF_OWNER
+    if excess > 0:
+        oldest = (
+            sa.select(table.id).where(table.owner == owner).order_by(table.attempts.desc(), table.next_at)
+        )
+        await connection.execute(sa.delete(deliveries).where(table.id.in_(oldest.limit(excess))))
     body = {"type": kind, "timestamp": timestamp(at), "data": public(job, at)}
     values = {
         "id": f"msg_{uuid.uuid4().hex}",
         "url": job.submission.webhook_url,
-        "owner": job.submission.owner,
+        "owner": owner,
+        "job_id": job.id,
+        "type": kind,
         "host": host_of(job.submission.webhook_url or ""),
         "body": json.dumps(body, ensure_ascii=False, allow_nan=False),
         "attempts": 0,
         "next_at": due_at,
     }
     await connection.execute(sa.insert(deliveries).values(values))
+    return max(0, excess)

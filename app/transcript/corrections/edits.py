@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from app.errors import InvalidInput, TooLarge
 from app.transcript.corrections.matching import count_tokens
-from app.transcript.edited import EditedSegment
-from workers.messages import SAMPLE_RATE, Segment
+from app.transcript.edited import EditedSegment, speakers_of
+from workers.messages import MAX_LISTED_SPEAKERS, SAMPLE_RATE, Segment
 
 MAX_SEGMENTS = 100_000
 
@@ -35,6 +35,7 @@ class _Limit(NamedTuple):
 _SEGMENTS = _Limit("segments", 2_000, 20, MAX_SEGMENTS, "Join some of them")
 _CHARS = _Limit("characters", 100_000, 100, 4_000_000, "Shorten its text")
 _WORDS = _Limit("words (in scripts without spaces: characters)", 20_000, 20, 600_000, "Shorten its text")
+_SPEAKERS = _Limit("speakers", MAX_LISTED_SPEAKERS, 0, MAX_LISTED_SPEAKERS, "Give several of them one name")
 _SAMPLES_PER_MS = SAMPLE_RATE // 1000
 
 
@@ -108,6 +109,8 @@ def _check_size(base: Sequence[Segment], edits: Sequence[SegmentEdit], samples: 
     _CHARS.check(chars, sum(map(len, old_texts)), samples)
     if chars > _WORDS.least:  # each word has a character: most transcripts need no closer look
         _WORDS.check(sum(map(count_tokens, texts)), sum(map(count_tokens, old_texts)), samples)
+    old_speakers = {speaker for segment in base for speaker in speakers_of(segment)}
+    _SPEAKERS.check(len({edit.speaker for edit in edits} - {None}), len(old_speakers), samples)
 
 
 def _kept_times(segment: EditedSegment, edit: SegmentEdit) -> tuple[int | None, int | None]:

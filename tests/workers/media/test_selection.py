@@ -13,7 +13,7 @@ from workers.media import tasks
 from workers.media.decode import decoded_pcm
 from workers.media.findings import Findings
 from workers.media.tasks import DecodeStep
-from workers.messages import RecordingRefused, Selection
+from workers.messages import MAX_TRACKS, RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
 FILM = {"ger": SPEECH, "eng": SPEECH[::-1].copy(), "jpn": SPEECH // 2}
@@ -113,6 +113,17 @@ def test_of_several_default_tracks_the_first_that_can_be_decoded(
     with pytest.raises(RecordingRefused) as refused:
         decode(path, Selection(0))
     assert refused.value.code == "unsupported_codec"
+
+
+def test_of_many_tracks_the_first_are_listed_and_all_can_be_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "film.mkv"
+    path.write_bytes(film({f"q{number:02}": SPEECH[: RATE // 4] * (number == 70) for number in range(71)}))
+    steps, pcm = decode(path, Selection(("q70",)))
+    assert pcm.any()
+    assert [track.index for track in steps[0].tracks] == list(range(MAX_TRACKS))
+    [warning] = steps[-1].warnings
+    assert (warning.code, warning.start) == ("tracks", None)
+    assert warning.message == "The file has 71 sound tracks; the first 64 are listed."
 
 
 @pytest.mark.parametrize(
