@@ -14,7 +14,7 @@ from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed, lengt
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
 from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
-from workers.media.sources import Source, next_file, readers
+from workers.media.sources import Source, next_file, readers, skipped_bytes
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -282,7 +282,7 @@ def _all_frames(
 ) -> Iterator[TimedFrame]:
     """Each frame that can be decoded, also of files that were joined to the first one."""
     form = container.format.name
-    place = yield from _frames(container, stream, findings)
+    place = skipped_bytes(source) + (yield from _frames(container, stream, findings))
     while place := next_file(source, form, place):
         with ExitStack() as files:
             try:
