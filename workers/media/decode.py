@@ -323,6 +323,8 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
             elif frame.samples:
+                if frame.is_corrupt and not packet.is_corrupt:  # not only because one before it is missing
+                    findings.damage(length_s(frame))
                 yield frame, None if frame.pts in (None, last_pts) else frame.pts * unit
                 last_pts = last_pts if frame.pts is None else frame.pts
     return place

@@ -183,6 +183,18 @@ def test_pauses_in_amr_last_as_long_as_they_did(mode: int, size: int, speech: Pc
     assert not warnings
 
 
+def test_frames_that_a_decoder_calls_corrupt_are_counted(speech: Pcm, tmp_path: Path) -> None:
+    content = encode(speech, "ac3", "ac3", rate=48_000)
+    changed, rng = bytearray(content), np.random.default_rng(2)
+    with av.open(io.BytesIO(content)) as source:
+        for packet in source.demux(audio=0):
+            if packet.pts is not None and 2 <= packet.pts * packet.time_base < 4:
+                changed[packet.pos + 10 : packet.pos + packet.size] = rng.bytes(packet.size - 10)
+    pcm, warnings = decode(bytes(changed), tmp_path)
+    assert len(pcm) == len(decode(content, tmp_path)[0])
+    assert warnings == ["undecodable"]
+
+
 def test_joined_mp3_files_with_tags(speech: Pcm, tmp_path: Path) -> None:
     content = GOOD["mp3 44.1 kHz stereo"].encode(speech)
     cover = np.random.default_rng(5).bytes(40_000)
