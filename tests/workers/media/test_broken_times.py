@@ -195,6 +195,13 @@ def test_frames_that_a_decoder_calls_corrupt_are_counted(speech: Pcm, tmp_path: 
     assert warnings == ["undecodable"]
 
 
+def test_an_empty_packet_is_no_damage(speech: Pcm, tmp_path: Path) -> None:
+    """FFmpeg writes one behind FLAC in NUT."""
+    pcm, warnings = decode(encode(speech, "nut", "flac"), tmp_path)
+    assert np.array_equal(pcm, speech)
+    assert not warnings
+
+
 def test_joined_mp3_files_with_tags(speech: Pcm, tmp_path: Path) -> None:
     content = GOOD["mp3 44.1 kHz stereo"].encode(speech)
     cover = np.random.default_rng(5).bytes(40_000)
