@@ -14,8 +14,10 @@ FEW = 8  # frames of a second by which a mix is chosen: all would take a tenth o
 TOGETHER = 8  # frames that are mixed at once: more fill the caches of a CPU
 LOOKED_AT = 5  # of so many samples of these, one
 FADE_S = 0.02  # from one mix to another
-# The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale.
-SAMPLE_TYPES = {"s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), "flt": ("f4", 1.0)}
+# The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale. Those of
+# 8 bits count from the middle of their range.
+FLOATS = {"flt": ("f4", 1.0), "dbl": ("f8", 1.0)}
+SAMPLE_TYPES = {"u8": ("u1", 2.0**7), "s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), **FLOATS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def _samples(frames: list[Any], step: int = 1) -> Floats:
         for frame in frames
     ]
     samples = np.concatenate(blocks, 1)
-    return samples if scale == 1 else samples / np.float32(scale)
+    return samples if scale == 1 else samples / np.float32(scale) - (dtype == "u1")
 
 
 def _remixed(frames: list[Any], before: Floats, weights: Floats, begin: int) -> Any:
@@ -175,7 +177,7 @@ def _remixed(frames: list[Any], before: Floats, weights: Floats, begin: int) -> 
     faded = FADE_S * first.sample_rate
     fade = 1 - np.arange(begin, min(begin + len(mix), faded)) / faded
     mix[: len(fade)] += (before - weights) @ samples[:, : len(fade)] * fade
-    mix = (np.rint(mix * scale) if scale > 1 else mix).astype(dtype)
+    mix = (np.rint((mix + (dtype == "u1")) * scale) if scale > 1 else mix).astype(dtype)
     result = AudioFrame(first.format.name, first.layout.name, len(mix))
     content = (mix if first.format.is_planar else np.repeat(mix, len(samples))).tobytes()
     for plane in result.planes[: len(samples)]:
