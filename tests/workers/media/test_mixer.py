@@ -115,6 +115,17 @@ def test_a_voice_on_one_of_many_channels_keeps_its_level(tmp_path: Path, place: 
     assert likeness > 0.99
 
 
+@pytest.mark.parametrize("hertz", [35, 50])
+@pytest.mark.parametrize("channels", [6, 8])
+def test_a_voice_is_louder_in_the_mix_than_a_hum(tmp_path: Path, channels: int, hertz: float) -> None:
+    """Nothing in the file says that one of the channels has the bass, or that nothing is plugged in there."""
+    surround = [noise(seed, 1e-3) for seed in range(channels)]
+    surround[2] = voice = SPEECH / 2
+    surround[3] = 0.4 * np.sin(2 * np.pi * hertz / RATE * np.arange(len(voice)))
+    level, _ = level_and_likeness(decode(tmp_path, surround, subtype="FLOAT"), voice)
+    assert level > -4
+
+
 @pytest.mark.parametrize("degrees", range(0, 360, 45))
 def test_the_mix_of_ambisonics_is_the_whole_sound(tmp_path: Path, degrees: float) -> None:
     azimuth, height = np.radians(degrees), np.radians(20)
