@@ -304,7 +304,7 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
     decoder, unit = stream.codec_context, float(stream.time_base)
     if decoder.name in BETTER_DECODERS and decoder.channels <= 1:
         decoder = av.CodecContext.create(BETTER_DECODERS[decoder.name], "r")
-    place, last_pts = 1, None
+    place, last_pts, goes_back = 1, None, False
     undecodable = Undecodable(container, stream, findings)
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
@@ -313,6 +313,13 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
         place = max(place, packet.pos or 0)
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
+        goes_back = (
+            packet.is_discard and last_pts is not None and (goes_back or (packet.pts or 0) <= last_pts)
+        )
+        if goes_back:  # FFmpeg would drop the first fragment of MP4 after the clock starts anew
+            kept = av.Packet(bytes(packet))
+            kept.pts, kept.time_base = packet.pts, packet.time_base
+            packet = kept
         try:
             frames = decoder.decode(packet)
         except av.EOFError:  # flushed already
@@ -325,8 +332,9 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
             elif frame.samples:
                 if frame.is_corrupt and not packet.is_corrupt:  # not only because one before it is missing
                     findings.damage(length_s(frame))
-                yield frame, None if frame.pts in (None, last_pts) else frame.pts * unit
-                last_pts = last_pts if frame.pts is None else frame.pts
+                is_new = frame.pts not in (None, last_pts)
+                last_pts = frame.pts if is_new else last_pts
+                yield frame, frame.pts * unit if is_new else None
     return place
 
 

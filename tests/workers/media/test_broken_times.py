@@ -126,6 +126,20 @@ def test_joined_pieces_follow_one_another(
     assert not warnings
 
 
+@pytest.mark.parametrize("headers", [1, 3], ids=["one header", "three headers"])
+def test_fragments_of_mp4_whose_clock_starts_anew(headers: int, long_speech: Pcm, tmp_path: Path) -> None:
+    options = {"movflags": "empty_moov+default_base_moof", "frag_duration": "2000000"}
+    pieces = [
+        encode(long_speech[start * RATE : (start + 5) * RATE], "mp4", "aac", rate=48_000, options=options)
+        for start in range(0, 15, 5)
+    ]
+    alone = [decode(piece, tmp_path)[0] for piece in pieces]
+    content = b"".join(pieces[:headers] + [piece[piece.index(b"moof") - 4 :] for piece in pieces[headers:]])
+    pcm, warnings = decode(content, tmp_path)
+    assert len(pcm) == pytest.approx(sum(map(len, alone)), abs=RATE // 5)
+    assert not warnings
+
+
 @pytest.mark.parametrize("wrong_by", [25.0, 6.0, 0.5, -0.5, -6.0, 4000.0])
 def test_a_few_wrong_times_move_no_sound(wrong_by: float, long_speech: Pcm, tmp_path: Path) -> None:
     content = ts(long_speech, starts_at=10.0)
