@@ -14,7 +14,7 @@ from workers.media.clock import MAX_DRIFT_S, Clock, TimedFrame, confirmed, lengt
 from workers.media.findings import Findings
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
 from workers.media.packets import UNTIMED, Undecodable, has_one_rate, without_copies
-from workers.media.sources import Source, next_file, readers
+from workers.media.sources import Source, next_file, readers, skipped_bytes
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
@@ -282,7 +282,7 @@ def _all_frames(
 ) -> Iterator[TimedFrame]:
     """Each frame that can be decoded, also of files that were joined to the first one."""
     form = container.format.name
-    place = yield from _frames(container, stream, findings)
+    place = skipped_bytes(source) + (yield from _frames(container, stream, findings))
     while place := next_file(source, form, place):
         with ExitStack() as files:
             try:
@@ -304,7 +304,7 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
     decoder, unit = stream.codec_context, float(stream.time_base)
     if decoder.name in BETTER_DECODERS and decoder.channels <= 1:
         decoder = av.CodecContext.create(BETTER_DECODERS[decoder.name], "r")
-    place, last_pts = 1, None
+    place, last_pts, goes_back = 1, None, False
     undecodable = Undecodable(container, stream, findings)
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
@@ -313,6 +313,13 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
         place = max(place, packet.pos or 0)
         if packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
+        goes_back = (
+            packet.is_discard and last_pts is not None and (goes_back or (packet.pts or 0) <= last_pts)
+        )
+        if goes_back:  # FFmpeg would drop the first fragment of MP4 after the clock starts anew
+            kept = av.Packet(bytes(packet))
+            kept.pts, kept.time_base = packet.pts, packet.time_base
+            packet = kept
         try:
             frames = decoder.decode(packet)
         except av.EOFError:  # flushed already
@@ -323,8 +330,11 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
             if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
                 findings.damage()
             elif frame.samples:
-                yield frame, None if frame.pts in (None, last_pts) else frame.pts * unit
-                last_pts = last_pts if frame.pts is None else frame.pts
+                if frame.is_corrupt and not packet.is_corrupt:  # not only because one before it is missing
+                    findings.damage(length_s(frame))
+                is_new = frame.pts not in (None, last_pts)
+                last_pts = frame.pts if is_new else last_pts
+                yield frame, frame.pts * unit if is_new else None
     return place
 
 

@@ -30,7 +30,8 @@ class Findings:
     tracks: tuple[SoundTrack, ...] = ()  # the first `MAX_TRACKS` of the file; known with the first chunk
     tracks_total: int = 0  # that the file has
     skipped_s: int = 0  # before the chunks; known with the first one
-    _parts: dict[str, list[tuple[float, float]]] = field(default_factory=dict)  # by code, start and end (s)
+    # By code: start, end and how long it is without what is between parts that were joined (s).
+    _parts: dict[str, list[tuple[float, float, float]]] = field(default_factory=dict)
 
     def damage(self, seconds: float = 0.0) -> None:
         """Note a packet of this length that cannot be decoded."""
@@ -39,11 +40,11 @@ class Findings:
 
     def note(self, code: str, start_s: float, end_s: float) -> None:
         """Note a part of the recording with a problem. It joins the last one of its kind if that is near."""
-        parts = self._parts.setdefault(code, [])
+        parts, seconds = self._parts.setdefault(code, []), end_s - start_s
         if parts and start_s - parts[-1][1] <= _TOGETHER_S:
-            first_s, last_s = parts.pop()
-            start_s, end_s = first_s, max(last_s, end_s)
-        parts.append((start_s, end_s))
+            first_s, last_s, before_s = parts.pop()
+            start_s, end_s, seconds = first_s, max(last_s, end_s), before_s + seconds
+        parts.append((start_s, end_s, seconds))
 
     def start_anew(self) -> None:
         """Forget the problems that were found while seeking."""
@@ -54,10 +55,11 @@ class Findings:
         """The warnings for the sender, in the order of their times: the first `MAX_WARNINGS`, and counts."""
         parts = [(*part, code) for code, parts_of in self._parts.items() for part in parts_of]
         parts.sort(key=lambda part: part[0])
-        for start_s, end_s, code in parts[:MAX_WARNINGS]:
-            words = {"at": clock(start_s), "until": clock(end_s), "seconds": _seconds(end_s - start_s)}
+        for start_s, end_s, seconds, code in parts[:MAX_WARNINGS]:
+            start_s, end_s = round(start_s, 2), round(end_s, 2)  # a sum may be just below a second
+            words = {"at": clock(start_s), "until": clock(end_s), "seconds": _seconds(seconds)}
             message = _MESSAGES[code].format(**words)
-            yield RecordingWarning(code, message, round(start_s, 2), round(end_s, 2))
+            yield RecordingWarning(code, message, start_s, end_s)
         if (more := len(parts) - MAX_WARNINGS) > 0:
             yield RecordingWarning("more", f"There are {more} more such places.", None, None)
         if self.tracks_total > MAX_TRACKS:

@@ -13,9 +13,12 @@ from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 FEW = 8  # frames of a second by which a mix is chosen: all would take a tenth of the time of decoding
 TOGETHER = 8  # frames that are mixed at once: more fill the caches of a CPU
 LOOKED_AT = 5  # of so many samples of these, one
+SAME = 0.95  # of a sample, as far as it is the one before: low sounds are mostly that
 FADE_S = 0.02  # from one mix to another
-# The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale.
-SAMPLE_TYPES = {"s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), "flt": ("f4", 1.0)}
+# The samples that others than the mean are made of, by FFmpeg's name: their type and its full scale. Those of
+# 8 bits count from the middle of their range.
+FLOATS = {"flt": ("f4", 1.0), "dbl": ("f8", 1.0)}
+SAMPLE_TYPES = {"u8": ("u1", 2.0**7), "s16": ("i2", 2.0**15), "s32": ("i4", 2.0**31), **FLOATS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class Mixer:
         balance = self._balance
         if balance is None or not frames:
             return frames
-        balance.weigh(_samples(frames[:: max(1, len(frames) // FEW)], LOOKED_AT))
+        balance.weigh(_looked_at(frames[:: max(1, len(frames) // FEW)]))
         before = balance.weights if self._weights is None else self._weights
         self._weights = balance.weights
         if before is balance.weights is balance.mean:
@@ -162,7 +165,15 @@ def _samples(frames: list[Any], step: int = 1) -> Floats:
         for frame in frames
     ]
     samples = np.concatenate(blocks, 1)
-    return samples if scale == 1 else samples / np.float32(scale)
+    return samples if scale == 1 else samples / np.float32(scale) - (dtype == "u1")
+
+
+def _looked_at(frames: list[Any]) -> Floats:
+    """What the weights of a second are chosen by. Of many channels, a low hum in one counts for little."""
+    if frames[0].layout.nb_channels == 2:
+        return _samples(frames, LOOKED_AT)
+    each = [_samples([frame], LOOKED_AT) for frame in frames]
+    return np.concatenate([samples[:, 1:] - SAME * samples[:, :-1] for samples in each], 1)
 
 
 def _remixed(frames: list[Any], before: Floats, weights: Floats, begin: int) -> Any:
@@ -175,7 +186,7 @@ def _remixed(frames: list[Any], before: Floats, weights: Floats, begin: int) -> 
     faded = FADE_S * first.sample_rate
     fade = 1 - np.arange(begin, min(begin + len(mix), faded)) / faded
     mix[: len(fade)] += (before - weights) @ samples[:, : len(fade)] * fade
-    mix = (np.rint(mix * scale) if scale > 1 else mix).astype(dtype)
+    mix = (np.rint((mix + (dtype == "u1")) * scale) if scale > 1 else mix).astype(dtype)
     result = AudioFrame(first.format.name, first.layout.name, len(mix))
     content = (mix if first.format.is_planar else np.repeat(mix, len(samples))).tobytes()
     for plane in result.planes[: len(samples)]:

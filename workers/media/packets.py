@@ -91,7 +91,7 @@ class Undecodable:
         if self._is_untimed and (tag := _TAG.search(bytes(packet))):
             self._tag_end = place + tag.end() + tag_bytes(tag[1]) + _AFTER_TAG
         seconds = min((packet.duration or 0) * float(self._stream.time_base), _LONGEST_S)
-        if place >= self._tag_end:  # players count the time of a tag as well
+        if packet.size and place >= self._tag_end:  # players count the time of a tag as well
             self._findings.damage(seconds)
         if self._is_untimed:
             return _silence(self._stream.codec_context, seconds)

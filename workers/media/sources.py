@@ -102,6 +102,12 @@ def readers(path: Path) -> Iterator[Source | FloatSource]:
         yield from _by_libsndfile(path)
 
 
+def skipped_bytes(path: Path) -> int:
+    """The length of the tags of a file that FFmpeg does not get, as `readers` has it. Raises OSError."""
+    with path.open("rb") as file:
+        return start if (start := _skip_tags(file)) > _LONG_TAGS_BYTES else 0
+
+
 def next_file(path: Path, form: str, place: int) -> int:
     """Where the next one begins of files that were joined, from the byte `place` on; 0 if there is none.
 

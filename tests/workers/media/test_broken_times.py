@@ -126,6 +126,20 @@ def test_joined_pieces_follow_one_another(
     assert not warnings
 
 
+@pytest.mark.parametrize("headers", [1, 3], ids=["one header", "three headers"])
+def test_fragments_of_mp4_whose_clock_starts_anew(headers: int, long_speech: Pcm, tmp_path: Path) -> None:
+    options = {"movflags": "empty_moov+default_base_moof", "frag_duration": "2000000"}
+    pieces = [
+        encode(long_speech[start * RATE : (start + 5) * RATE], "mp4", "aac", rate=48_000, options=options)
+        for start in range(0, 15, 5)
+    ]
+    alone = [decode(piece, tmp_path)[0] for piece in pieces]
+    content = b"".join(pieces[:headers] + [piece[piece.index(b"moof") - 4 :] for piece in pieces[headers:]])
+    pcm, warnings = decode(content, tmp_path)
+    assert len(pcm) == pytest.approx(sum(map(len, alone)), abs=RATE // 5)
+    assert not warnings
+
+
 @pytest.mark.parametrize("wrong_by", [25.0, 6.0, 0.5, -0.5, -6.0, 4000.0])
 def test_a_few_wrong_times_move_no_sound(wrong_by: float, long_speech: Pcm, tmp_path: Path) -> None:
     content = ts(long_speech, starts_at=10.0)
@@ -180,6 +194,25 @@ def test_pauses_in_amr_last_as_long_as_they_did(mode: int, size: int, speech: Pc
     pcm, warnings = decode(content[:at] + pause + content[at:], tmp_path)
     alone, _ = decode(content, tmp_path)
     assert len(pcm) == len(alone) + 2 * RATE
+    assert not warnings
+
+
+def test_frames_that_a_decoder_calls_corrupt_are_counted(speech: Pcm, tmp_path: Path) -> None:
+    content = encode(speech, "ac3", "ac3", rate=48_000)
+    changed, rng = bytearray(content), np.random.default_rng(2)
+    with av.open(io.BytesIO(content)) as source:
+        for packet in source.demux(audio=0):
+            if packet.pts is not None and 2 <= packet.pts * packet.time_base < 4:
+                changed[packet.pos + 10 : packet.pos + packet.size] = rng.bytes(packet.size - 10)
+    pcm, warnings = decode(bytes(changed), tmp_path)
+    assert len(pcm) == len(decode(content, tmp_path)[0])
+    assert warnings == ["undecodable"]
+
+
+def test_an_empty_packet_is_no_damage(speech: Pcm, tmp_path: Path) -> None:
+    """FFmpeg writes one behind FLAC in NUT."""
+    pcm, warnings = decode(encode(speech, "nut", "flac"), tmp_path)
+    assert np.array_equal(pcm, speech)
     assert not warnings
 
 

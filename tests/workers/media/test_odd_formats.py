@@ -135,7 +135,7 @@ def test_mp3_in_free_format(rate: int, bit_rate: int, cover: bool, tmp_path: Pat
     assert step.declared == 0
 
 
-@pytest.mark.parametrize("name", ["flac", "aac adts", "mp3 44.1 kHz stereo", "wav 16 bit"])
+@pytest.mark.parametrize("name", ["flac", "aac adts", "mp3 44.1 kHz stereo", "wav 16 bit", "ogg opus"])
 def test_a_cover_before_the_sound(name: str, tmp_path: Path) -> None:
     content = GOOD[name].encode(SPEECH)
     _, expected = decode(content, tmp_path)
