@@ -110,11 +110,12 @@ class Authentication:
         state, headers = scope.setdefault("state", {}), Headers(scope=scope)
         authorization = headers.get("authorization")
         if authorization is None and has_signature(scope["query_string"]):
-            return Client(LINK_OWNER, is_operator=False, link=self._check_link(scope, path))
+            link, state["shared"] = self._check_link(scope, path)
+            return Client(LINK_OWNER, is_operator=False, link=link)
         token = _token(authorization)
         if token.startswith(TOKEN_PREFIX):
-            state["shared"] = link = self._check_shared(token, scope["method"], path)
-            return Client(LINK_OWNER, is_operator=False, link=link.id)
+            state["shared"] = shared = self._check_shared(token, scope["method"], path)
+            return Client(LINK_OWNER, is_operator=False, link=shared.id)
         if (user := state.get("user")) is not None:  # a login proxy may send a token of its own beside it
             if not is_user(user):
                 raise NotAllowed(
@@ -130,16 +131,15 @@ class Authentication:
             raise Unauthorized("Incorrect API key provided.")
         return client
 
-    def _check_link(self, scope: Scope, path: str) -> str:
-        """The signature of a signed link. One that a shared link has made ends with it."""
+    def _check_link(self, scope: Scope, path: str) -> tuple[str, SharedLink | None]:
+        """The signature of a signed link, and the shared link that has made it, with which it ends."""
         query = scope["query_string"]
         signature = check_link(self._link_secret.value, scope["method"], path, query, self._clock())
         made_by = shared_link_id(query)
-        if made_by is not None:
-            link = self._shared.get(made_by)
-            if link is None or not link.may("GET", path.rpartition("/")[2]):
-                raise LinkRefused("The shared link that made this link was revoked, or has expired.")
-        return signature
+        link = None if made_by is None else self._shared.get(made_by)
+        if made_by is not None and (link is None or not link.may("GET", path.rpartition("/")[2])):
+            raise LinkRefused("The shared link that made this link was revoked, or has expired.")
+        return signature, link
 
     def _check_shared(self, token: bytes, method: str, path: str) -> SharedLink:
         link = self._shared.find(token)
@@ -169,7 +169,7 @@ def client_of(request: Request) -> Client:
 
 
 def shared_link_of(request: Request) -> SharedLink | None:
-    """The shared link that a request was made by."""
+    """The shared link that a request was made by, or by a signed link that it has made."""
     link: SharedLink | None = getattr(request.state, "shared", None)
     return link
 

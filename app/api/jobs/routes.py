@@ -26,7 +26,7 @@ from app.api.jobs.details import (
     split_tags,
 )
 from app.api.jobs.events import events_response
-from app.api.jobs.lookup import distinct_ids, find_job, seen_by
+from app.api.jobs.lookup import distinct_ids, find_job, seen_by, without_file_name
 from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
@@ -34,7 +34,7 @@ from app.api.schemas import JobList, ListedJob, Match, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, if_match_of, wanted_number
 from app.errors import NotAllowed
 from app.ids import ID
-from app.jobs.document import Job, document
+from app.jobs.document import SHARED_FIELDS, Job, document
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
@@ -103,7 +103,9 @@ def _listed(job: Job, found: Sequence[Sentence]) -> ListedJob:
 
 def _job_response(client: Client, job: StoredJob) -> Response:
     seen = seen_by(client, document(job, time.time()), job)
-    return JSONResponse(seen.model_dump(mode="json"), headers={"ETag": details_etag(job)})
+    fields = set(SHARED_FIELDS) if client.link else None
+    content = seen.model_dump(mode="json", include=fields)
+    return JSONResponse(content, headers={"ETag": details_etag(job)})
 
 
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
@@ -202,7 +204,11 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         responses={200: {"headers": ETAG}, **documented_errors(401, 404, 503)},
     )
     async def retrieve_job(request: Request, job_id: str) -> Response:
-        """The ETag is that of its title, notes and tags, for a change of those."""
+        """The ETag is that of its title, notes and tags, for a change of those.
+
+        A shared link gets the fields alone that a reader of the transcript needs: no `filename`, no `url`, no
+        `options`, no `notes`, no `tags`, …
+        """
         return _job_response(client_of(request), await find_job(jobs, request, job_id))
 
     @router.patch(
@@ -289,9 +295,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     ) -> Response:
         """With all corrections, unless a `revision` is named. Absent options are those of the job."""
         job = await find_job(jobs, request, job_id)
-        number = wanted_number(query.revision)
+        number = wanted_number(request, query.revision)
         note_without_effect(request, Options.model_construct(**query.changes), query.changes, query.format)
-        response = await result_response(service, jobs, job, query, number, if_none_match)
+        shown = without_file_name(request, job)
+        response = await result_response(service, jobs, shown, query, number, if_none_match)
         return await sendable(response, admission.sending.hold(request))
 
     @router.get(
@@ -320,7 +327,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
         `start` and `end` select a span, to the sample; they need a `format`.
         """
-        job = await find_job(jobs, request, job_id)
+        job = without_file_name(request, await find_job(jobs, request, job_id))
         check_sound_query(job, format, start, end)
         if format is None:
             return await audio_response(service, job, admission.recordings.hold(request))
