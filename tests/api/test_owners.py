@@ -199,6 +199,11 @@ def test_a_user_of_a_login_proxy_owns_jobs_and_may_be_an_operator(owners: Site) 
     assert status(owners, "GET", "/v1/me", {USER_HEADER: ""}) == 401
     # A page that got here by DNS rebinding, in a browser on a trusted machine, could name a user.
     assert status(owners, "GET", "/v1/me", user | {"Host": "page.example"}) == 421
+    for name in (b"jane\xff", b"jane\xfe", "jané".encode("latin-1")):  # were one owner, with replacements
+        refused = owners.client.get("/v1/me", headers=[(USER_HEADER.encode(), name)])
+        assert (refused.status_code, "not UTF-8" in refused.json()["error"]["message"]) == (401, True)
+    named = owners.client.get("/v1/me", headers=[(USER_HEADER.encode(), "jané".encode())])
+    assert named.json()["owner"] == "jané"
     twice = [(USER_HEADER, "jane@example.org"), (USER_HEADER, "root@example.org")]
     assert owners.client.get("/v1/me", headers=httpx.Headers(twice)).status_code == 401
 

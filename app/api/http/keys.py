@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.http.errors import error_response
+from app.api.http.handshakes import is_handshake
 from app.api.http.root_path import route_path
 from app.api.jobs.signatures import check_link, has_signature, shared_link_id
 from app.errors import LinkRefused, NotAllowed, Unauthorized
@@ -34,6 +35,9 @@ IDENTITY_PATH = "/v1/me"
 _NO_KEY = Unauthorized(
     "You didn't provide an API key. Send it in an Authorization header: `Authorization: Bearer YOUR_KEY`."
 )
+_NOT_UTF8 = Unauthorized(
+    "The login proxy names the user in bytes that are not UTF-8. Let it send UTF-8, or use another account."
+)
 # What a shared link opens: below the path of its job, with these methods.
 _SHARED_PATH = re.compile(
     rf"/v1/jobs/(?P<job>{ID.pattern})(/(?P<part>segments|revisions|result|links|audio|peaks|speakers))?"
@@ -43,7 +47,7 @@ _SHARED_PATH = re.compile(
 class UserHeader:
     """ASGI middleware: takes the name of the user from a header of a login proxy.
 
-    `state.user` is the name, if the connection is that of one of `proxies`. Nothing else sees the header.
+    `state.user` is the name in bytes, if one of `proxies` has the connection. Nothing else sees the header.
     Outermost: what is further in knows the address of the client instead of the proxy's.
     """
 
@@ -58,7 +62,7 @@ class UserHeader:
             others = [(name, value) for name, value in scope["headers"] if name != self._header]
             scope = {**scope, "headers": others, "state": {**scope.get("state", {})}}
             if len(names) == 1 and names[0] and self._is_proxy(scope.get("client")):
-                scope["state"]["user"] = names[0].decode("utf-8", "replace")
+                scope["state"]["user"] = names[0]
         await self.app(scope, receive, send)
 
     def _is_proxy(self, client: tuple[str, int] | None) -> bool:
@@ -116,7 +120,11 @@ class Authentication:
         if token.startswith(TOKEN_PREFIX):
             state["shared"] = shared = self._check_shared(token, scope["method"], path)
             return Client(LINK_OWNER, is_operator=False, link=shared.id)
-        if (user := state.get("user")) is not None:  # a login proxy may send a token of its own beside it
+        if (name := state.get("user")) is not None:  # a login proxy may send a token of its own beside it
+            try:
+                user = name.decode()
+            except UnicodeDecodeError:  # with replacements, it could be somebody else's
+                raise _NOT_UTF8 from None
             if not is_user(user):
                 raise NotAllowed(
                     "The name of the user is too long or has control characters: use another account."
@@ -128,7 +136,8 @@ class Authentication:
             return Client("metrics", is_operator=True)
         client = self._keys.find(token)
         if client is None:
-            raise Unauthorized("Incorrect API key provided.")
+            hint = " In a subprotocol, it is percent-encoded." if is_handshake(scope) else ""
+            raise Unauthorized(f"Incorrect API key provided.{hint}")
         return client
 
     def _check_link(self, scope: Scope, path: str) -> tuple[str, SharedLink | None]:
