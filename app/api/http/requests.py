@@ -104,6 +104,7 @@ class RequestLog:
                 by_link = client is not None and client.link != ""
                 policy = "cross-origin" if by_link else "same-origin"  # a page may play what a link opens
                 answer_headers.setdefault("cross-origin-resource-policy", policy)
+                answer_headers["x-content-type-options"] = "nosniff"  # transcripts are not pages
                 if by_link:  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
                     answer_headers.setdefault("cache-control", "private")
