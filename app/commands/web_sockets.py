@@ -26,10 +26,7 @@ _quiet.setLevel(logging.WARNING)
 
 
 def is_handshake(method: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
-    """Whether the library can answer a request with status 101. Any other is one of HTTP.
-
-    `headers`: their names are in lower case.
-    """
+    """Whether the library can answer a request with status 101. Names of headers are in lower case."""
     # The library cannot refuse other bytes: it fails, and logs them.
     if not all(value.isascii() for name, value in headers if _READ_BY_LIBRARY.fullmatch(name)):
         return False

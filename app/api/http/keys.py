@@ -35,9 +35,6 @@ IDENTITY_PATH = "/v1/me"
 _NO_KEY = Unauthorized(
     "You didn't provide an API key. Send it in an Authorization header: `Authorization: Bearer YOUR_KEY`."
 )
-_NOT_UTF8 = Unauthorized(
-    "The login proxy names the user in bytes that are not UTF-8. Let it send UTF-8, or use another account."
-)
 # What a shared link opens: below the path of its job, with these methods.
 _SHARED_PATH = re.compile(
     rf"/v1/jobs/(?P<job>{ID.pattern})(/(?P<part>segments|revisions|result|links|audio|peaks|speakers))?"
@@ -124,7 +121,9 @@ class Authentication:
             try:
                 user = name.decode()
             except UnicodeDecodeError:  # with replacements, it could be somebody else's
-                raise _NOT_UTF8 from None
+                raise Unauthorized(
+                    "The name of the user is not UTF-8. Let the login proxy send it so, or use another one."
+                ) from None
             if not is_user(user):
                 raise NotAllowed(
                     "The name of the user is too long or has control characters: use another account."

@@ -34,10 +34,7 @@ async def find_job(jobs: "JobService", request: Request, job_id: str, param: str
 
 
 def without_file_name(request: Request, job: Job) -> Job:
-    """A job as files for a shared link have it: without the name of its file, which may say anything.
-
-    It is for answers alone: nothing may store it.
-    """
+    """A job for an answer, which nothing may store: a shared link does not get the name of its file."""
     if shared_link_of(request) is None:
         return job
     name = f"{job.id}{PurePath(job.submission.filename).suffix}"

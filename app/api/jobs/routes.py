@@ -206,8 +206,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     async def retrieve_job(request: Request, job_id: str) -> Response:
         """The ETag is that of its title, notes and tags, for a change of those.
 
-        A shared link gets the fields alone that a reader of the transcript needs: no `filename`, no `url`, no
-        `options`, no `notes`, no `tags`, …
+        A shared link gets a few fields alone: no `filename`, `url`, `options`, `notes`, `tags`, …
         """
         return _job_response(client_of(request), await find_job(jobs, request, job_id))
 

@@ -72,10 +72,7 @@ def revision_etag(revision: int) -> str:
 
 
 def wanted_number(request: Request, revision: int | str | None) -> int | None:
-    """The number of the revision that a request wants; None: the newest.
-
-    Raises NotAllowed if it comes by a shared link that may not correct.
-    """
+    """The revision that a request wants; None: the newest. Raises NotAllowed for shared links to read."""
     if revision is None:
         return None
     shared = shared_link_of(request)
