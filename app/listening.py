@@ -9,6 +9,7 @@ from ipaddress import ip_address
 
 from app.errors import InvalidSetting
 from app.known_errors import GUIDE
+from app.owners import KeyRing
 from app.settings import COMMANDS_KEY, Settings
 
 MAX_CONNECTIONS = 4096  # if the settings name no number
@@ -70,6 +71,15 @@ def check_key_of_commands(settings: Settings, environ: Mapping[str, str]) -> Non
             f"{settings.host} opens it to others. Set WHISPER_API_KEYS, which the service asks for, or unset "
             f"{COMMANDS_KEY}."
         )
+
+
+def key_warnings(settings: Settings, keys: KeyRing) -> list[str]:
+    """A sentence for each way in which strangers could get in: no key on an open address, guessable ones."""
+    if not settings.needs_key and not _is_loopback(settings.host):
+        fault = f"WHISPER_HOST={settings.host} opens the service to others, and it asks for no key"
+        return [f"{fault}: set WHISPER_API_KEYS, unless a container or a firewall keeps them out."]
+    remedy = "others may guess it. Make one with `openssl rand -hex 32`."
+    return [f"The key of {owner} is short or common: {remedy}" for owner in keys.guessable()]
 
 
 def _is_loopback(host: str) -> bool:

@@ -204,7 +204,7 @@ def _middleware(
         Middleware(RequestLog, is_demo=lambda: service.fleet.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
         Middleware(EnsureResponse),
-        Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
+        Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins, has_links=settings.needs_key),
         *(
             [Middleware(Authentication, settings=settings, keys=keys, jobs=jobs)]
             if settings.needs_key

@@ -13,6 +13,10 @@ _OPERATOR = "operator"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,62}")
 _UNNAMED = re.compile(r"key-[0-9a-f]{16}")
 _MAX_USER_CHARS = 64  # of a name by a proxy
+# Keys that are short, repeat themselves or have a common word: hardly a random one of 32 hex digits.
+_GUESSABLE = re.compile(
+    rb"(?i).{,15}|(.+)\1+|.*(password|changeme|secret|whisper|qwerty|example|123456|abcdef).*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,11 @@ class KeyRing:
     def owners(self) -> set[str]:
         """All owners that have keys."""
         return {key.client.owner for key in self._keys}
+
+    def guessable(self) -> list[str]:
+        """The owners of keys that others could guess."""
+        found = (key for key in self._keys if len(set(key.secret)) < 8 or _GUESSABLE.fullmatch(key.secret))
+        return sorted({key.client.owner for key in found})
 
     def named(self) -> dict[str, str]:
         """The name for the owner that each key with a name would be without it."""

@@ -138,6 +138,8 @@ def test_services_have_no_privileges_and_are_published_to_this_machine_alone(ser
     assert all(re.match(r"(\$\{WHISPER_HOST:-)?127\.0\.0\.1\}?:", port) for port in given.get("ports", ()))
     assert given["read_only"] is True
     assert given["cap_drop"] == ["ALL"]
+    assert re.fullmatch(r"\$\{MEMORY_LIMIT:-\d+g\}|\d+g", given["mem_limit"])
+    assert 0 < given["pids_limit"] <= 4096
     assert given["security_opt"] == ["no-new-privileges:true"]
     assert not {"privileged", "cap_add", "user", "network_mode", "pid", "ipc"} & set(given)
 

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import fcntl
 import os
+import random
 import re
 import signal
 import socket
@@ -318,13 +319,33 @@ def test_settings_are_shown_and_secrets_are_not() -> None:
     assert finding.remedy == "WHISPER_GPU is not a setting; did you mean WHISPER_GPUS?"
 
 
+RANDOM = [random.Random(number).randbytes(16).hex() for number in range(4)]
+GUESSABLE = ["sk-one", "a" * 40, "0123456789" * 4, "MyPassword-of-2026-x", "whisperfleet-is-mine"]
+
+
+def test_guessable_keys_and_open_addresses_are_named() -> None:
+    for number, key in enumerate(GUESSABLE):
+        finding = machine.check_keys(load_settings(api_keys=f"bob:{RANDOM[0]},alice:{key}"))
+        assert (finding.severity, "alice" in finding.remedy) == (Severity.WARN, True), number
+        assert key not in finding.remedy
+        assert "bob" not in finding.remedy
+    for host, severity in (("0.0.0.0", Severity.WARN), ("::", Severity.WARN), ("::1", Severity.OK)):
+        finding = machine.check_keys(load_settings(host=host))
+        assert (finding.severity, "WHISPER_API_KEYS" in finding.remedy) == (severity, severity != Severity.OK)
+        assert machine.check_keys(load_settings(host=host, api_keys=RANDOM[0])).severity is Severity.OK
+
+
 @pytest.mark.parametrize(
     ("keys", "found", "severity"),
     [
         ("", "none: whoever reaches the service sees all jobs", Severity.OK),
-        ("sk-one", "1 without a name, 0 with names", Severity.OK),
-        ("sk-one,alice:a,alice:b,root:c:operator", "1 without a name, 2 with names", Severity.OK),
-        ("sk-one,sk-two", "2 without a name, 0 with names", Severity.WARN),
+        (RANDOM[0], "1 without a name, 0 with names", Severity.OK),
+        (
+            "{},alice:{},alice:{},root:{}:operator".format(*RANDOM),
+            "1 without a name, 2 with names",
+            Severity.OK,
+        ),
+        (",".join(RANDOM[:2]), "2 without a name, 0 with names", Severity.WARN),
     ],
 )
 def test_several_keys_without_names(keys: str, found: str, severity: Severity) -> None:

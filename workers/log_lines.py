@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import select
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from workers import calls
 if TYPE_CHECKING:
     from structlog.types import EventDict, Processor, WrappedLogger
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # but tabs and line breaks
 _STDERR = 2
 _WRITABLE_WITHIN_S = 0.1
 
@@ -41,8 +43,20 @@ def line_formatter(form: LogFormat, add_context: "Processor") -> logging.Formatt
     )
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=line_keys(add_context),
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        processors=[
+            *(structlog.stdlib.ProcessorFormatter.remove_processors_meta, _escape_controls, *renderers)
+        ],
     )
+
+
+def _escape_controls(logger: "WrappedLogger", method: str, event: "EventDict") -> "EventDict":
+    """Escapes what could move a terminal's cursor: clients choose paths, and proxies pass on addresses."""
+    texts = {key: value for key, value in event.items() if isinstance(value, str)}
+    return {**event, **{key: _CONTROLS.sub(_escaped, text) for key, text in texts.items()}}
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return ascii(found[0])[1:-1]
 
 
 def line_keys(add_context: "Processor") -> "list[Processor]":

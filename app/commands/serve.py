@@ -31,12 +31,13 @@ from app.engines.plan import check_compute_type, make_plan
 from app.listening import (
     GRACE_S,
     check_key_of_commands,
+    key_warnings,
     max_connections,
     raise_descriptor_limit,
     service_faults,
 )
 from app.main import create_app
-from app.settings import Settings, load_settings, unknown_variables
+from app.settings import Settings, key_ring, load_settings, unknown_variables
 from app.telemetry import traces
 from app.telemetry.logs import configure_logs
 from app.transcription.service import TranscriptionService
@@ -127,6 +128,8 @@ def run_server(overrides: dict[str, Any]) -> int:
         configure_logs(settings, in_thread=True)
         for sentence in unknown_variables(os.environ):
             log.warning("unknown setting", reason=sentence)
+        for sentence in key_warnings(settings, key_ring(settings)):
+            log.warning("strangers could get in", reason=sentence)
         if settings.metrics_key is not None and not settings.needs_key:
             log.warning(
                 "WHISPER_METRICS_KEY has no effect: /metrics asks for no key without WHISPER_API_KEYS"

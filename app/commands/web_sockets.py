@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
@@ -17,18 +18,28 @@ MAX_FRAGMENTS = 1024  # of a message: each costs memory, however short it is
 STEP_BYTES = 4096  # parsed at a time: a flood of short frames does not stop all others
 REFUSAL_S = 5.0  # a client that broke a rule has so long to read which
 
+_READ_BY_LIBRARY = re.compile(rb"connection|upgrade|sec-websocket-(?!protocol$).*")
+
 # The libraries write whole addresses, and the headers that may contain a key.
 _quiet = logging.getLogger("whisperfleet.web_sockets")
 _quiet.setLevel(logging.WARNING)
 
 
-def is_handshake(method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether the library can answer a request with status 101. Any other is one of HTTP."""
+def is_handshake(method: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Whether the library can answer a request with status 101. Names of headers are in lower case."""
+    # The library cannot refuse other bytes: it fails, and logs them.
+    if not all(value.isascii() for name, value in headers if _READ_BY_LIBRARY.fullmatch(name)):
+        return False
     lines = [b"%s %s HTTP/1.1" % (method, target), *(b"%s: %s" % header for header in headers)]
     protocol = ServerProtocol(logger=_quiet)
+    protocol.process_subprotocol = _no_subprotocol  # type: ignore[assignment, method-assign]
     protocol.receive_data(b"\r\n".join([*lines, b"", b""]))
     requests = protocol.events_received()
     return bool(requests) and protocol.accept(requests[0]).status_code == 101  # type: ignore[arg-type]
+
+
+def _no_subprotocol(_: object) -> None:
+    """The application chooses it. The library would refuse keys that are no tokens, as in Base64."""
 
 
 class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
@@ -50,6 +61,7 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
         self.scope = None
         self.logger = self.conn.logger = _quiet
         self.conn.debug = False
+        self.conn.process_subprotocol = _no_subprotocol  # type: ignore[assignment, method-assign]
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -246,12 +246,22 @@ class Database:
         self._lock_file = await asyncio.to_thread(try_lock, Path(f"{self.url.database}.lock"))
         if self._lock_file is None:
             raise self._in_use()
+        await asyncio.to_thread(_make_private, str(self.url.database))
 
     def _in_use(self) -> InvalidSetting:
         return InvalidSetting(
             f"WHISPER_DATABASE_URL={self.name}: another whisperfleet uses this database; stop it, or give "
             "this one a database of its own"
         )
+
+
+def _make_private(path: str) -> None:
+    """Let nobody else read SQLite's files. It creates the further ones with the mode of the first."""
+    with suppress(OSError):  # another user's, or none can be: SQLite says why
+        Path(path).touch(0o600)
+        for file in (path, f"{path}-wal", f"{path}-shm"):
+            if Path(file).exists():
+                Path(file).chmod(0o600)
 
 
 async def _check_fts5(connection: AsyncConnection) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.doctor.finding import Finding, fail, fail_setting, fail_with, ok, warn
 from app.engines.cluster.node_checks import installed_version
 from app.errors import InvalidSetting
-from app.listening import max_connections, service_faults, wanted_connections
+from app.listening import key_warnings, max_connections, service_faults, wanted_connections
 from app.settings import PREFIX, SECRET_SETTINGS, Settings, key_ring, unknown_variables
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
@@ -85,8 +85,10 @@ def check_keys(settings: Settings) -> Finding:
         keys = key_ring(settings)
     except InvalidSetting as error:
         return fail_setting(title, error)
+    warnings = key_warnings(settings, keys)
     if not settings.needs_key:
-        return ok(title, "none: whoever reaches the service sees all jobs")
+        found = "none: whoever reaches the service sees all jobs"
+        return warn(title, found, warnings[0]) if warnings else ok(title, found)
     named = len(set(keys.named().values()))
     unnamed = len(keys.owners()) - named
     found = f"{unnamed} without a name, {named} with names"
@@ -95,8 +97,8 @@ def check_keys(settings: Settings) -> Finding:
             "Each key without a name sees the jobs of all. Give each person or program a name (NAME:KEY): it "
             "keeps its jobs, and sees those alone. docs/security.md#owners has more."
         )
-        return warn(title, found, remedy)
-    return ok(title, found)
+        warnings.append(remedy)
+    return warn(title, found, " ".join(warnings)) if warnings else ok(title, found)
 
 
 def check_python() -> Finding:

@@ -101,6 +101,15 @@ class Job(BaseModel):
     )
 
 
+# Of a job that a shared link opens: what a reader of its transcript needs. A new field is not one of them.
+SHARED_FIELDS = frozenset(
+    {
+        *("id", "object", "status", "created_at", "finished_at", "expires_at", "audio_expires_at"),
+        *("title", "duration", "language", "speakers", "revision", "progress", "failed_spans", "warnings"),
+    }
+)
+
+
 def document(job: StoredJob, now: float) -> Job:
     """The document of a job at the Unix time `now` (s). Also those that older versions stored have limits."""
     submission, progress = job.submission, job.progress

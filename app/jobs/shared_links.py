@@ -18,9 +18,10 @@ TOKEN_PREFIX = b"shared_"  # of the bearer token
 MOST = 100  # of one job
 _TOKEN_BYTES = 32
 
-_READING = frozenset({"", "segments", "revisions", "result"})  # parts of a job, by their paths
+_READING = frozenset({"", "segments", "result"})  # parts of a job, by their paths
 _SOUND = frozenset({"audio", "peaks"})
-_CORRECTING = frozenset({("PUT", "segments"), ("POST", "speakers")})
+# Earlier texts may have what was removed before the transcript was shared: who corrects it may need them.
+_CORRECTING = frozenset({("GET", "revisions"), ("PUT", "segments"), ("POST", "speakers")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,12 @@ class SharedLink:
 
     def may(self, method: str, part: str) -> bool:
         """Whether a request is allowed: `part` of the job, `""` for itself."""
-        if method in ("GET", "HEAD"):
+        method = "GET" if method == "HEAD" else method
+        if self.may_correct and (method, part) in _CORRECTING:
+            return True
+        if method == "GET":
             return part in _READING or (self.has_audio and part in _SOUND)
-        return (method, part) == ("POST", "links") or (self.may_correct and (method, part) in _CORRECTING)
+        return (method, part) == ("POST", "links")
 
 
 class SharedLinks:

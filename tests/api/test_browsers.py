@@ -138,7 +138,7 @@ class TestOrigins:
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
     def test_requests_that_change_nothing_need_no_origin(self, site, method):
-        headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        headers = {"Origin": "https://evil.example"}
         assert site.client.request(method, "/v1/models", headers=headers).status_code in (200, 405)
 
     def test_the_own_page(self, site):
@@ -180,6 +180,55 @@ class TestOrigins:
 
     def test_without_a_host_every_page_is_foreign(self):
         assert not is_own("http://localhost", [])
+
+
+CROSS_SITE = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+FOLLOWED = CROSS_SITE | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+class TestTiming:
+    """Pages of other sites see no answer, but how long it takes: whether a search finds something."""
+
+    @pytest.mark.parametrize(
+        ("headers", "status"),
+        [
+            (CROSS_SITE, 403),
+            (CROSS_SITE | {"Origin": "https://evil.example"}, 403),
+            (FOLLOWED | {"Sec-Fetch-Dest": "iframe"}, 403),
+            (FOLLOWED, 200),
+            (CROSS_SITE | {"Origin": "https://page.example"}, 200),
+            (CROSS_SITE | {"Sec-Fetch-Site": "same-origin"}, 200),
+            (CROSS_SITE | {"Sec-Fetch-Site": "none"}, 200),
+            ({}, 200),
+        ],
+    )
+    def test_without_keys_pages_of_other_sites_measure_no_search(self, serve, headers, status):
+        site = serve(cors_origins=("https://page.example",))
+        for path in ("/v1/jobs?q=secret", "/v1/jobs?q=secret&signature=x", "/v1/models"):
+            assert site.client.get(path, headers=headers).status_code == status, path
+        for path in ("/", "/docs", *OPEN):
+            assert site.client.get(path, headers=headers).status_code == 200, path
+
+    def test_with_keys_the_key_decides(self, locked):
+        assert locked.client.get("/v1/jobs?q=x", headers=CROSS_SITE).status_code == 401
+        key = {"Authorization": "Bearer sk-key"}
+        assert locked.client.get("/v1/jobs?q=x", headers=CROSS_SITE | key).status_code == 200
+
+    def test_a_login_that_browsers_remember_decides_nothing_and_a_link_does(self, serve):
+        key, user = {"Authorization": "Bearer sk-key"}, {"X-User": "jane"}
+        site = serve(api_keys=("sk-key",), trusted_user_header="X-User")
+        job = site.submit(headers=key).json()["id"]
+        assert site.client.get("/v1/jobs?q=x", headers=user).status_code == 200
+        assert site.client.get("/v1/jobs?q=x", headers=CROSS_SITE | user).status_code == 403
+        asked = site.client.post(f"/v1/jobs/{job}/links", json={"path": "audio"}, headers=key)
+        played = site.client.get(asked.json()["path"], headers=CROSS_SITE | user)
+        assert (played.status_code, played.headers["cross-origin-resource-policy"]) == (200, "cross-origin")
+        assert site.client.get("/v1/jobs?signature=x", headers=CROSS_SITE | user).status_code == 403
+
+    def test_no_other_origin_loads_an_answer(self, site):
+        for path in ("/v1/models", "/nowhere", "/", "/docs", "/health", "/v1/jobs?q=x"):
+            answer = site.client.get(path)
+            assert answer.headers["cross-origin-resource-policy"] == "same-origin", path
 
 
 def test_refusals_are_logged_now_and_then(site, monkeypatch):

@@ -151,6 +151,8 @@ def test_complete_recording(site, job):
     assert response.headers["accept-ranges"] == "bytes"
     assert response.headers["content-type"].startswith("audio/")
     assert response.headers["x-content-type-options"] == "nosniff"
+    for path in (f"{response.url.path.removesuffix('audio')}result?format=vtt", "/nowhere", "/health"):
+        assert site.client.get(path).headers["x-content-type-options"] == "nosniff", path
     assert response.headers["content-disposition"] == 'inline; filename="talk.wav"'
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from app.owners import unnamed_owner
 from app.settings import Settings
-from tests.api.conftest import Site, serve_site
+from tests.api.conftest import RECORDING, Site, serve_site
 from tests.api.waiting import wait_for
 from tests.pages import ROOT
 from tests.tables import table
@@ -199,6 +199,11 @@ def test_a_user_of_a_login_proxy_owns_jobs_and_may_be_an_operator(owners: Site) 
     assert status(owners, "GET", "/v1/me", {USER_HEADER: ""}) == 401
     # A page that got here by DNS rebinding, in a browser on a trusted machine, could name a user.
     assert status(owners, "GET", "/v1/me", user | {"Host": "page.example"}) == 421
+    for name in (b"jane\xff", b"jane\xfe", "jané".encode("latin-1")):  # were one owner, with replacements
+        refused = owners.client.get("/v1/me", headers=[(USER_HEADER.encode(), name)])
+        assert (refused.status_code, "not UTF-8" in refused.json()["error"]["message"]) == (401, True)
+    named = owners.client.get("/v1/me", headers=[(USER_HEADER.encode(), "jané".encode())])
+    assert named.json()["owner"] == "jané"
     twice = [(USER_HEADER, "jane@example.org"), (USER_HEADER, "root@example.org")]
     assert owners.client.get("/v1/me", headers=httpx.Headers(twice)).status_code == 401
 
@@ -225,7 +230,65 @@ def test_a_shared_link_opens_one_transcript_as_it_says(owners: Site) -> None:
     assert again.status_code == 412
     revisions = owners.client.get(f"/v1/jobs/{job}/revisions", headers=bearer(ALICE)).json()["data"]
     assert [revision["by_link"] for revision in revisions] == [True, False]
-    assert "alice" not in owners.client.get(f"/v1/jobs/{job}/revisions", headers=reader).text
+    assert "alice" not in owners.client.get(f"/v1/jobs/{job}/revisions", headers=corrector).text
+
+
+SHARED_FIELDS = """
+    id object status created_at finished_at expires_at audio_expires_at
+    title duration language speakers revision progress failed_spans warnings
+"""
+HIDDEN = {"prompt": "hidden-prompt", "hotwords": "hidden-words", "tags": "hidden-tag", "notes": "hidden-note"}
+
+
+@pytest.mark.parametrize("may_correct", [False, True])
+def test_a_shared_link_gets_a_short_list_of_fields(owners: Site, may_correct: bool) -> None:
+    file = ("hidden-name.wav", RECORDING)
+    answer = owners.client.post("/v1/jobs", data=HIDDEN, files={"file": file}, headers=bearer(ALICE))
+    job = answer.json()["id"]
+    wait_for(lambda: seen(owners, job, ALICE)["finished_at"])
+    path, reader = f"/v1/jobs/{job}", bearer(shared(owners, job, correct=may_correct)["token"])
+    document = owners.client.get(path, headers=reader).json()
+    assert set(document) == set(SHARED_FIELDS.split())
+    links = [
+        owners.client.post(f"{path}/links", json=body, headers=reader).json()["path"]
+        for body in ({"path": "audio"}, {"path": "audio", "format": "ogg"}, {"path": "result"})
+    ]
+    queries = (
+        "/result?format=md",
+        "/result?format=vtt",
+        "/result?format=verbose_json",
+        "/segments",
+        "/audio",
+    )
+    for part in ("", *queries, *links):
+        full = part if part in links else path + part
+        answer = owners.client.get(full, headers={} if part in links else reader).raise_for_status()
+        assert b"hidden" not in answer.content, full
+        assert "hidden" not in str(answer.headers), full
+    assert b"hidden-name" in owners.client.get(f"{path}/result?format=md", headers=bearer(ALICE)).content
+
+
+def test_what_was_removed_before_a_transcript_was_shared_stays_unseen(owners: Site) -> None:
+    job = submitted(owners, ALICE)
+    path = f"/v1/jobs/{job}"
+    document = owners.client.get(f"{path}/segments", headers=bearer(ALICE)).json()
+    document["segments"][0]["text"] = " [redacted]"
+    condition = bearer(ALICE) | {"If-Match": "*"}
+    body = {"segments": document["segments"]}
+    owners.client.put(f"{path}/segments", json=body, headers=condition).raise_for_status()
+    reader, corrector = (bearer(shared(owners, job, correct=correct)["token"]) for correct in (False, True))
+    for part in (
+        "/revisions",
+        *(f"/{of}?revision={n}" for of in ("segments", "result") for n in ("original", 0, 1)),
+    ):
+        answer = owners.client.get(path + part, headers=reader)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed"), part
+        assert status(owners, "GET", path + part, corrector) == 200, part
+    wanted = {"path": "result", "revision": "original"}
+    assert owners.client.post(f"{path}/links", json=wanted, headers=reader).status_code == 403
+    made = owners.client.post(f"{path}/links", json=wanted, headers=corrector).json()["path"]
+    assert owners.client.get(made).status_code == 200
+    assert "[redacted]" in owners.client.get(f"{path}/result", headers=reader).text
 
 
 def test_links_to_the_recording_end_with_the_shared_link_that_made_them(owners: Site) -> None:

@@ -363,6 +363,48 @@ FOREIGN = {"headers": {"Origin": "https://evil.example"}}
 ALLOWED = {"headers": {"Origin": "https://page.example"}}
 
 
+IN_BASE64 = "q/8+Zz+/w=="
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        (b"Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.q/8+Zz+/w==", 101, None),
+        (b"Sec-WebSocket-Protocol: openai-insecure-api-key.q%2F8%2BZz%2B%2Fw%3D%3D, realtime", 101, None),
+        (b"Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.sk-ann\xff", 401, "invalid_api_key"),
+        (b"Sec-WebSocket-Protocol: r\xe9al, openai-insecure-api-key.sk-ann", 400, "unknown_subprotocol"),
+        (b"Authorization: Bearer sk-ann\r\nSec-WebSocket-Extensions: \xff", 426, "web_socket_required"),
+        (b"Authorization: Bearer sk-ann\r\nConnection: \xff", 426, "web_socket_required"),
+    ],
+)
+def test_every_handshake_is_answered_and_no_key_is_logged(serve, live, caplog, headers, status, code):
+    site = serve(api_keys=(*KEYS, f"eve:{IN_BASE64}"))
+    caplog.set_level("DEBUG")
+    head = b"\r\n".join(
+        [
+            b"GET %s HTTP/1.1" % STREAM_PATH.encode(),
+            b"Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13",
+            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+            headers,
+            b"\r\n",
+        ]
+    )
+    with capture_logs() as logs, socket.create_connection(("127.0.0.1", site.port), 5) as connection:
+        connection.sendall(head)
+        answer = connection.recv(65536)
+        while code and not answer.endswith(b"}}"):
+            answer += connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 %d " % status), answer
+        if code:
+            assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == code
+        connection.close()
+        wait_for(lambda: [line for line in logs if line["event"] == "request"])
+    wait_for(lambda: not site.server.server_state.tasks)
+    written = f"{logs} {answer!r} {[(record.getMessage(), record.exc_text) for record in caplog.records]}"
+    assert not [key for key in ("sk-ann", IN_BASE64, "q%2F8") if key in written]
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+
+
 @pytest.mark.parametrize(
     ("settings", "options", "status", "code"),
     [

@@ -311,9 +311,11 @@ def test_a_request_that_is_no_handshake_is_one_of_http(serve_sockets, change):
     ("offered", "key", "others"),
     [
         ([], None, []),
-        (["realtime", "openai-insecure-api-key.sk-1"], "sk-1", ["realtime"]),
-        (["openai-insecure-api-key.", "realtime"], "", ["realtime"]),
-        (["openai-insecure-api-key.a", "openai-insecure-api-key.b"], "a", []),
+        (["realtime", "openai-insecure-api-key.sk-1"], b"sk-1", ["realtime"]),
+        (["openai-insecure-api-key.", "realtime"], b"", ["realtime"]),
+        (["openai-insecure-api-key.a", "openai-insecure-api-key.b"], b"a", []),
+        (["openai-insecure-api-key.a%2Fb%3D+%C3%BC"], "a/b=+ü".encode(), []),
+        (["openai-insecure-api-key.a/b=+\udcff%"], b"a/b=+\xff%", []),
     ],
 )
 def test_the_key_among_subprotocols(offered, key, others):

@@ -209,6 +209,8 @@ def test_a_link_to_read_without_the_recording_and_its_end(
     guest.goto(link)
     guest.locator(".segment").first.wait_for()
     expect(guest.locator(".player")).to_have_count(0)
+    expect(guest.get_by_role("heading", level=1)).to_have_text("Transcript")  # not the name of the file
+    expect(guest.get_by_role("button", name="Revisions")).to_have_count(0)
     expect(guest.locator(".save-status")).to_have_count(0)
     guest.locator(".segment-text").first.dblclick()
     expect(guest.locator("textarea")).to_have_count(0)

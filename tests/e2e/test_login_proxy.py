@@ -140,3 +140,30 @@ def test_sighup_reads_the_keys_again(service: Server, keys: Path) -> None:
         # The proxy is this machine; elsewhere the header says nothing, see `test_owners`.
         me = client.get("/v1/me", headers={"X-Forwarded-User": "jane"}).json()
         assert json.dumps(me) == json.dumps({"owner": "jane", "operator": False, "shared": None})
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_the_log_escapes_what_a_proxy_passes_on_and_names_guessable_keys(
+    commands: Commands, log_format: str
+) -> None:
+    server = commands.ready(
+        key="sk-operator",
+        **ONE_SIMULATED,
+        WHISPER_API_KEYS="sk-operator,alice:3f0c9b57d2e84a16b07f95dc41e8a263",
+        WHISPER_LOG_FORMAT=log_format,
+    )
+    files = sorted(server.folder.rglob("whisperfleet.db*"))
+    modes = {file.name: oct(file.stat().st_mode & 0o777) for file in files if file.suffix != ".lock"}
+    assert modes == dict.fromkeys(("whisperfleet.db", "whisperfleet.db-shm", "whisperfleet.db-wal"), "0o600")
+    address = "\x1b[2J\x7f\x9b.example".encode("latin-1")
+    server.client.get("/nowhere%1b[2J%c2%9b", headers=[(b"X-Forwarded-For", address)])
+    server.process.send_signal(signal.SIGTERM)
+    server.wait()
+    log = server.stderr
+    [line] = [line for line in log.splitlines() if "nowhere" in line]
+    assert ".example" in line
+    assert line.isprintable(), line
+    [warning] = [line for line in log.splitlines() if "strangers could get in" in line]
+    assert "key-" in warning
+    assert "alice" not in warning
+    assert "sk-operator" not in log

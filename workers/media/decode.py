@@ -306,12 +306,13 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
         decoder = av.CodecContext.create(BETTER_DECODERS[decoder.name], "r")
     place, last_pts, goes_back = 1, None, False
     undecodable = Undecodable(container, stream, findings)
+    may_be_encrypted = container.format.name not in UNTIMED
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
         if place > 1 and decoder.name == "flac" and packet.has_sidedata("strings_metadata"):
             break  # joined files: FFmpeg would not see that the next one has another rate
         place = max(place, packet.pos or 0)
-        if packet.has_sidedata("encryption_info"):
+        if may_be_encrypted and packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()
         goes_back = (
             packet.is_discard and last_pts is not None and (goes_back or (packet.pts or 0) <= last_pts)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from urllib.parse import unquote_to_bytes
 
 import structlog
 from starlette.responses import Response
@@ -140,16 +141,20 @@ def is_handshake(scope: Scope) -> bool:
     return WEB_SOCKET in scope
 
 
-def split_key(offered: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The key among subprotocols, if there is one, and the other subprotocols."""
-    keys = [name.removeprefix(KEY_PREFIX) for name in offered if name.startswith(KEY_PREFIX)]
+def split_key(offered: Sequence[str]) -> tuple[bytes | None, list[str]]:
+    """The key among subprotocols, if there is one, and the other subprotocols.
+
+    The key is percent-encoded: browsers send neither `/` nor `=` in a subprotocol, nor anything beyond ASCII.
+    """
+    raw = [name.removeprefix(KEY_PREFIX) for name in offered if name.startswith(KEY_PREFIX)]
+    keys = [unquote_to_bytes(key.encode(errors="surrogateescape")) for key in raw]
     others = [name for name in offered if not name.startswith(KEY_PREFIX)]
     return (keys[0] if keys else None), others
 
 
-def _headers(headers: Iterable[tuple[bytes, bytes]], key: str | None) -> list[tuple[bytes, bytes]]:
+def _headers(headers: Iterable[tuple[bytes, bytes]], key: bytes | None) -> list[tuple[bytes, bytes]]:
     """Those of a handshake, with its key where a request has it, and without its subprotocols."""
     others = [(name, value) for name, value in headers if name != _PROTOCOLS]
     if key is not None and all(name != _AUTHORIZATION for name, _ in others):
-        others.append((_AUTHORIZATION, f"Bearer {key}".encode(errors="surrogateescape")))
+        others.append((_AUTHORIZATION, b"Bearer " + key))
     return others

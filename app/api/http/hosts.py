@@ -18,6 +18,7 @@ from app.api.http.errors import error_response
 from app.api.http.handshakes import is_handshake
 from app.api.http.keys import OPEN_PATHS
 from app.api.http.root_path import route_path
+from app.api.jobs.signatures import has_signature
 from app.errors import HostNotAllowed, OriginNotAllowed
 from app.telemetry.rare_warnings import RareWarning
 
@@ -71,12 +72,19 @@ class AllowedHosts:
 class BrowserGuard:
     """ASGI middleware: refuses requests under other `hosts` (421), and changes by pages elsewhere (403).
 
+    With `hosts`, reaching the service opens it, or a login that browsers remember does. Then pages of other
+    sites may not read from the API either: they see no answer, but how long it takes. If `has_links`, signed
+    links are for all pages.
+
     A WebSocket counts as a change: no browser asks the service whether a page elsewhere may read from it.
     `hosts` None allows all. `origins` are those of other pages that may change something; `*` allows all.
     """
 
-    def __init__(self, app: ASGIApp, hosts: AllowedHosts | None, origins: Collection[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: AllowedHosts | None, origins: Collection[str], *, has_links: bool = False
+    ) -> None:
         self.app = app
+        self._has_links = has_links
         self._hosts = hosts
         self._origins = origins
         self._refused = RareWarning(log, "requests refused")
@@ -84,8 +92,9 @@ class BrowserGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and route_path(scope) not in OPEN_PATHS:
             try:
+                headers = Headers(scope=scope)
                 changes = scope["method"] not in SAFE_METHODS or is_handshake(scope)
-                self._check(Headers(scope=scope), changes=changes)
+                self._check(headers, changes=changes or self._is_timed(scope, headers))
             except (HostNotAllowed, OriginNotAllowed) as error:
                 self._refused.add(reason=error.message)
                 await error_response(error)(scope, receive, send)
@@ -106,6 +115,16 @@ class BrowserGuard:
                 raise _origin_not_allowed(f"A page of {_shown(origin)}")
         if not origins and headers.get("sec-fetch-site") == "cross-site":
             raise _origin_not_allowed("A page of another site")
+
+    def _is_timed(self, scope: Scope, headers: Headers) -> bool:
+        """Whether a request may be one by which a page of another site measures the API."""
+        return (
+            self._hosts is not None
+            and headers.get("sec-fetch-site") == "cross-site"
+            and headers.get("sec-fetch-dest") != "document"  # somebody follows a link
+            and route_path(scope).startswith("/v1/")
+            and not (self._has_links and has_signature(scope["query_string"]))
+        )
 
 
 def parse_host(header: str) -> Host | None:

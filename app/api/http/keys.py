@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.http.errors import error_response
+from app.api.http.handshakes import is_handshake
 from app.api.http.root_path import route_path
 from app.api.jobs.signatures import check_link, has_signature, shared_link_id
 from app.errors import LinkRefused, NotAllowed, Unauthorized
@@ -43,7 +44,7 @@ _SHARED_PATH = re.compile(
 class UserHeader:
     """ASGI middleware: takes the name of the user from a header of a login proxy.
 
-    `state.user` is the name, if the connection is that of one of `proxies`. Nothing else sees the header.
+    `state.user` is the name in bytes, if one of `proxies` has the connection. Nothing else sees the header.
     Outermost: what is further in knows the address of the client instead of the proxy's.
     """
 
@@ -58,7 +59,7 @@ class UserHeader:
             others = [(name, value) for name, value in scope["headers"] if name != self._header]
             scope = {**scope, "headers": others, "state": {**scope.get("state", {})}}
             if len(names) == 1 and names[0] and self._is_proxy(scope.get("client")):
-                scope["state"]["user"] = names[0].decode("utf-8", "replace")
+                scope["state"]["user"] = names[0]
         await self.app(scope, receive, send)
 
     def _is_proxy(self, client: tuple[str, int] | None) -> bool:
@@ -110,12 +111,19 @@ class Authentication:
         state, headers = scope.setdefault("state", {}), Headers(scope=scope)
         authorization = headers.get("authorization")
         if authorization is None and has_signature(scope["query_string"]):
-            return Client(LINK_OWNER, is_operator=False, link=self._check_link(scope, path))
+            link, state["shared"] = self._check_link(scope, path)
+            return Client(LINK_OWNER, is_operator=False, link=link)
         token = _token(authorization)
         if token.startswith(TOKEN_PREFIX):
-            state["shared"] = link = self._check_shared(token, scope["method"], path)
-            return Client(LINK_OWNER, is_operator=False, link=link.id)
-        if (user := state.get("user")) is not None:  # a login proxy may send a token of its own beside it
+            state["shared"] = shared = self._check_shared(token, scope["method"], path)
+            return Client(LINK_OWNER, is_operator=False, link=shared.id)
+        if (name := state.get("user")) is not None:  # a login proxy may send a token of its own beside it
+            try:
+                user = name.decode()
+            except UnicodeDecodeError:  # with replacements, it could be somebody else's
+                raise Unauthorized(
+                    "The name of the user is not UTF-8. Let the login proxy send it so, or use another one."
+                ) from None
             if not is_user(user):
                 raise NotAllowed(
                     "The name of the user is too long or has control characters: use another account."
@@ -127,19 +135,19 @@ class Authentication:
             return Client("metrics", is_operator=True)
         client = self._keys.find(token)
         if client is None:
-            raise Unauthorized("Incorrect API key provided.")
+            hint = " In a subprotocol, it is percent-encoded." if is_handshake(scope) else ""
+            raise Unauthorized(f"Incorrect API key provided.{hint}")
         return client
 
-    def _check_link(self, scope: Scope, path: str) -> str:
-        """The signature of a signed link. One that a shared link has made ends with it."""
+    def _check_link(self, scope: Scope, path: str) -> tuple[str, SharedLink | None]:
+        """The signature of a signed link, and the shared link that has made it, with which it ends."""
         query = scope["query_string"]
         signature = check_link(self._link_secret.value, scope["method"], path, query, self._clock())
         made_by = shared_link_id(query)
-        if made_by is not None:
-            link = self._shared.get(made_by)
-            if link is None or not link.may("GET", path.rpartition("/")[2]):
-                raise LinkRefused("The shared link that made this link was revoked, or has expired.")
-        return signature
+        link = None if made_by is None else self._shared.get(made_by)
+        if made_by is not None and (link is None or not link.may("GET", path.rpartition("/")[2])):
+            raise LinkRefused("The shared link that made this link was revoked, or has expired.")
+        return signature, link
 
     def _check_shared(self, token: bytes, method: str, path: str) -> SharedLink:
         link = self._shared.find(token)
@@ -169,7 +177,7 @@ def client_of(request: Request) -> Client:
 
 
 def shared_link_of(request: Request) -> SharedLink | None:
-    """The shared link that a request was made by."""
+    """The shared link that a request was made by, or by a signed link that it has made."""
     link: SharedLink | None = getattr(request.state, "shared", None)
     return link
 

@@ -101,7 +101,11 @@ class RequestLog:
                 self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
                 client = scope["state"].get("client")
-                if client is not None and client.link:  # other sites and shared caches get nothing
+                by_link = client is not None and client.link != ""
+                policy = "cross-origin" if by_link else "same-origin"  # a page may play what a link opens
+                answer_headers.setdefault("cross-origin-resource-policy", policy)
+                answer_headers["x-content-type-options"] = "nosniff"  # transcripts are not pages
+                if by_link:  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
                     answer_headers.setdefault("cache-control", "private")
                 answer_headers["x-request-id"] = request_id

@@ -19,6 +19,7 @@ from app.api.jobs.signatures import SHARED, signed_query
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query
 from app.api.schemas import Link
 from app.api.transcripts.correction_bodies import RevisionNumber
+from app.api.transcripts.versions import wanted_number
 from app.errors import InvalidInput, NotAllowed
 from app.jobs.document import timestamp
 from app.jobs.shared_links import SharedLink
@@ -72,7 +73,7 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         summary="Get a link to the audio or the result that needs no key",
         status_code=201,
         response_model=Link,
-        responses=documented_errors(400, 401, 404, 413, 415, 503),
+        responses=documented_errors(400, 401, 403, 404, 413, 415, 503),
         openapi_extra=_BODY,
     )
     async def create_link(request: Request, job_id: str) -> Response:
@@ -87,7 +88,9 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         shared = shared_link_of(request)
         if shared is not None and not shared.may("GET", link.path):
             raise NotAllowed("This shared link does not open the recording.")
-        if isinstance(link, AudioLink):
+        if isinstance(link, ResultLink):
+            wanted_number(request, link.revision)
+        else:
             check_sound_query(job, link.format, link.start, link.end)
         expires = int(jobs.clock()) + LIFETIME_S
         if shared is not None:

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.http.keys import client_of
+from app.api.http.keys import client_of, shared_link_of
 from app.errors import InvalidInput, JobNotDone, UnknownJob
 from app.ids import ID
 from app.jobs.document import Job as JobDocument
 from app.jobs.job import Job, Status
-from app.owners import LINK_OWNER, Client
+from app.owners import Client
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -31,11 +33,16 @@ async def find_job(jobs: "JobService", request: Request, job_id: str, param: str
         raise
 
 
+def without_file_name(request: Request, job: Job) -> Job:
+    """A job for an answer, which nothing may store: a shared link does not get the name of its file."""
+    if shared_link_of(request) is None:
+        return job
+    name = f"{job.id}{PurePath(job.submission.filename).suffix}"
+    return replace(job, submission=replace(job.submission, filename=name))
+
+
 def seen_by(client: Client, document: JobDocument, job: Job) -> JobDocument:
-    """What a client may see of a job: links no addresses, notes and tags; operators alone whose it is."""
-    if client.owner == LINK_OWNER:
-        hidden: dict[str, object] = {"url": None, "webhook_url": None, "notes": None, "tags": []}
-        return document.model_copy(update=hidden)
+    """The document of a job for a client with a key: operators alone see whose it is."""
     if client.is_operator and job.submission.owner:
         return document.model_copy(update={"owner": job.submission.owner})
     return document

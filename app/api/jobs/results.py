@@ -147,7 +147,6 @@ async def audio_response(
         media_type=media_type,
         filename=f"{job.file_stem}{PurePath(submission.filename).suffix}",
         content_disposition_type="inline",
-        headers={"X-Content-Type-Options": "nosniff"},
     )
     response.admitted = admitted
     return response

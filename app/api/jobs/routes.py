@@ -27,7 +27,7 @@ from app.api.jobs.details import (
     split_tags,
 )
 from app.api.jobs.events import events_response
-from app.api.jobs.lookup import distinct_ids, find_job, seen_by
+from app.api.jobs.lookup import distinct_ids, find_job, seen_by, without_file_name
 from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
@@ -35,7 +35,7 @@ from app.api.schemas import JobList, ListedJob, Match, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, if_match_of, wanted_number
 from app.errors import NotAllowed
 from app.ids import ID
-from app.jobs.document import Job, document
+from app.jobs.document import SHARED_FIELDS, Job, document
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
@@ -117,8 +117,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     async def job_response(request: Request, job: StoredJob) -> Response:
-        seen = seen_by(client_of(request), document(job, time.time()), job)
-        response = JSONResponse(seen.model_dump(mode="json"), headers={"ETag": details_etag(job)})
+        client = client_of(request)
+        seen = seen_by(client, document(job, time.time()), job)
+        content = seen.model_dump(mode="json", include=set(SHARED_FIELDS) if client.link else None)
+        response = JSONResponse(content, headers={"ETag": details_etag(job)})
         return await sendable(response, admission.sending.hold(request))
 
     @router.post(
@@ -211,7 +213,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         responses={200: {"headers": ETAG}, **documented_errors(401, 404, 429, 503)},
     )
     async def retrieve_job(request: Request, job_id: str) -> Response:
-        """The ETag is that of its title, notes and tags, for a change of those."""
+        """The ETag is that of its title, notes and tags, for a change of those.
+
+        A shared link gets a few fields alone: no `filename`, `url`, `options`, `notes`, `tags`, …
+        """
         return await job_response(request, await find_job(jobs, request, job_id))
 
     @router.patch(
@@ -299,9 +304,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     ) -> Response:
         """With all corrections, unless a `revision` is named. Absent options are those of the job."""
         job = await find_job(jobs, request, job_id)
-        number = wanted_number(query.revision)
+        number = wanted_number(request, query.revision)
         note_without_effect(request, Options.model_construct(**query.changes), query.changes, query.format)
-        response = await result_response(service, jobs, job, query, number, if_none_match)
+        shown = without_file_name(request, job)
+        response = await result_response(service, jobs, shown, query, number, if_none_match)
         return await sendable(response, admission.sending.hold(request))
 
     @router.get(
@@ -330,7 +336,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
         `start` and `end` select a span, to the sample; they need a `format`.
         """
-        job = await find_job(jobs, request, job_id)
+        job = without_file_name(request, await find_job(jobs, request, job_id))
         check_sound_query(job, format, start, end)
         if format is None:
             return await audio_response(service, job, admission.recordings.hold(request))

@@ -86,7 +86,6 @@ class SoundFileResponse(AudioFileResponse):
             media_type=f"audio/{form}",
             filename=f"{job.file_stem}.{form}",
             content_disposition_type="inline",
-            headers={"X-Content-Type-Options": "nosniff"},
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,13 +22,9 @@ CONTENT_TYPES = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
-# Other sites can neither load a response nor have its type guessed, and are not told where users come from.
+# Other sites are not told where users come from.
 # Not `no-referrer`: a browser would then send `Origin: null` with some changes that the page makes.
-HEADERS = {
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-}
+HEADERS = {"Referrer-Policy": "same-origin"}
 
 _TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))")
 

@@ -68,7 +68,7 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         "/{job_id}/revisions",
         summary="List the revisions of the transcript, newest first",
         response_model=RevisionList,
-        responses=documented_errors(401, 404, 409, 503),
+        responses=documented_errors(401, 403, 404, 409, 503),
     )
     async def list_revisions(request: Request, job_id: str) -> Response:
         """The original and the newest corrections."""

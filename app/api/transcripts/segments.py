@@ -40,7 +40,7 @@ def segment_routes(service: "TranscriptionService", jobs: "JobService", admissio
         responses={
             200: {"headers": ETAG},
             304: {"description": "The segments have not changed", "headers": ETAG},
-            **documented_errors(400, 401, 404, 409, 429, 503),
+            **documented_errors(400, 401, 403, 404, 409, 429, 503),
         },
     )
     async def retrieve_segments(
@@ -51,7 +51,7 @@ def segment_routes(service: "TranscriptionService", jobs: "JobService", admissio
         A `revision` can be named once the job has succeeded.
         """
         job = await find_job(jobs, request, job_id)
-        number = wanted_number(revision)
+        number = wanted_number(request, revision)
         if number is not None:
             check_done(job)
         response = await _segments_response(service, jobs, job, number, if_none_match)

@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Header, Query, Request
 from starlette.responses import Response
 
+from app.api.http.keys import shared_link_of
 from app.api.transcripts.correction_bodies import RevisionNumber, revision_number
-from app.errors import InvalidInput
+from app.errors import InvalidInput, NotAllowed
 
 ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Changes with the content."}}
 
@@ -70,6 +71,11 @@ def revision_etag(revision: int) -> str:
     return f'"{revision}"'
 
 
-def wanted_number(revision: int | str | None) -> int | None:
-    """The number of the revision that a request wants; None: the newest."""
-    return None if revision is None else revision_number(revision)
+def wanted_number(request: Request, revision: int | str | None) -> int | None:
+    """The revision that a request wants; None: the newest. Raises NotAllowed for shared links to read."""
+    if revision is None:
+        return None
+    shared = shared_link_of(request)
+    if shared is not None and not shared.may("GET", "revisions"):
+        raise NotAllowed("This shared link shows the newest revision alone; leave `revision` out.")
+    return revision_number(revision)

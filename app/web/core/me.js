@@ -22,6 +22,7 @@ export const isAsked = signal(!service.keys);
 export const isOperator = computed(() => me.value?.operator === true);
 /** Of the transcript on the screen. */
 export const mayCorrect = computed(() => !sharedLink || me.value?.shared?.correct === true);
+export const hasRevisions = mayCorrect; // a link to read shows the newest text alone
 export const hasSound = computed(() => !sharedLink || me.value?.shared?.audio === true);
 
 /** Ask now, and after each change of the key. */

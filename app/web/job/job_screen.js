@@ -2,7 +2,7 @@
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { hasSound } from "../core/me.js";
+import { hasRevisions, hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { go, listHash } from "../core/router.js";
 import { service } from "../core/service.js";
@@ -103,9 +103,14 @@ function useOpening(at, { session, playback, view }) {
   }, [isHere, segment]);
 }
 
+/** A shared link gets no file name. @param {Job} job */
+function headingOf(job) {
+  return sharedLink && job.title === null ? t("transcript.label") : nameOf(job);
+}
+
 /** @param {Session} session */
 function useTabTitle(session) {
-  const name = session.job.value && nameOf(session.job.value);
+  const name = session.job.value && headingOf(session.job.value);
   useEffect(() => {
     const before = document.title;
     if (name) document.title = `${name} – ${before}`;
@@ -153,7 +158,7 @@ function useScrollPadding(view) {
 function JobHeader({ session, playback, again, isWhole, toggle }) {
   const job = session.job.value;
   if (!job) return null;
-  const name = nameOf(job);
+  const name = headingOf(job);
   return html`<header class="job-header">
     ${!sharedLink && html`<a class="job-back small" href=${listHash.value} aria-label=${t("job.all")}><${Icon} name="back" />${!isSmall.value && t("job.all")}</a>`}
     <div class="toolbar job-title">
@@ -168,7 +173,7 @@ function JobHeader({ session, playback, again, isWhole, toggle }) {
       isWhole &&
       html`<p class="job-facts small muted numbers">
         <${StatusBadge} job=${job} />
-        <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : job.model].join(" · ")}</span>
+        <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : job.model].filter(Boolean).join(" · ")}</span>
       </p>`
     }
     ${
@@ -226,11 +231,10 @@ function Actions({ job, session, again, isCompact = false }) {
   if (isDone && !sharedLink)
     more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
   const isWide = !isCompact && !isSmall.value;
+  if (isDone && !isWide && hasRevisions.value)
+    more.unshift({ label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") });
   if (isDone && !isWide)
-    more.unshift(
-      { label: t("export.copy"), icon: "copy", items: copyItems(job, session) },
-      { label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") },
-    );
+    more.unshift({ label: t("export.copy"), icon: "copy", items: copyItems(job, session) });
   const preview = () => setOpen("preview");
   if (isDone && isCompact)
     more.unshift({
@@ -244,9 +248,12 @@ function Actions({ job, session, again, isCompact = false }) {
       isDone &&
       isWide &&
       html`
-      <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen("revisions")}>
+      ${
+        hasRevisions.value &&
+        html`<button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen("revisions")}>
         <${Icon} name="history" /><span>${t("revisions.open")}</span>
-      </button>
+      </button>`
+      }
       <${CopyMenu} job=${job} unsaved=${session} />`
     }
     ${isDone && !isCompact && html`<${DownloadMenu} job=${job} unsaved=${session} openPreview=${preview} iconOnly=${!isWide} />`}

@@ -116,7 +116,7 @@ export function createSource(jobOf, element) {
 
 /** @param {import("./types.js").Job} job */
 function isDownloading(job) {
-  return job.url !== null && ["queued", "downloading"].includes(job.progress.stage);
+  return Boolean(job.url) && ["queued", "downloading"].includes(job.progress.stage);
 }
 
 /**

@@ -39,7 +39,7 @@ function Panel({ screen }) {
   const { element, focusNext } = useFocus();
   const speakers = view.speakers.value;
   const canCorrect = session.complete.value && session.editable.value;
-  const wasFound = session.job.value?.options.diarize || speakers.some(({ name }) => /^S\d+$/.test(name));
+  const wasFound = session.job.value?.options?.diarize || speakers.some(({ name }) => /^S\d+$/.test(name));
 
   /** @param {string} name @param {string} wanted */
   const rename = async (name, wanted) => {

@@ -39,23 +39,23 @@
 /** @typedef {{text: string, start: number, segment: string}} Match `start`: seconds; `segment`: its id. */
 
 /**
- * @typedef {object} Job
+ * @typedef {object} Job A shared link gets neither its options nor fields that may be absent.
  * @property {string} id
  * @property {string | null} [owner] For operators.
  * @property {Status} status
  * @property {string} created_at
- * @property {string | null} started_at
+ * @property {string | null} [started_at]
  * @property {string | null} finished_at
- * @property {string | null} filename
+ * @property {string | null} [filename]
  * @property {string | null} title What people call it.
  * @property {string | null} notes
  * @property {string[]} tags
  * @property {Match[]} [matches] In the list: the sentences that the search has found.
- * @property {string | null} url
+ * @property {string | null} [url]
  * @property {number | null} duration seconds
  * @property {unknown[] | null} audio_tracks null until the recording is decoded
  * @property {string | null} language
- * @property {string} model
+ * @property {string} [model]
  * @property {Record<string, unknown>} options
  * @property {Progress} progress
  * @property {{message: string, code: string | null} | null} error
