@@ -306,11 +306,13 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Generator[TimedF
         decoder = av.CodecContext.create(BETTER_DECODERS[decoder.name], "r")
     place, last_pts, goes_back = 1, None, False
     undecodable = Undecodable(container, stream, findings)
-    may_be_encrypted = container.format.name not in UNTIMED
+    may_be_encrypted, is_amr = container.format.name not in UNTIMED, container.format.name == "amr"
     packets = _packets(container, stream, findings)
     for packet in without_copies(packets, container, stream, findings):
         if place > 1 and decoder.name == "flac" and packet.has_sidedata("strings_metadata"):
             break  # joined files: FFmpeg would not see that the next one has another rate
+        if place > 1 and is_amr and bytes(packet).startswith(b"#!AMR"):
+            break  # joined files: FFmpeg takes the beginning of the next one for a frame
         place = max(place, packet.pos or 0)
         if may_be_encrypted and packet.has_sidedata("encryption_info"):
             raise refusal.encrypted()

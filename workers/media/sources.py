@@ -26,6 +26,7 @@ _NO_LENGTH = 0xFFFFFFFF  # FFmpeg then reads to the end
 
 # How files begin, by FFmpeg's name of their format, if it may end where another file was joined to the first.
 _BEGINNINGS = {
+    "amr": re.compile(rb"#!AMR(-WB)?\n"),
     "flv": re.compile(rb"FLV\x01[\x00-\x05]\x00{3}\x09\x00{4}"),
     "matroska,webm": re.compile(rb"\x1aE\xdf\xa3.{1,60}?\x42\x82[\x84\x88](webm|matroska)", re.DOTALL),
     "ogg": re.compile(rb"OggS\x00[\x02\x03]"),

@@ -226,6 +226,15 @@ def test_joined_mp3_files_with_tags(speech: Pcm, tmp_path: Path) -> None:
     assert not warnings
 
 
+def test_joined_amr_files(speech: Pcm, tmp_path: Path) -> None:
+    content = GOOD["amr"].encode(speech)
+    alone, _ = decode(content, tmp_path)
+    pcm, warnings = decode(content * 3, tmp_path)
+    assert len(pcm) == 3 * len(alone)
+    assert np.mean(pcm == np.tile(alone, 3)) > 0.9, "the resampler goes on over the seams"
+    assert not warnings
+
+
 @pytest.mark.parametrize(("scale", "warned"), [(0.99, ["drift"]), (1.01, []), (0.997, [])])
 def test_a_recorder_with_a_slow_or_a_fast_clock(
     scale: float, warned: list[str], speech: Pcm, tmp_path: Path
