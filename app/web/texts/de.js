@@ -505,6 +505,7 @@ const texts = {
     drift: "Die Uhr des Aufnahmegeräts lief ungleichmäßig; zwischen {start} und {end} fehlt ein wenig Ton.",
     gap: "Von {start} bis {end} wurde nichts aufgenommen.",
     more: "Es gibt weitere solche Stellen.",
+    tracks: "Die Datei hat mehr Tonspuren, als hier aufgeführt sind.",
     undecodable: "Bei {start} ist ein Teil des Tons beschädigt und nicht lesbar.",
   },
   "header.partial": "Ein Teil der Aufnahme ließ sich nicht transkribieren. Diese Zeiten fehlen:",

@@ -490,6 +490,7 @@ export default {
     drift: "The clock of the recorder ran unevenly, so a little sound was cut between {start} and {end}.",
     gap: "Nothing was recorded from {start} to {end}.",
     more: "There are more such places.",
+    tracks: "The file has more sound tracks than are listed here.",
     undecodable: "At {start}, a part of the sound is damaged and could not be read.",
   },
   "header.partial": "Some of the recording could not be transcribed. These times are missing:",

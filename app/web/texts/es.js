@@ -499,6 +499,7 @@ const texts = {
     drift: "El reloj de la grabadora no fue regular; falta un poco de sonido entre {start} y {end}.",
     gap: "No se grabó nada de {start} a {end}.",
     more: "Hay más lugares así.",
+    tracks: "El archivo tiene más pistas de sonido de las que aparecen aquí.",
     undecodable: "En {start}, una parte del sonido está dañada y no se pudo leer.",
   },
   "header.partial": "No se pudo transcribir una parte de la grabación. Faltan estos tiempos:",
