@@ -27,7 +27,15 @@ def partial(server: Server, job: str, form: str) -> Any:
     return server.client.get(f"/v1/jobs/{job}/result", params=query).raise_for_status()
 
 
-@pytest.mark.parametrize("options", [{}, {"diarize": "true"}, {"channels": "separate"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"diarize": "true"}, marks=pytest.mark.soak),
+        pytest.param({"channels": "separate"}, marks=pytest.mark.soak),
+    ],
+    ids=str,
+)
 def test_only_the_clip_that_failed_is_transcribed_again(
     commands, server, sabotage, talk_pcm, tmp_path, options
 ):

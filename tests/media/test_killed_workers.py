@@ -17,7 +17,7 @@ from app.media.worker_slot import Call
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[pytest.param(1, marks=pytest.mark.soak), 2])
 async def pool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch) -> AsyncIterator[MediaPool]:
     monkeypatch.setattr("app.scheduling.failure_policy._MAX_PAUSE_S", 0.01)
     pool = MediaPool(request.param, DiskSpace(tmp_path))
