@@ -25,8 +25,10 @@ soak = pytest.mark.soak
 COMMANDS = [
     pytest.param("capacity", r"\| server's process \| 1 core \|"),
     pytest.param("__main__ scheduling media stages voices --quick --json OUT/json", r"\| encode \| \d"),
-    pytest.param("scale dispatcher schedules server database --quick", r'"jobs_parts_s": \{"\w'),
-    pytest.param("trace_picture --minutes 0.5 --svg OUT/svg", rf"\| generate text \| \d+ \| {NUMBER} \|"),
+    pytest.param("scale dispatcher schedules server database --quick", r'"jobs_parts_s": \{"\w', marks=soak),
+    pytest.param(
+        "trace_picture --minutes 0.5 --svg OUT/svg", rf"\| generate text \| \d+ \| {NUMBER} \|", marks=soak
+    ),
     pytest.param("again --quick", rf"\| at the end of a long one \| {NUMBER} \|", marks=soak),
     pytest.param("cluster slots audio --quick", r"\| Ray \| \d+ \|", marks=soak),
     pytest.param("diarization OUT --cost", r"\| 48000 \|(.|\n)*\| dialogue \| 3 \| \d", marks=soak),
