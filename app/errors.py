@@ -202,7 +202,7 @@ class OutgrowsDisk(DiskFull):
 
 
 class Fault(StrEnum):
-    """Whose fault the end of a process is, as far as the way in which it ended tells."""
+    """Whose fault the end of a process is, as far as the way in which it ended shows it."""
 
     OWN = (
         "own"  # it crashed, hung, or took more memory than any other process: perhaps what it ran is at fault

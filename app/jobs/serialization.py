@@ -36,9 +36,7 @@ class Summary(NamedTuple):
     words: str  # by which the job is found, see `text_words`
     passages: bytes  # in which the search finds sentences, from `pack_passages`
     excerpt: str  # its beginning
-    speakers: list[
-        str
-    ]  # those that are known, in the order in which they begin; at most `MAX_LISTED_SPEAKERS`
+    speakers: list[str]  # the first `MAX_LISTED_SPEAKERS` that are known, in the order in which they begin
     language: str | None  # that is spoken, ISO 639-1; None if nobody speaks
     failed_spans: tuple[Span, ...]  # that could not be transcribed
 

@@ -67,6 +67,7 @@ class ChildProcess:
         self._initializer = initializer
         self._initargs = initargs
         self._peak_bytes = 0  # of its memory, as far as somebody has looked
+        self._kills_before: int | None = None  # those for memory, when the last call began
         self._executor: ProcessPoolExecutor | None = None
         self._process: BaseProcess | None = None  # also one that was killed, and may not be gone yet
         self._watching: asyncio.Task[None] | None = None
@@ -118,13 +119,13 @@ class ChildProcess:
         try:
             future = executor.submit(calls.answer_parent, bound_ids(), function, *args)
         except BrokenProcessPool:
-            raise await self._crash_of(process, None) from None
+            raise await self._crash_of(process) from None
         answer: calls.Answer[R] = await self._result(future, process, deadline_s)
         calls.current().parts.extend(answer.parts)
         return answer.result
 
     async def _result(self, future: Future[R], process: BaseProcess, deadline_s: float | None) -> R:
-        answer, kills_before = asyncio.wrap_future(future), memory.oom_kills()
+        answer, self._kills_before = asyncio.wrap_future(future), memory.oom_kills()
         try:
             await self._wait(answer, process, deadline_s)
             if not answer.done():
@@ -135,7 +136,7 @@ class ChildProcess:
                 )
             result = answer.result()
         except BrokenProcessPool:
-            raise await self._crash_of(process, kills_before) from None
+            raise await self._crash_of(process) from None
         finally:
             answer.cancel()
         if self._peak_bytes > _usual_bytes[self._initializer]:
@@ -190,13 +191,10 @@ class ChildProcess:
             await ended.wait()
         finally:
             loop.remove_reader(process.sentinel)
-        self.on_exit(await self._crash_of(process, None))
+        self.on_exit(await self._crash_of(process))
 
-    async def _crash_of(self, process: BaseProcess, kills_before: int | None) -> ProcessCrashed:
-        """The error of a process that has ended, with its exit status.
-
-        `kills_before`: those for memory, when it began what it did last.
-        """
+    async def _crash_of(self, process: BaseProcess) -> ProcessCrashed:
+        """The error of a process that has ended, with its exit status."""
         give_up_at = time.monotonic() + _STATUS_S
         # Asked again: a process that the executor's thread has just waited for has no status for a moment.
         while (status := process.exitcode) is None:
@@ -207,7 +205,7 @@ class ChildProcess:
         fault, why = Fault.OUTSIDE, ""
         if status is not None and (status > 0 or -status in _CRASHES):
             fault = Fault.OWN
-        elif status == -signal.SIGKILL and (memory.oom_kills() or 0) > (kills_before or 0):
+        elif status == -signal.SIGKILL and (memory.oom_kills() or 0) > (self._kills_before or 0):
             outgrew = self._peak_bytes > _OUTGROWN * _usual_bytes[self._initializer] > 0
             fault, why = (Fault.OWN if outgrew else Fault.MEMORY), ": there was too little memory"
         message = f"process {process.pid} {_ended_by(status)}{why}"

@@ -156,13 +156,19 @@ def test_a_recording_that_is_not_kept(tmp_path: Path) -> None:
         assert code(again(site, job)) == (409, "audio_not_kept")
 
 
-def test_a_child_that_fails_runs_again(site: Site) -> None:
-    job = done(site)
+def failed_child(site: Site, job: str) -> str:
+    """The id of a job that has failed to transcribe another one again. So do the next ones."""
     site.service.paused = True
-    child = child_of(site, job)["id"]
+    child: str = child_of(site, job)["id"]
     site.service.failure = ClipFailed(MESSAGE, code="clip_failed")
     site.service.paused = False
     assert site.finished(child)["status"] == "failed"
+    return child
+
+
+def test_a_child_that_fails_runs_again(site: Site) -> None:
+    job = done(site)
+    child = failed_child(site, job)
     other = texts(site, job)
     site.service.failure = None
     answer = again(site, child)
@@ -173,11 +179,7 @@ def test_a_child_that_fails_runs_again(site: Site) -> None:
 
 def test_a_child_whose_parent_has_changed_does_not_run_again(site: Site) -> None:
     job = done(site)
-    site.service.paused = True
-    child = child_of(site, job)["id"]
-    site.service.failure = ClipFailed(MESSAGE, code="clip_failed")
-    site.service.paused = False
-    assert site.finished(child)["status"] == "failed"
+    child = failed_child(site, job)
     site.service.failure = None
     assert site.finished(child_of(site, job)["id"])["status"] == "succeeded"
     assert code(again(site, child)) == (412, "revision_changed")

@@ -34,7 +34,10 @@ async def child() -> AsyncIterator[ChildProcess]:
     await child.close()
 
 
-async def test_a_process_answers_and_its_crash_is_noticed(child: ChildProcess) -> None:
+async def test_a_process_answers_and_its_crash_is_noticed(
+    child: ChildProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "oom_kills", lambda: 3)  # all of them long ago
     ended = asyncio.Event()
     errors = []
 
@@ -52,6 +55,7 @@ async def test_a_process_answers_and_its_crash_is_noticed(child: ChildProcess) -
     for error in (*errors, raised.value):
         assert error.message == f"process {child.pid} was killed by signal 9 (SIGKILL)"
         assert error.exit_status == -signal.SIGKILL
+        assert error.fault is Fault.OUTSIDE
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def length_s(frame: Any) -> float:
 def _look_ahead(
     ahead: deque[TimedFrame], frames: Iterator[TimedFrame], clock: Clock, findings: Findings
 ) -> bool:
-    """Take as many frames as are to be looked at. Returns whether the file goes on after them."""
+    """Take the frames that may confirm a jump. Returns whether the file goes on after them."""
     first, _ = ahead[0]
     limit_s = min(AHEAD_S, MAX_AHEAD_VALUES / first.sample_rate / first.layout.nb_channels)
     seconds = sum(length_s(frame) for frame, _ in ahead)

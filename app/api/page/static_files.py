@@ -22,7 +22,7 @@ CONTENT_TYPES = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
-# Other sites are not told where users come from.
+# Other sites do not see where users come from.
 # Not `no-referrer`: a browser would then send `Origin: null` with some changes that the page makes.
 HEADERS = {"Referrer-Policy": "same-origin"}
 

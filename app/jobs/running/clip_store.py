@@ -34,7 +34,7 @@ _FLUSH_S = 2.0  # a stop waits so long for unstored rows
 # After so many ends of the whole service in the middle of a job, its clips run one at a time. Each is marked
 # meanwhile, by adding this to its count of crashes, so that the next end leaves the mark. With as many marks,
 # the clip is set aside.
-_MAX_INTERRUPTIONS, _MARK, _MAX_MARKS = 3, 100, 9
+_ALONE_AFTER, _MARK, _MAX_MARKS = 3, 100, 9
 _TRUSTED_AFTER = 100  # clips of a job that have run alone: what was in flight is among them
 
 log = structlog.get_logger(__name__)
@@ -100,7 +100,7 @@ class ClipStore:
         results = {_clip_key(row): row.result for row in rows if row.result is not None}
         published = frozenset(_clip_key(row) for row in rows if row.published)
         crash_counts = {_clip_key(row): row.crash_count for row in rows}
-        alone = _TRUSTED_AFTER if job.interruptions >= _MAX_INTERRUPTIONS else 0
+        alone = _TRUSTED_AFTER if job.interruptions >= _ALONE_AFTER else 0
         return StoredClipResults(self, job.number, results, voices_by_clip, crash_counts, published, alone)
 
     def put(
