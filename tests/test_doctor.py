@@ -21,6 +21,7 @@ import pytest
 from app.commands.doctor import backend_finding, exit_code, plan_finding
 from app.doctor import fleet, gpus, machine, models
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
+from app.engines.nvml import NvidiaDriver, PresentGpu, query_nvml
 from app.engines.plan import Plan, make_plan
 from app.errors import ModelUnavailable
 from app.known_errors import GUIDE, diagnose, explain, known_errors, last_line, read_errors
@@ -37,8 +38,8 @@ ROOT = Path(__file__).parents[1]
 GUIDE_TEXT = (ROOT / GUIDE).read_text(encoding="utf-8")
 CASES = read_cases("doctor")
 GB = 10**9
-H200 = gpus.Gpu("NVIDIA H200", "GPU-1", (9, 0), (139 * GB, 140 * GB))
-A10 = gpus.Gpu("NVIDIA A10", "GPU-2", (8, 6), (22 * GB, 24 * GB))
+H200 = PresentGpu("GPU-1", None, (9, 0), "NVIDIA H200", (139 * GB, 140 * GB))
+A10 = PresentGpu("GPU-2", None, (8, 6), "NVIDIA A10", (22 * GB, 24 * GB))
 WITHOUT_MESSAGE = {"nobody-can-say-who-speaks", "slow-first-load", "wrong-transcripts"}
 
 pytestmark = pytest.mark.anyio
@@ -123,15 +124,15 @@ def test_an_error_is_explained_in_one_line() -> None:
 
 
 def check(
-    nvml: gpus.Machine, device: str = "auto", visible: tuple[str, ...] | None = ("0", "1"), **environ: str
+    nvml: NvidiaDriver, device: str = "auto", visible: tuple[str, ...] | None = ("0", "1"), **environ: str
 ) -> list[Finding]:
     return list(gpus.check_gpus(nvml, device, visible, environ))
 
 
 def test_two_gpus() -> None:
-    driver, first, second = check(gpus.Machine("570.124.06", (H200, A10)), CUDA_VISIBLE_DEVICES="0,1")
+    driver, first, second = check(NvidiaDriver("570.124.06", (H200, A10)), CUDA_VISIBLE_DEVICES="0,1")
     assert driver == ok("NVIDIA driver", "570.124.06, 2 GPUs, CUDA_VISIBLE_DEVICES=0,1")
-    driver, *_ = check(gpus.Machine("570.124.06", (H200, A10)), CUDA_VISIBLE_DEVICES="0,9,1")
+    driver, *_ = check(NvidiaDriver("570.124.06", (H200, A10)), CUDA_VISIBLE_DEVICES="0,9,1")
     assert driver.found.endswith(
         "CUDA_VISIBLE_DEVICES=0,9,1: CUDA finds no GPU 9, and ignores what follows it"
     )
@@ -142,7 +143,7 @@ def test_two_gpus() -> None:
 
 
 def test_an_old_driver() -> None:
-    old = gpus.Machine("470.256.02", (A10,))
+    old = NvidiaDriver("470.256.02", (A10,))
     driver, _ = check(old)
     assert driver.severity is Severity.FAIL
     assert "update it to 525 or newer" in driver.remedy
@@ -156,18 +157,18 @@ def test_an_old_driver() -> None:
 def test_the_driver_that_each_generation_needs(capability: list[int], driver: int) -> None:
     gpu = replace(A10, capability=tuple(capability))
     assert gpus.min_driver(gpu.capability) == driver
-    assert check(gpus.Machine(f"{driver}.10", (gpu,)))[0].severity is Severity.OK
-    old = check(gpus.Machine(f"{driver - 1}.10", (gpu,)))[0]
+    assert check(NvidiaDriver(f"{driver}.10", (gpu,)))[0].severity is Severity.OK
+    old = check(NvidiaDriver(f"{driver - 1}.10", (gpu,)))[0]
     assert old.severity is Severity.FAIL
     assert f"update it to {driver} or newer" in old.remedy
 
 
 def test_the_newest_gpu_in_use_decides_on_the_driver() -> None:
-    newer = gpus.Machine("535.183", (H200, A10))
+    newer = NvidiaDriver("535.183", (H200, A10))
     [driver, *_] = check(newer)
     assert "too old for NVIDIA H200 (compute capability 9.0): update it to 570" in driver.remedy
     assert check(newer, visible=("1",))[0].severity is Severity.OK, "only the A10 is used"
-    assert check(gpus.Machine("unknown", (H200,)))[0].severity is Severity.OK
+    assert check(NvidiaDriver("unknown", (H200,)))[0].severity is Severity.OK
 
 
 @pytest.mark.parametrize(
@@ -176,27 +177,27 @@ def test_the_newest_gpu_in_use_decides_on_the_driver() -> None:
         ({"capability": (5, 2)}, Severity.FAIL, "#no-kernel-image"),
         ({"memory": (GB, 24 * GB)}, Severity.WARN, "#gpu-out-of-memory"),
         ({"memory": None}, Severity.OK, ""),
-        ({"mig": ()}, Severity.FAIL, "#wrong-gpu-names"),
-        ({"mig": ("MIG-a", "MIG-b")}, Severity.WARN, "WHISPER_GPUS=MIG-a,MIG-b"),
+        ({"instances": ()}, Severity.FAIL, "#wrong-gpu-names"),
+        ({"instances": ("MIG-a", "MIG-b")}, Severity.WARN, "WHISPER_GPUS=MIG-a,MIG-b"),
     ],
 )
 def test_gpus_with_limitations(changes: dict[str, object], severity: Severity, remedy: str) -> None:
-    _, finding = check(gpus.Machine("570.1", (replace(A10, **changes),)))  # type: ignore[arg-type]
+    _, finding = check(NvidiaDriver("570.1", (replace(A10, **changes),)))  # type: ignore[arg-type]
     assert finding.severity is severity
     assert remedy in finding.remedy
 
 
 @pytest.mark.parametrize("entry", ["0", "GPU-2", "GPU-", "MIG-a", "MIG-GPU-2/1/0"])
 def test_ways_to_name_a_gpu(entry: str) -> None:
-    divided = replace(A10, mig=("MIG-a",))
-    _, finding = check(gpus.Machine("570.1", (divided,)), visible=(entry,))
+    divided = replace(A10, instances=("MIG-a",))
+    _, finding = check(NvidiaDriver("570.1", (divided,)), visible=(entry,))
     assert finding.severity is (Severity.OK if entry.startswith("MIG-") else Severity.WARN)
     assert "not used" not in finding.found
 
 
 def test_an_excluded_gpu_is_not_checked() -> None:
     old = replace(A10, capability=(3, 5))
-    _, first, second = check(gpus.Machine("570.1", (old, H200)), visible=("1",))
+    _, first, second = check(NvidiaDriver("570.1", (old, H200)), visible=("1",))
     assert (first.severity, second.severity) == (Severity.OK, Severity.OK)
     assert first.found.endswith("; not used")
 
@@ -204,10 +205,10 @@ def test_an_excluded_gpu_is_not_checked() -> None:
 def test_nvml_is_queried(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1"))
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    gpu = gpus.Gpu("NVIDIA A100", "GPU-9", (8, 0), None, ("MIG-0", "MIG-1"))
-    assert gpus.query_nvml() == gpus.Machine("570.124.06", (gpu,))
+    gpu = PresentGpu("GPU-9", ("MIG-0", "MIG-1"), (8, 0), "NVIDIA A100")
+    assert query_nvml() == NvidiaDriver("570.124.06", (gpu,))
     nvml.error = "Unknown Error"
-    assert gpus.query_nvml() == gpus.Machine(error="Unknown Error")
+    assert query_nvml() == NvidiaDriver(error="Unknown Error")
     assert nvml.open == 0
 
 
@@ -225,7 +226,7 @@ def test_the_mig_instances_that_are_used_are_listed(monkeypatch: pytest.MonkeyPa
     assert finding.found.endswith("; 4 media workers")
     assert finding.severity is Severity.WARN
     assert "GPU 1 has MIG enabled but no instances" in finding.remedy
-    _, divided, empty, whole = gpus.check_gpus(gpus.query_nvml(), "auto", plan.devices.visible, {})
+    _, divided, empty, whole = gpus.check_gpus(query_nvml(), "auto", plan.devices.visible, {})
     assert divided.severity is Severity.OK
     assert divided.found.endswith("MIG: MIG-0, MIG-1; used: MIG-0, MIG-1")
     assert empty.found.endswith("not used")
@@ -245,7 +246,7 @@ def test_the_backend_is_shown_with_its_reason_and_the_build_of_torch() -> None:
 
 def test_a_part_of_the_mig_instances(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(monkeypatch, FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1")), gpus="MIG-1")
-    _, divided = gpus.check_gpus(gpus.query_nvml(), "auto", plan.devices.visible, {})
+    _, divided = gpus.check_gpus(query_nvml(), "auto", plan.devices.visible, {})
     assert divided.found.endswith("MIG: MIG-0, MIG-1; used: MIG-1")
     assert plan_finding(plan, 4).severity is Severity.OK
 
@@ -262,7 +263,7 @@ def test_a_part_of_the_mig_instances(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_nvml_fails(error: str, device: str, severity: Severity, remedy: str) -> None:
-    [driver] = check(gpus.Machine(error=error), device)
+    [driver] = check(NvidiaDriver(error=error), device)
     assert driver.severity is severity
     assert remedy in driver.remedy
 

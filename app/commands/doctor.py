@@ -22,6 +22,7 @@ from app.engines.backend import TORCH, torch_cuda
 from app.engines.cluster.nodes import usable_device
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
+from app.engines.nvml import query_nvml
 from app.engines.plan import Plan, make_plan, media_workers
 from app.errors import InvalidSetting
 from app.settings import Settings, load_settings
@@ -64,8 +65,8 @@ async def check_machine(report: ReportFinding) -> None:
     report(machine.check_python())
     report(machine.check_packages())
     report(machine.check_start_method(await fleet.child_start_method(), set_globally))
-    nvml, plan = await asyncio.to_thread(gpus.query_nvml), _plan(settings)
-    for finding in gpus.check_gpus(nvml, settings.device, _visible(plan), os.environ):
+    driver, plan = await asyncio.to_thread(query_nvml), _plan(settings)
+    for finding in gpus.check_gpus(driver, settings.device, _visible(plan), os.environ):
         report(finding)
     if isinstance(plan, InvalidSetting):
         report(fail_setting("plan", plan))

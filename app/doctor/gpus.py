@@ -1,13 +1,11 @@
 """Checks of the NVIDIA driver and the GPUs through NVML, without CUDA."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 from app.doctor.finding import UNKNOWN, Finding, Severity, fail, ok, warn
 from app.doctor.machine import gigabytes
-from app.engines.devices import PresentGpu, mig_instances, visible_entries
+from app.engines.devices import visible_entries
+from app.engines.nvml import NvidiaDriver, PresentGpu
 from app.known_errors import diagnose
 
 # The driver branch that each compute capability and all above it need. Compiled code runs with the first
@@ -24,52 +22,16 @@ LITTLE_MEMORY = 2 * 10**9  # bytes: the weights of large-v3-turbo are 1.6 GB in 
 _NO_DRIVER = "NVML Shared Library Not Found"
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """One GPU as NVML describes it."""
-
-    name: str
-    uuid: str
-    capability: tuple[int, int]
-    memory: tuple[int, int] | None  # free and total, in bytes; None if NVML does not know
-    mig: tuple[str, ...] | None = None  # UUIDs of its MIG instances; None if MIG is disabled
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The driver and all GPUs as NVML describes them."""
-
-    driver: str = ""
-    gpus: tuple[Gpu, ...] = ()
-    error: str | None = None  # why NVML failed
-
-
-def query_nvml() -> Machine:
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        return Machine(error=str(error))
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return Machine(str(pynvml.nvmlSystemGetDriverVersion()), tuple(map(_gpu, handles)))
-    except pynvml.NVMLError as error:
-        return Machine(error=str(error))
-    finally:
-        pynvml.nvmlShutdown()
-
-
 def check_gpus(
-    machine: Machine, device: str, visible: Sequence[str] | None, environ: Mapping[str, str]
+    driver: NvidiaDriver, device: str, visible: Sequence[str] | None, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Findings about the driver and each GPU. Pure.
 
     `device` is the setting: "auto", "cuda" or "cpu". `visible` lists the workers' GPUs in the format of
     `CUDA_VISIBLE_DEVICES`; None means unknown: all GPUs are checked.
     """
-    yield _check_driver(machine, device, visible, environ)
-    for index, gpu in enumerate(machine.gpus):
+    yield _check_driver(driver, device, visible, environ)
+    for index, gpu in enumerate(driver.gpus if driver.error is None else ()):
         entries = None if visible is None else [entry for entry in visible if _selects(entry, index, gpu)]
         if device == "cpu" or entries == []:
             yield ok(f"GPU {index}", f"{_describe(gpu)}; not used")
@@ -77,32 +39,31 @@ def check_gpus(
             yield _check_gpu(f"GPU {index}", gpu, entries or [])
 
 
-def _selects(entry: str, index: int, gpu: Gpu) -> bool:
+def _selects(entry: str, index: int, gpu: PresentGpu) -> bool:
     """Whether an entry of `CUDA_VISIBLE_DEVICES` selects a GPU or one of its MIG instances."""
     if entry == str(index) or gpu.uuid.startswith(entry):
         return True
-    return entry in (gpu.mig or ()) or entry.startswith(f"MIG-{gpu.uuid}/")  # the older form of MIG ids
+    return entry in (gpu.instances or ()) or entry.startswith(f"MIG-{gpu.uuid}/")  # the older form of MIG ids
 
 
 def _check_driver(
-    machine: Machine, device: str, visible: Sequence[str] | None, environ: Mapping[str, str]
+    driver: NvidiaDriver, device: str, visible: Sequence[str] | None, environ: Mapping[str, str]
 ) -> Finding:
     title = "NVIDIA driver"
-    if machine.error is not None:
-        return _driver_error(title, machine.error, device)
-    count = len(machine.gpus)
-    found = f"{machine.driver}, {count} GPU{'' if count == 1 else 's'}"
+    if driver.error is not None:
+        return _driver_error(title, driver.error, device)
+    count = len(driver.gpus)
+    found = f"{driver.version}, {count} GPU{'' if count == 1 else 's'}"
     if "CUDA_VISIBLE_DEVICES" in environ:
-        present = [PresentGpu(gpu.uuid, gpu.mig) for gpu in machine.gpus]
-        _, ignored = visible_entries(environ, present)
+        _, ignored = visible_entries(environ, driver.gpus)
         found += f", {'; '.join(ignored) or 'CUDA_VISIBLE_DEVICES=' + environ['CUDA_VISIBLE_DEVICES']}"
     needs_cuda = device != "cpu" and visible != ()
     used = [
         gpu
-        for index, gpu in enumerate(machine.gpus)
+        for index, gpu in enumerate(driver.gpus)
         if visible is None or any(_selects(entry, index, gpu) for entry in visible)
     ]
-    if needs_cuda and (remedy := driver_remedy(machine.driver, used)):
+    if needs_cuda and (remedy := driver_remedy(driver.version, used)):
         return fail(title, found, remedy, "driver-too-old")
     if not count and device == "cuda":
         return fail(
@@ -118,7 +79,7 @@ def min_driver(capability: tuple[int, int]) -> int:
     return max(driver for first, driver in MIN_DRIVERS if capability >= first)
 
 
-def driver_remedy(driver: str, gpus: Sequence[Gpu] = ()) -> str | None:
+def driver_remedy(driver: str, gpus: Sequence[PresentGpu] = ()) -> str | None:
     """What to do if the driver is too old for CUDA 12 or for one of the GPUs; None if it is not."""
     version = _major_version(driver)
     needed = max((min_driver(gpu.capability) for gpu in gpus), default=MIN_DRIVERS[0][1])
@@ -142,18 +103,18 @@ def _driver_error(title: str, error: str, device: str) -> Finding:
     return Finding(title, found, severity, known.advice if known else UNKNOWN)
 
 
-def _describe(gpu: Gpu) -> str:
+def _describe(gpu: PresentGpu) -> str:
     memory = "" if gpu.memory is None else f", {gigabytes(gpu.memory[0])} of {gigabytes(gpu.memory[1])} free"
     return f"{gpu.name}{memory}, compute capability {_dotted(gpu.capability)}"
 
 
-def _check_gpu(title: str, gpu: Gpu, entries: Sequence[str]) -> Finding:
+def _check_gpu(title: str, gpu: PresentGpu, entries: Sequence[str]) -> Finding:
     found = _describe(gpu)
     if gpu.capability < OLDEST_CAPABILITY:
         remedy = f"CTranslate2 needs {_dotted(OLDEST_CAPABILITY)} or newer: exclude this GPU (WHISPER_GPUS)."
         return fail(title, found, remedy, "no-kernel-image")
-    if gpu.mig is not None:
-        return _check_mig(title, found, gpu.mig, entries)
+    if gpu.instances is not None:
+        return _check_mig(title, found, gpu.instances, entries)
     if gpu.memory is not None and gpu.memory[0] < LITTLE_MEMORY:
         remedy = (
             "Little memory is free: end other programs on the GPU (`nvidia-smi`), or use a smaller model."
@@ -184,20 +145,3 @@ def _major_version(driver: str) -> int | None:
     """The branch of a driver's version; None if it is not a number."""
     head = driver.partition(".")[0]
     return int(head) if head.isdecimal() else None
-
-
-def _gpu(handle: Any) -> Gpu:
-    import pynvml
-
-    memory = None
-    with suppress(pynvml.NVMLError):  # not supported if CPU and GPU use the same memory
-        info = pynvml.nvmlDeviceGetMemoryInfo(handle)
-        memory = (int(info.free), int(info.total))
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    return Gpu(
-        name=str(pynvml.nvmlDeviceGetName(handle)),
-        uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
-        capability=(int(major), int(minor)),
-        memory=memory,
-        mig=mig_instances(handle),
-    )

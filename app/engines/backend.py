@@ -11,7 +11,7 @@ from app.errors import InvalidSetting
 from workers.whisper.compute_types import TORCH_TYPES
 
 if TYPE_CHECKING:  # nodes of a cluster import this module, and need no settings
-    from app.engines.devices import PresentGpu
+    from app.engines.nvml import PresentGpu
     from app.settings import Settings
 
 Backend = Literal["torch", "ctranslate2"]

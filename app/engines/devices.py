@@ -1,11 +1,10 @@
-"""Which GPUs there are, and which worker gets which. NVML lists them: CUDA is never touched here."""
+"""The GPU of each worker, as settings and `CUDA_VISIBLE_DEVICES` name those that NVML lists."""
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
+from app.engines.nvml import PresentGpu
 from app.errors import InvalidSetting
 from app.settings import Settings
 
@@ -19,20 +18,6 @@ _NO_GPU = ("", "NoDevFiles")  # of schedulers and of people who mean none, as -1
 
 
 @dataclass(frozen=True, slots=True)
-class PresentGpu:
-    """A GPU as NVML lists it."""
-
-    uuid: str = ""  # empty if NVML does not know it
-    instances: tuple[str, ...] | None = None  # UUIDs of its MIG instances; None if MIG is disabled
-    capability: tuple[int, int] | None = None  # CUDA's compute capability, if NVML knows it
-
-    @property
-    def is_unusable(self) -> bool:
-        """Whether MIG is enabled, but there is no instance that could compute."""
-        return self.instances == ()
-
-
-@dataclass(frozen=True, slots=True)
 class Devices:
     """The `CUDA_VISIBLE_DEVICES` of each worker."""
 
@@ -40,49 +25,6 @@ class Devices:
     visible: tuple[str, ...]
     cpu_threads: int  # of each worker
     warnings: tuple[str, ...] = ()  # GPUs that are left out, and why
-
-
-def list_gpus() -> tuple[PresentGpu, ...]:
-    """The GPUs that NVML sees, in its order; none without a driver."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        return tuple(_present_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _present_gpu(index: int) -> PresentGpu:
-    import pynvml
-
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        capability = tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle))
-        return PresentGpu(str(pynvml.nvmlDeviceGetUUID(handle)), mig_instances(handle), capability)
-    except pynvml.NVMLError:  # a GPU that has failed must not hide the others; its worker shows the reason
-        return PresentGpu()
-
-
-def mig_instances(handle: Any) -> tuple[str, ...] | None:
-    """The UUIDs of a GPU's MIG instances; None if MIG is disabled. `handle` is NVML's, which must be open."""
-    import pynvml
-
-    try:
-        current, _ = pynvml.nvmlDeviceGetMigMode(handle)
-    except pynvml.NVMLError:
-        return None
-    if current != pynvml.NVML_DEVICE_MIG_ENABLE:
-        return None
-    instances = []
-    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        with suppress(pynvml.NVMLError):  # no instance at this index
-            instance = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-            instances.append(str(pynvml.nvmlDeviceGetUUID(instance)))
-    return tuple(instances)
 
 
 def usable_cores() -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from app.engines.devices import mig_instances
+from app.engines.nvml import mig_instances, opened
 from app.telemetry.sampler import Sampler
 
 
@@ -56,16 +56,11 @@ def read_usage(names: Sequence[str]) -> list[GpuUsage | None]:
 
     None for one that NVML does not know, or that fails. May block. Raises NVMLError without a driver.
     """
-    import pynvml
-
-    pynvml.nvmlInit()
-    try:
+    with opened():
         handles = _handles()
         found = {name: _find(name, handles) for name in dict.fromkeys(names)}
         usages = {name: None if handle is None else _usage(handle) for name, handle in found.items()}
         return [usages[name] for name in names]
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _handles() -> dict[str, Any]:

@@ -11,9 +11,10 @@ import structlog
 
 from app.engines.backend import CTRANSLATE2, TORCH, resolve_backend
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
-from app.engines.devices import Devices, list_gpus, plan_cluster_devices, plan_devices, usable_cores
+from app.engines.devices import Devices, plan_cluster_devices, plan_devices, usable_cores
 from app.engines.inline import InlineProcess
 from app.engines.model_files import ModelFiles, min_context_s, model_name
+from app.engines.nvml import list_gpus
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, parse_simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.errors import InvalidSetting

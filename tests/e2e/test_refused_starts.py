@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from app.engines.devices import list_gpus
+from app.engines.nvml import list_gpus
 from tests.e2e.fixtures import Outcome
 
 pytestmark = pytest.mark.timeout(60)

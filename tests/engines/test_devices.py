@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.engines.devices import Devices, PresentGpu, list_gpus, plan_devices, visible_entries
+from app.engines.devices import Devices, plan_devices, visible_entries
+from app.engines.nvml import PresentGpu, list_gpus
 from app.errors import InvalidSetting
 from app.settings import Settings, load_settings
 from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
@@ -238,6 +239,6 @@ def test_nvml_lists_gpus_and_their_instances(monkeypatch: pytest.MonkeyPatch) ->
         mig_gpu("GPU-a", "MIG-1", "MIG-2"), mig_gpu("GPU-b"), whole_gpu("GPU-c"), FakeGpu("", lost=True)
     )
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    known = [replace(gpu, capability=(8, 0)) for gpu in (DIVIDED, EMPTY, WHOLE)]
+    known = [replace(gpu, capability=(8, 0), name="NVIDIA A100") for gpu in (DIVIDED, EMPTY, WHOLE)]
     assert list_gpus() == (*known, PresentGpu())
     assert nvml.open == 0

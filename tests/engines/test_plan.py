@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from app.engines.devices import PresentGpu
 from app.engines.model_files import ModelFiles
+from app.engines.nvml import PresentGpu
 from app.engines.plan import Plan, check_compute_type, make_plan, media_workers
 from app.errors import InvalidSetting
 from app.known_errors import diagnose

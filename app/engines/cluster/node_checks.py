@@ -3,7 +3,6 @@
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,6 +11,7 @@ from app.engines.backend import TORCH, torch_cuda
 from app.engines.cluster.messages import FoundModel, NodeReport
 from app.engines.model_download import FILES
 from app.engines.model_files import DEMO, REPOSITORIES, is_hub_id, local_folder, locate
+from app.engines.nvml import query_nvml
 from app.errors import ModelUnavailable
 from workers.messages import LoadOptions
 
@@ -41,29 +41,9 @@ def installed_version(package: str) -> str | None:
 
 def inspect() -> NodeReport:
     """What this machine says of itself. May block for a while if its driver does."""
-    driver, gpus = _gpus()
-    return NodeReport(versions(packages_of(TORCH)), time.time(), driver, gpus, torch_cuda())
-
-
-def _gpus() -> tuple[str | None, tuple[str, ...]]:
-    """The version of NVIDIA's driver, and the names of the GPUs; None and nothing without a driver."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None, ()
-    try:
-        names = []
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            with suppress(pynvml.NVMLError):  # a GPU that has failed must not hide the others
-                names.append(str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(index))))
-        return str(pynvml.nvmlSystemGetDriverVersion()), tuple(names)
-    except pynvml.NVMLError:
-        return None, ()
-    finally:
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
+    driver = query_nvml()
+    names = tuple(gpu.name for gpu in driver.gpus if gpu.name)
+    return NodeReport(versions(packages_of(TORCH)), time.time(), driver.version or None, names, torch_cuda())
 
 
 def find_model(name: str) -> FoundModel:
