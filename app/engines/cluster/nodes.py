@@ -63,7 +63,6 @@ class Place:
 
     node: Node
     ordinal: int  # among the places of its node, from 0
-    device: str  # "cuda", "cpu" or "simulated"
 
 
 def usable_device(nodes: Sequence[Node], device: str) -> str | None:
@@ -81,10 +80,8 @@ def worker_places(
     """The places of all workers, by node.
 
     `device`: "cuda" (one for each `gpus_per_worker` of a node's GPUs), "cpu" (one for each CPU of a node, at
-    most `workers_per_cpu_node`), "simulated" (as "cpu"), or "auto": GPUs if any node has some, else CPUs.
-    No worker has parts of two GPUs.
+    most `workers_per_cpu_node`), or "simulated" (as "cpu"). No worker has parts of two GPUs.
     """
-    device = usable_device(nodes, device) or "cpu"
     workers_per_gpu = math.floor(1 / gpus_per_worker + _ROUNDING)
 
     def count(node: Node) -> int:
@@ -92,4 +89,4 @@ def worker_places(
             return int(node.gpus) * workers_per_gpu
         return int(node.cpus if workers_per_cpu_node is None else min(node.cpus, workers_per_cpu_node))
 
-    return [Place(node, ordinal, device) for node in nodes for ordinal in range(count(node))]
+    return [Place(node, ordinal) for node in nodes for ordinal in range(count(node))]

@@ -75,9 +75,7 @@ class RaySlots:
 
     def reserved_cpus(self, node: Node) -> int:
         """How many CPUs of a node its workers take, once all of them run."""
-        if self._plan.simulation is not None:
-            return 0
-        return sum(place.device == "cpu" for place in self.places([node]))
+        return len(self.places([node])) if self._plan.devices.device == "cpu" else 0
 
     def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
         """A node that has joined. `connected`: see `ClusterNode`."""
@@ -91,16 +89,16 @@ class RaySlots:
 
     def new_slot(self, index: int, place: Place, node: ClusterNode) -> RaySlot:
         """A slot for a place on the node."""
-        process = self._new_process(index, place)
+        process = self._new_process(index, place.node.id)
         return RaySlot(index, self.catalogue, self._plan.limits, process, node)
 
-    def _new_process(self, index: int, place: Place) -> RemoteProcess:
+    def _new_process(self, index: int, node_id: str) -> RemoteProcess:
         if self._plan.simulation is not None:
             # It needs no CPU: its workers compute nothing.
-            spec = ActorSpec(place.node.id)
+            spec = ActorSpec(node_id)
             return RemoteProcess(self.bridge, spec, SimulatedWorker, index, "", self._plan.simulation)
-        if place.device == "cuda":
-            spec = ActorSpec(place.node.id, gpus=self._cluster.gpus_per_worker)
+        if self._plan.devices.device == "cuda":
+            spec = ActorSpec(node_id, gpus=self._cluster.gpus_per_worker)
             return RemoteProcess(self.bridge, spec, runtime.initialise, self._plan.niceness)
-        spec = ActorSpec(place.node.id, cpus=1)
+        spec = ActorSpec(node_id, cpus=1)
         return RemoteProcess(self.bridge, spec, runtime.initialise, "", self._plan.niceness)
