@@ -103,7 +103,7 @@ def dimensions_of(name: str) -> Dimensions:
 
 def models_table() -> Iterator[str]:
     """The lines of the table in docs/models.md: a row for each repository."""
-    from app.engines.model_files import REPOSITORIES, can_translate  # `bench/gpu_session.py` does without
+    from app.engines.model_files import REPOSITORIES, abilities_of  # `bench/gpu_session.py` does without
 
     titles = ["name", "repository", "disk", "GPU, `float16`", "GPU, `int8_float16`", "translates"]
     names: dict[str, list[str]] = {}
@@ -113,7 +113,7 @@ def models_table() -> Iterator[str]:
     for repository, same in names.items():
         model = dimensions_of(same[0])
         sizes = [2 * model.parameters / MB, model.gpu_mb(2), model.gpu_mb(1)]
-        translates = "yes" if can_translate(same[0]) else "no"
+        translates = "yes" if abilities_of(same[0], None).translates else "no"
         rows.append([", ".join(f"`{name}`" for name in same), repository, *map(_amount, sizes), translates])
     return markdown(titles, rows)
 

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.concurrency import spawn_shared
-from app.engines.model_files import DEMO, ModelFiles, can_translate, find, is_english_only
+from app.engines.model_files import DEMO, Abilities, ModelFiles, abilities_of, find, local_folder
 from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from app.languages import LANGUAGES, language_name
 from workers.messages import LoadOptions
@@ -60,11 +60,9 @@ class ModelCatalogue:
     others: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     is_loaded: Callable[[str], bool] = lambda model: False  # by a worker, now
-    # Of models that were loaded; ISO 639-1.
-    languages: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    languages: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of models that were loaded
     notes: dict[str, str] = field(default_factory=dict)  # what a model's results lack, and why
-    # Whether a model knows English alone, and whether it can translate.
-    _abilities: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+    _abilities: dict[str, Abilities] = field(default_factory=dict)  # as of its files, or its name
     _locating: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     @property
@@ -108,9 +106,10 @@ class ModelCatalogue:
 
         Of a model that was not loaded, only its files or its name tell: it knows all languages, or English.
         """
-        known, translates = self._abilities_of(model)
+        abilities = self.abilities(model)
+        known = abilities.languages
         reason = ": it knows English alone" if known == _ENGLISH else ""
-        if task == "translate" and (reason or not translates):
+        if task == "translate" and (reason or not abilities.translates):
             raise InvalidInput(
                 f"The model {model!r} cannot translate{reason}. Name one that can, such as large-v3: the "
                 "service offers it when it is started with WHISPER_MODELS=large-v3.",
@@ -125,15 +124,14 @@ class ModelCatalogue:
 
     def known_languages(self, model: str) -> tuple[str, ...]:
         """The languages that a model knows, ISO 639-1, as `check` does."""
-        known, _ = self._abilities_of(model)
-        return known or tuple(LANGUAGES)
+        return self.abilities(model).languages or tuple(LANGUAGES)
 
-    def _abilities_of(self, model: str) -> tuple[tuple[str, ...], bool]:
-        """The languages that a model is known to know (none: perhaps all), and whether it can translate."""
+    def abilities(self, model: str) -> Abilities:
+        """What a model can do: the languages are those that a worker found, once one has loaded it."""
         if model not in self._abilities:
-            self._abilities[model] = (is_english_only(model), can_translate(model))
-        english_only, translates = self._abilities[model]
-        return self.languages.get(model) or (_ENGLISH if english_only else ()), translates
+            self._abilities[model] = abilities_of(model, local_folder(model))
+        abilities = self._abilities[model]
+        return replace(abilities, languages=self.languages.get(model) or abilities.languages)
 
     async def locate(self, model: str, load_options: Callable[[ModelFiles], LoadOptions]) -> None:
         """Make sure that a model's files are on this machine; downloads them if necessary.
@@ -155,4 +153,4 @@ class ModelCatalogue:
         """A model's files are on this machine, and workers load it with `options`."""
         self.options[model] = options
         # Its files tell more than its name. They are read now, and not while a request is checked.
-        self._abilities[model] = (is_english_only(model), can_translate(model))
+        self._abilities[model] = abilities_of(model, local_folder(model))

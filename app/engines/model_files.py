@@ -15,8 +15,6 @@ from workers.whisper.model_check import read_json, read_shape
 DEMO = "demo"
 DEMO_PATH = Path(__file__).parents[2] / "workers" / "demo_model"
 AUTO = {"cuda": "large-v3-turbo", "cpu": "small"}
-_MULTILINGUAL_TOKENS = 51_865  # as CTranslate2 tells them from English-only models, which have one less
-_USUAL_MIN_CONTEXT_S = 10.0  # real models repeat themselves, or lose words, with less
 
 # Sizes and the repositories that hold them in CTranslate2 format, as faster-whisper names them.
 REPOSITORIES: dict[str, str] = tomllib.loads(Path(__file__).with_name("repositories.toml").read_text("utf-8"))
@@ -28,6 +26,17 @@ class ModelFiles:
 
     name: str
     path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a model can do, as its files say; or its name, as long as they are not on this machine."""
+
+    languages: tuple[str, ...]  # that it knows, ISO 639-1; none: perhaps all
+    translates: bool
+    # The least audio context for short windows that it was trained for, at most 30 s. A model says so as
+    # `min_audio_context_s` in its `generation_config.json`; None: it does not.
+    min_context_s: float | None
 
 
 def model_name(variable: str, setting: str, device: str) -> str:
@@ -64,38 +73,26 @@ def is_hub_id(name: str) -> bool:
     return len(parts) == 2 and well_formed and "--" not in name and ".." not in name
 
 
-def can_translate(name: str) -> bool:
-    """Whether a model was trained to translate. Turbo, distilled and English-only models were not."""
-    own = _own_name(name)
-    return not ("turbo" in own or "distil" in own or is_english_only(name))
+def abilities_of(name: str, folder: Path | None) -> Abilities:
+    """What a model can do. Reads the start of `model.bin` and `generation_config.json`, if `folder` has them.
 
-
-def is_english_only(name: str) -> bool:
-    """Whether a model knows English alone: by its vocabulary if its files are here, else by its name.
-
-    Reads the start of `model.bin`.
+    Turbo, distilled and English-only models were not trained to translate.
     """
-    folder = local_folder(name)
+    own_name = Path(name).name.lower()  # `tiny.en` of `/models/tiny.en/`
     shape = read_shape(folder / "model.bin") if folder else None
-    if shape is not None:
-        return shape.vocabulary < _MULTILINGUAL_TOKENS
-    return re.search(r"\.en\b", _own_name(name)) is not None
+    english_only = re.search(r"\.en\b", own_name) is not None if shape is None else not shape.multilingual
+    return Abilities(
+        languages=("en",) if english_only else (),
+        translates=not (english_only or "turbo" in own_name or "distil" in own_name),
+        min_context_s=_min_context_s(folder) if folder else None,
+    )
 
 
-def _own_name(name: str) -> str:
-    """The last component of a model's name, which may be a path: `tiny.en` of `/models/tiny.en/`."""
-    return Path(name).name.lower()
-
-
-def min_context_s(folder: Path, usual_s: float = _USUAL_MIN_CONTEXT_S) -> float:
-    """The least audio context (s) for short windows that a model was trained for, at most 30.
-
-    A model says so as `min_audio_context_s` in its `generation_config.json`; else it is `usual_s`.
-    """
+def _min_context_s(folder: Path) -> float | None:
     value = read_json(folder / "generation_config.json").get("min_audio_context_s")
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         return min(float(value), FULL_CONTEXT_S)
-    return usual_s
+    return None
 
 
 def locate(name: str, report: Report | None = None) -> ModelFiles:

@@ -13,7 +13,7 @@ from app.engines.backend import CTRANSLATE2, TORCH, resolve_backend
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.devices import Devices, plan_cluster_devices, plan_devices, usable_cores
 from app.engines.inline import InlineProcess
-from app.engines.model_files import ModelFiles, min_context_s, model_name
+from app.engines.model_files import ModelFiles, abilities_of, model_name
 from app.engines.nvml import list_gpus
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, parse_simulation
 from app.engines.slot import Limits, WhisperSlot
@@ -25,6 +25,7 @@ from workers import runtime
 from workers.messages import FULL_CONTEXT_S, LoadOptions
 
 KERNEL_CACHE = "cuda-cache"  # in the data folder
+_USUAL_MIN_CONTEXT_S = 10.0  # real models repeat themselves, or lose words, with less
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
 _TORCH_BATCH_SIZE = 16  # on a GPU
 # On a CPU the encoder takes most of the time, for each clip anew. The beams of one clip keep a single thread
@@ -73,6 +74,9 @@ class Plan:
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
         """How a worker loads a model."""
+        min_context_s: float = FULL_CONTEXT_S
+        if self.short_context:
+            min_context_s = abilities_of(files.name, files.path).min_context_s or _USUAL_MIN_CONTEXT_S
         return LoadOptions(
             model=files.name,
             path="" if self.simulation is not None else str(files.path),
@@ -80,7 +84,7 @@ class Plan:
             compute_type=self.compute_type,
             cpu_threads=self.devices.cpu_threads,
             safe=self.safe_mode,
-            min_context_s=min_context_s(files.path) if self.short_context else FULL_CONTEXT_S,
+            min_context_s=min_context_s,
             backend=self.backend,
         )
 

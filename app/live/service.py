@@ -1,9 +1,7 @@
 """Opens live streams, and ends them with the service."""
 
 import asyncio
-from pathlib import Path
 
-from app.engines.model_files import min_context_s
 from app.live.decoder import StreamModel
 from app.live.detection import SpeechDetection
 from app.live.events import StreamOptions
@@ -39,15 +37,13 @@ class LiveService:
 
         if not await asyncio.to_thread(has_space):
             raise disk_full()
-        files = fleet.catalogue.options[name]
-        least_s = await asyncio.to_thread(min_context_s, Path(files.path), FULL_CONTEXT_S)
         stream = LiveStream(
             StreamModel(
                 name,
                 dispatcher,
                 max_silence_of(name),
-                files.min_context_s,
-                least_s,
+                fleet.catalogue.options[name].min_context_s,
+                fleet.catalogue.abilities(name).min_context_s or FULL_CONTEXT_S,
             ),
             options,
             folder.pcm,

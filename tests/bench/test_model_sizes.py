@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.model_files import REPOSITORIES, can_translate
+from app.engines.model_files import REPOSITORIES, abilities_of
 from bench.model_sizes import MB, dimensions_of, models_table
 
 GUIDE = Path(__file__).parents[2] / "docs" / "models.md"
@@ -18,7 +18,7 @@ def test_the_guide_has_the_table() -> None:
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     named = {name: row for row in rows for name in re.findall("`(.+?)`", row[0])}
     assert {name: row[1] for name, row in named.items()} == REPOSITORIES
-    assert all((row[-1] == "yes") == can_translate(name) for name, row in named.items())
+    assert all((row[-1] == "yes") == abilities_of(name, None).translates for name, row in named.items())
 
 
 # As OpenAI and the distilled models' cards publish them, without the positions of the encoder.

@@ -7,10 +7,9 @@ import pytest
 from app.engines.model_files import (
     DEMO_PATH,
     REPOSITORIES,
-    can_translate,
-    is_english_only,
+    Abilities,
+    abilities_of,
     locate,
-    min_context_s,
     model_name,
 )
 from app.errors import InvalidSetting, ModelUnavailable
@@ -66,28 +65,25 @@ def test_the_error_for_a_model_that_cannot_be_downloaded_says_what_to_do(
 
 
 def test_turbo_and_english_models_cannot_translate() -> None:
-    able = {name for name in REPOSITORIES if can_translate(name)}
+    able = {name for name in REPOSITORIES if abilities_of(name, None).translates}
     assert able == {"tiny", "base", "small", "medium", "large-v1", "large-v2", "large-v3", "large"}
-    assert can_translate("demo")
+    assert abilities_of("demo", DEMO_PATH).translates
 
 
 @pytest.mark.parametrize("name", ["/models/tiny.en/", "/models/tiny.en-int8", "tiny.en", "owner/Tiny.EN"])
 def test_english_models_are_known_by_the_end_of_their_name(name: str) -> None:
-    assert is_english_only(name)
-    assert not can_translate(name)
+    assert abilities_of(name, None) == Abilities(("en",), translates=False, min_context_s=None)
 
 
 def test_only_the_end_of_a_name_tells_what_a_model_is() -> None:
-    assert can_translate("/turbo/large-v3")
-    assert can_translate("/models/tiny.en/large-v3")
-    assert not can_translate("/models/large-v3-turbo/")
-    assert not can_translate("distil-whisper/distil-large-v3")
+    assert abilities_of("/turbo/large-v3", None).translates
+    assert abilities_of("/models/tiny.en/large-v3", None).translates
+    assert not abilities_of("/models/large-v3-turbo/", None).translates
+    assert not abilities_of("distil-whisper/distil-large-v3", None).translates
 
 
-def test_the_vocabulary_tells_more_than_the_name(tmp_path: Path) -> None:
-    multilingual = tmp_path / "mine.en"
-    multilingual.symlink_to(DEMO_PATH)
-    assert not is_english_only(str(multilingual))
+def test_the_vocabulary_tells_more_than_the_name() -> None:
+    assert abilities_of("/models/mine.en", DEMO_PATH).languages == ()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +92,7 @@ def test_the_vocabulary_tells_more_than_the_name(tmp_path: Path) -> None:
 )
 def test_a_model_may_name_its_least_audio_context(tmp_path: Path, value: str, seconds: float) -> None:
     (tmp_path / "generation_config.json").write_text(f'{{"min_audio_context_s": {value}}}')
-    assert min_context_s(tmp_path) == seconds
+    assert abilities_of("mine", tmp_path).min_context_s == seconds
 
 
 @pytest.mark.parametrize(
@@ -115,13 +111,13 @@ def test_a_model_may_name_its_least_audio_context(tmp_path: Path, value: str, se
         ),
     ],
 )
-def test_the_least_audio_context_is_ten_seconds_unless_the_model_says_otherwise(
+def test_the_least_audio_context_is_not_known_unless_the_model_says_so(
     tmp_path: Path, content: bytes | None
 ) -> None:
     if content is not None:
         (tmp_path / "generation_config.json").write_bytes(content)
-    assert min_context_s(tmp_path) == 10
+    assert abilities_of("mine", tmp_path).min_context_s is None
 
 
 def test_the_demo_model_knows_five_seconds() -> None:
-    assert min_context_s(DEMO_PATH) == 5
+    assert abilities_of("demo", DEMO_PATH).min_context_s == 5

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 _BINARY_VERSIONS = range(4, 7)  # of model.bin with the layout that `read_layout` knows
+_MULTILINGUAL_TOKENS = 51_865  # of the smallest vocabulary for all languages; that for English has one less
 _DEFAULT_MEL_BINS = 80  # of faster-whisper, if preprocessor_config.json does not name a number
 
 
@@ -23,6 +24,11 @@ class ModelShape:
     vocabulary: int  # number of tokens
     decoder_layers: int
     decoder_heads: int | None  # in each layer; None if the file does not say
+
+    @property
+    def multilingual(self) -> bool:
+        """Whether the model knows more than English, as CTranslate2 sees it."""
+        return self.vocabulary >= _MULTILINGUAL_TOKENS
 
 
 def check_files(folder: Path) -> None:
