@@ -29,10 +29,10 @@ import psutil
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import ActorSpec
+from app.engines.cluster.ray_messages import ActorSpec
 from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowInMemory, WindowSource
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
@@ -162,7 +162,7 @@ def remote_fleet(
         RemoteProcess(bridge, spec, SimulatedWorker, index, str(index), simulation) for index in range(slots)
     ]
     workers = [
-        WhisperSlot(index, catalogue, Limits(BATCH, batches_at_once=2), process)
+        WhisperSlot(index, catalogue, SlotLimits(BATCH, batches_at_once=2), process)
         for index, process in enumerate(processes)
     ]
     return Dispatcher("worker", workers, cost), processes

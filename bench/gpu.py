@@ -27,7 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
 from app.scheduling.process import ChildProcess
@@ -86,7 +86,7 @@ async def measure(
     most = max(batches)
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads, backend=backend, batch_size=most)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
-    limits = Limits(most, batches_at_once=2)
+    limits = SlotLimits(most, batches_at_once=2)
     slots = [
         WhisperSlot(index, catalogue, limits, ChildProcess(runtime.initialise, visible))
         for index in range(workers)

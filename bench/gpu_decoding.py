@@ -210,7 +210,7 @@ class Decoding:
         return self._opened
 
     def _open(self, batch: int) -> Any:
-        from workers.whisper.torch.backend import TorchBackend
+        from workers.whisper.torch.torch_backend import TorchBackend
 
         options = self._session.options(self._size, batch, backend="torch")
         return TorchBackend(options, self._session.compute_type, self.tokens)
@@ -342,15 +342,15 @@ class Decoding:
         prompts = [self.start] * len(windows)
         replayed, steps = self._searched(encoded, prompts)
         replayed_s = self._time(lambda: backend.generate(encoded, prompts, USUAL))
-        backend.recording.replays = False
+        backend.recorder.replays = False
         try:
             plain, _ = self._searched(encoded, prompts)
             plain_s = self._time(lambda: backend.generate(encoded, prompts, USUAL))
         finally:
-            backend.recording.replays = True
+            backend.recorder.replays = True
         pairs = list(zip(replayed, plain, strict=True))
         return {
-            "records": len(backend.recording._graphs),
+            "records": len(backend.recorder._graphs),
             "steps": steps,
             "replayed, each step ms": 1000 * replayed_s / steps,
             "without, each step ms": 1000 * plain_s / steps,
@@ -424,7 +424,7 @@ class Decoding:
         """What the model and its batches took, and what the formula says."""
         import torch
 
-        from workers.whisper.torch.backend import batch_bytes
+        from workers.whisper.torch.torch_backend import batch_bytes
 
         backend = self._backend
         self._decode(self.batch)

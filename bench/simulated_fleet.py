@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, simulated_result
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
@@ -55,7 +55,7 @@ class SimulatedSlot(WhisperSlot):
     """A slot whose worker is known to be simulated."""
 
     def __init__(
-        self, index: int, catalogue: ModelCatalogue, limits: Limits, worker: SimulatedWorker
+        self, index: int, catalogue: ModelCatalogue, limits: SlotLimits, worker: SimulatedWorker
     ) -> None:
         super().__init__(index, catalogue, limits, worker)
         self.worker = worker
@@ -81,7 +81,7 @@ def _make_slots(
 ) -> list[SimulatedSlot]:
     options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
     catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
-    limits = Limits(simulation.batch, batches_at_once=2 if simulation.host_ms > 0 else 1)
+    limits = SlotLimits(simulation.batch, batches_at_once=2 if simulation.host_ms > 0 else 1)
     return [
         SimulatedSlot(index, catalogue, limits, worker(index, str(index), simulation))
         for index in range(slots)

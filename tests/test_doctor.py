@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from app.commands.doctor import backend_finding, exit_code, plan_finding
-from app.doctor import fleet, gpus, machine, models
+from app.doctor import gpus, machine, model_checks, worker_checks
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.engines.nvml import NvidiaDriver, PresentGpu, query_nvml
 from app.engines.plan import Plan, make_plan
@@ -272,19 +272,19 @@ def test_a_model_that_cannot_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> N
     def unreachable(name: str) -> int:
         raise ModelUnavailable("not on this machine, and cannot be downloaded: no connection")
 
-    monkeypatch.setattr(models, "local_folder", lambda name: None)
-    monkeypatch.setattr(models, "_size_to_download", unreachable)
-    finding, files = models.check_model("small", falls_back=False)
+    monkeypatch.setattr(model_checks, "local_folder", lambda name: None)
+    monkeypatch.setattr(model_checks, "_size_to_download", unreachable)
+    finding, files = model_checks.check_model("small", falls_back=False)
     assert (finding.severity, files) == (Severity.FAIL, None)
     assert "WHISPER_MODEL" in finding.remedy
     assert finding.remedy.endswith("#model-not-downloadable)")
-    assert models.check_model("small", falls_back=True)[0].severity is Severity.WARN
-    monkeypatch.setattr(models, "_size_to_download", lambda name: 484 * 10**6)
-    assert "484 MB will be downloaded" in models.check_model("small", falls_back=False)[0].found
+    assert model_checks.check_model("small", falls_back=True)[0].severity is Severity.WARN
+    monkeypatch.setattr(model_checks, "_size_to_download", lambda name: 484 * 10**6)
+    assert "484 MB will be downloaded" in model_checks.check_model("small", falls_back=False)[0].found
 
 
 def test_the_demo_model_warns_of_its_limits() -> None:
-    finding, files = models.check_model("demo", falls_back=False)
+    finding, files = model_checks.check_model("demo", falls_back=False)
     assert finding.severity is Severity.WARN
     assert "only synthetic speech" in finding.remedy
     assert files is not None
@@ -375,7 +375,7 @@ def test_a_host_that_no_machine_can_have() -> None:
 
 
 async def test_children_are_spawned() -> None:
-    assert await fleet.child_start_method() == "spawn"
+    assert await worker_checks.child_start_method() == "spawn"
     assert machine.check_start_method("spawn", None).severity is Severity.OK
     assert machine.check_start_method("spawn", "fork").severity is Severity.WARN
     assert machine.check_start_method("fork", None).severity is Severity.FAIL
@@ -437,7 +437,7 @@ def test_a_real_run(tmp_path: Path) -> None:
     for worker in range(2):
         [line] = re.findall(rf"^ok   worker {worker}: .*", output, re.MULTILINE)
         assert f"cpu {worker}, int8" in line
-        assert fleet.SAMPLE_TEXT in line
+        assert worker_checks.SAMPLE_TEXT in line
     assert survivors_of(process) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -471,7 +471,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     slot = LowMemorySlot({}, too_large=("float32",))
     window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("main"))
-    [finding] = await fleet.transcribe_on(slot, window, "worker 0")
+    [finding] = await worker_checks.transcribe_on(slot, window, "worker 0")
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy
 
@@ -495,17 +495,19 @@ def test_a_run_with_an_odd_model(tmp_path: Path, edit: Edit, line: str) -> None:
 
 
 async def test_the_speaker_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bundled = await models.check_speaker_model("", tmp_path)
+    bundled = await model_checks.check_speaker_model("", tmp_path)
     assert (bundled.severity, bundled.found[:18]) == (Severity.OK, "resemblyzer 0.1.4,")
     other = str(kaldi_model(tmp_path / "voices.onnx"))
-    assert await models.check_speaker_model(other, tmp_path) == ok("speaker model", f"{other} embeds voices")
+    assert await model_checks.check_speaker_model(other, tmp_path) == ok(
+        "speaker model", f"{other} embeds voices"
+    )
     (tmp_path / "broken.onnx").touch()
-    broken = await models.check_speaker_model(str(tmp_path / "broken.onnx"), tmp_path)
+    broken = await model_checks.check_speaker_model(str(tmp_path / "broken.onnx"), tmp_path)
     assert broken.severity is Severity.WARN
     assert "Supported are ONNX files of WeSpeaker" in broken.found
-    unknown = await models.check_speaker_model("voices", tmp_path)
+    unknown = await model_checks.check_speaker_model("voices", tmp_path)
     assert (unknown.severity, unknown.invalid_setting) == (Severity.FAIL, True)
     monkeypatch.setattr("app.engines.speaker_model.find_spec", lambda name: None)
-    missing = await models.check_speaker_model("", tmp_path)
+    missing = await model_checks.check_speaker_model("", tmp_path)
     assert missing.severity is Severity.WARN
     assert "`pip install --no-deps resemblyzer`" in missing.found

@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from app.commands.ending import command
-from app.doctor import cluster, fleet, gpus, machine, models
+from app.doctor import cluster, gpus, machine, model_checks, worker_checks
 from app.doctor.finding import Finding, ReportFinding, Severity, fail_setting, ok, warn
-from app.engines.backend import TORCH, torch_cuda
-from app.engines.cluster.nodes import usable_device
+from app.engines.backend_choice import TORCH, torch_cuda
+from app.engines.cluster.node_places import usable_device
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
 from app.engines.nvml import query_nvml
@@ -64,7 +64,7 @@ async def check_machine(report: ReportFinding) -> None:
     report(machine.check_keys(settings))
     report(machine.check_python())
     report(machine.check_packages())
-    report(machine.check_start_method(await fleet.child_start_method(), set_globally))
+    report(machine.check_start_method(await worker_checks.child_start_method(), set_globally))
     driver, plan = await asyncio.to_thread(query_nvml), _plan(settings)
     for finding in gpus.check_gpus(driver, settings.device, _visible(plan), os.environ):
         report(finding)
@@ -77,16 +77,16 @@ async def check_machine(report: ReportFinding) -> None:
         remedy = "Leave WHISPER_ENGINE unset to transcribe recordings."
         report(warn("workers", "simulated: their transcripts are made up", remedy))
         return
-    await fleet.check_libraries(plan, report)
+    await worker_checks.check_libraries(plan, report)
     files: list[ModelFiles | None] = []
     for index, name in enumerate(plan.models):
         falls_back = index == 0 and settings.model == "auto" and settings.demo_fallback
-        finding, located = await asyncio.to_thread(models.check_model, name, falls_back=falls_back)
+        finding, located = await asyncio.to_thread(model_checks.check_model, name, falls_back=falls_back)
         files.append(located)
         report(finding)
     pcm = await _check_media(report, "workers", settings.speaker_model)
     if pcm:
-        await fleet.transcribe(plan, _files(files[0], plan, report), pcm, report)
+        await worker_checks.transcribe(plan, _files(files[0], plan, report), pcm, report)
 
 
 async def check_cluster(report: ReportFinding) -> None:
@@ -109,7 +109,9 @@ async def check_cluster(report: ReportFinding) -> None:
         files: ModelFiles | None = ModelFiles(plan.models[0], Path())
         if plan.simulation is None:
             # A node may have workers if its files of the model are like those of this machine.
-            finding, files = await asyncio.to_thread(models.check_model, plan.models[0], falls_back=False)
+            finding, files = await asyncio.to_thread(
+                model_checks.check_model, plan.models[0], falls_back=False
+            )
             report(finding)
         files = _files(files, plan, report)
         pcm = await _check_media(report, "nodes")
@@ -123,9 +125,9 @@ async def _check_media(report: ReportFinding, unchecked: str, speaker_model: str
     If there is none, `unchecked` is reported as what cannot be checked.
     """
     with tempfile.TemporaryDirectory(prefix="whisperfleet-doctor-") as folder:
-        findings, pcm = await fleet.detect_speech(Path(folder))
+        findings, pcm = await worker_checks.detect_speech(Path(folder))
         if speaker_model is not None:
-            findings.append(await models.check_speaker_model(speaker_model, Path(folder)))
+            findings.append(await model_checks.check_speaker_model(speaker_model, Path(folder)))
     for finding in findings:
         report(finding)
     if not pcm:

@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from app.doctor.finding import Finding, ReportFinding, Severity, fail, fail_with, ok, warn
-from app.doctor.fleet import report_each, sample_window, transcribe_on
 from app.doctor.gpus import driver_remedy
+from app.doctor.worker_checks import report_each, sample_window, transcribe_on
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import Node, NodeReport
-from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.nodes import Place
-from app.engines.cluster.slot import RaySlots
+from app.engines.cluster.cluster_node import ClusterNode
+from app.engines.cluster.node_places import Place
+from app.engines.cluster.ray_messages import NodeReport, RayNode
+from app.engines.cluster.ray_slot import RaySlots
 from app.engines.model_files import ModelFiles
 from app.engines.plan import Plan
 from app.errors import ModelUnavailable, WhisperfleetError
@@ -80,7 +80,7 @@ async def check_nodes(
 
 
 async def _check_node(
-    node: Node, place: Place | None, slots: RaySlots, index: int, window: Window
+    node: RayNode, place: Place | None, slots: RaySlots, index: int, window: Window
 ) -> list[Finding]:
     name = f"node {node.name}"
     before = time.time()
@@ -105,7 +105,7 @@ async def _check_node(
 
 
 def check_report(
-    name: str, node: Node, report: NodeReport, before: float, after: float, options: LoadOptions
+    name: str, node: RayNode, report: NodeReport, before: float, after: float, options: LoadOptions
 ) -> Iterator[Finding]:
     """Findings about what a node says of itself.
 
@@ -126,7 +126,7 @@ def check_report(
         yield ok(f"{name}: clock", "that of this machine")
 
 
-def _check_driver(title: str, node: Node, report: NodeReport) -> Finding:
+def _check_driver(title: str, node: RayNode, report: NodeReport) -> Finding:
     if report.driver is None:
         if not node.gpus:
             return ok(title, "none; the node has no GPUs for Ray")

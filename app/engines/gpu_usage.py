@@ -11,7 +11,7 @@ from app.telemetry.sampler import Sampler
 
 
 @dataclass(frozen=True, slots=True)
-class GpuUsage:
+class GpuSample:
     """One GPU, or one MIG instance. None: NVML does not know it."""
 
     memory_used: int | None  # bytes, by all processes
@@ -19,23 +19,25 @@ class GpuUsage:
     utilisation: float | None  # the part of the last moments in which it computed, 0 to 1
 
 
-Usages = Sequence[GpuUsage | None]
+GpuSamples = Sequence[GpuSample | None]
 
 
 class GpuMonitor:
     """Samples the GPUs of slots when it is asked to, in a thread. Never raises, and never blocks the loop."""
 
-    def __init__(self, names: Sequence[str], read: Callable[[Sequence[str]], Usages] | None = None) -> None:
+    def __init__(
+        self, names: Sequence[str], read: Callable[[Sequence[str]], GpuSamples] | None = None
+    ) -> None:
         """`names`: the GPU of each slot, as `CUDA_VISIBLE_DEVICES` names it. Empty without GPUs."""
         self._names = names
         self._sampler = Sampler("the GPUs", "NVML", partial(read or read_usage, names))
 
-    def usage(self, slot: int) -> GpuUsage | None:
+    def usage(self, slot: int) -> GpuSample | None:
         """The latest figures of a slot's GPU; None if there are none."""
         usages = self._sampler.latest or ()
         return usages[slot] if slot < len(usages) else None
 
-    def by_name(self) -> dict[str, GpuUsage]:
+    def by_name(self) -> dict[str, GpuSample]:
         """The latest figures of each GPU that has some, by its name."""
         usages = self._sampler.latest or ()
         return {name: usage for name, usage in zip(self._names, usages, strict=False) if usage is not None}
@@ -51,7 +53,7 @@ class GpuMonitor:
             await self._sampler.sample()
 
 
-def read_usage(names: Sequence[str]) -> list[GpuUsage | None]:
+def read_usage(names: Sequence[str]) -> list[GpuSample | None]:
     """The figures of GPUs that `CUDA_VISIBLE_DEVICES` names: by index, by UUID or its beginning, or a MIG id.
 
     None for one that NVML does not know, or that fails. May block. Raises NVMLError without a driver.
@@ -86,7 +88,7 @@ def _find(name: str, handles: dict[str, Any]) -> Any:
     return matching[0] if len(matching) == 1 else None
 
 
-def _usage(handle: Any) -> GpuUsage | None:
+def _usage(handle: Any) -> GpuSample | None:
     import pynvml
 
     used = total = utilisation = None
@@ -97,4 +99,4 @@ def _usage(handle: Any) -> GpuUsage | None:
         utilisation = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
     if total is None and utilisation is None:
         return None
-    return GpuUsage(used, total, utilisation)
+    return GpuSample(used, total, utilisation)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import structlog
 
-from app.engines.backend import CTRANSLATE2, TORCH, resolve_backend
+from app.engines.backend_choice import CTRANSLATE2, TORCH, resolve_backend
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.devices import Devices, plan_cluster_devices, plan_devices, usable_cores
 from app.engines.inline import InlineProcess
 from app.engines.model_files import ModelFiles, abilities_of, model_name
 from app.engines.nvml import list_gpus
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, parse_simulation
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.errors import InvalidSetting
 from app.scheduling.batching import BatchCost
 from app.scheduling.process import ChildProcess, WorkerProcess
@@ -60,7 +60,7 @@ class Plan:
 
     models: tuple[str, ...]  # those that requests may name, the default one first
     devices: Devices
-    limits: Limits
+    limits: SlotLimits
     engine: str
     compute_type: str
     safe_mode: bool
@@ -206,13 +206,13 @@ def _simulated_plan(settings: Settings, devices: Devices, cluster: ClusterPlan |
     )
 
 
-def _limits(settings: Settings, batch_size: int, *, on_gpus: bool) -> Limits:
+def _limits(settings: Settings, batch_size: int, *, on_gpus: bool) -> SlotLimits:
     """`batch_size` applies unless the settings say otherwise.
 
     A GPU does not wait for the way of an answer and of the next batch: the worker holds another one ready. On
     a CPU, that way is short beside a batch.
     """
-    return Limits(
+    return SlotLimits(
         batch_size=1 if settings.safe_mode else settings.batch_size or batch_size,
         batch_timeout_s=settings.batch_timeout_s,
         one_model=settings.safe_mode,

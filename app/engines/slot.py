@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import structlog
 
 from app.concurrency import BackgroundTasks
-from app.engines.backend import CTRANSLATE2, TORCH
+from app.engines.backend_choice import CTRANSLATE2, TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SlotLimits:
     """How much a slot may do at a time."""
 
     batch_size: int  # windows
@@ -65,7 +65,9 @@ class WhisperSlot:
 
     node_name: str | None = None  # of the node with its worker; None: this machine
 
-    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: WorkerProcess) -> None:
+    def __init__(
+        self, index: int, catalogue: ModelCatalogue, limits: SlotLimits, process: WorkerProcess
+    ) -> None:
         self.index = index
         self.status = SlotStatus()
         self.needs_restart = asyncio.Event()

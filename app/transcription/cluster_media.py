@@ -10,7 +10,7 @@ import structlog
 from app.concurrency import BackgroundTasks, end_tasks
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import ActorSpec, Node
+from app.engines.cluster.ray_messages import ActorSpec, RayNode
 from app.engines.cluster.remote_process import RemoteProcess
 from app.media.pool import MediaPool
 from app.media.worker_slot import INITIALIZER
@@ -40,7 +40,7 @@ class ClusterMedia:
     _following: asyncio.Task[None] | None = None
     _leaving: BackgroundTasks = field(default_factory=BackgroundTasks)
 
-    def start(self, reserved_cpus: Callable[[Node], int]) -> None:
+    def start(self, reserved_cpus: Callable[[RayNode], int]) -> None:
         """Add and remove workers from now on. `reserved_cpus`: how many of a node they leave free."""
         self._following = asyncio.create_task(self._follow(reserved_cpus), name="cluster-media")
 
@@ -48,7 +48,7 @@ class ClusterMedia:
         """Leave the workers as they are, for the pool to end them."""
         await end_tasks(*self._leaving, *self._checks.values(), self._following)
 
-    async def _follow(self, reserved_cpus: Callable[[Node], int]) -> None:
+    async def _follow(self, reserved_cpus: Callable[[RayNode], int]) -> None:
         while True:
             try:
                 self._reconcile(reserved_cpus)
@@ -56,7 +56,7 @@ class ClusterMedia:
                 log.exception("media workers on the cluster not changed")
             await asyncio.sleep(_PERIOD_S)
 
-    def _reconcile(self, reserved_cpus: Callable[[Node], int]) -> None:
+    def _reconcile(self, reserved_cpus: Callable[[RayNode], int]) -> None:
         """Remove, drain and add workers as the nodes need it."""
         alive = {node.id for node in self.bridge.nodes}
         for number, node_id in list(self._workers.items()):
@@ -75,7 +75,7 @@ class ClusterMedia:
             process = RemoteProcess(self.bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
             self._workers[self.media.add_remote(process)] = node.id
 
-    def _may_work(self, node: Node) -> bool:
+    def _may_work(self, node: RayNode) -> bool:
         """Whether a node may have workers, as far as is known."""
         if node.cpus < 1 or self.is_draining(node.id):
             return False
@@ -84,7 +84,7 @@ class ClusterMedia:
         check = self._checks[node.id]
         return check.done() and check.result()
 
-    async def _check(self, node: Node) -> bool:
+    async def _check(self, node: RayNode) -> bool:
         """Whether a node has the versions of this machine. If it does not say, it is asked again."""
         try:
             async with asyncio.timeout(_CHECK_S):
@@ -104,7 +104,7 @@ class ClusterMedia:
         self._leaving.spawn(leaving)
 
 
-def least_used(nodes: Sequence[Node], used: Mapping[str, int]) -> Node | None:
+def least_used(nodes: Sequence[RayNode], used: Mapping[str, int]) -> RayNode | None:
     """The node with the most free CPUs; None if none has one left. Pure.
 
     `used`: how many CPUs of each node are in use or reserved, by its id.

@@ -12,9 +12,9 @@ import structlog
 from app.concurrency import end_tasks
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.fleet import ClusterFleet
-from app.engines.cluster.nodes import NO_CLUSTER
-from app.engines.cluster.slot import RaySlots
+from app.engines.cluster.cluster_fleet import ClusterFleet
+from app.engines.cluster.node_places import NO_CLUSTER
+from app.engines.cluster.ray_slot import RaySlots
 from app.engines.gpu_usage import GpuMonitor
 from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, make_plan

@@ -14,8 +14,8 @@ from types import MappingProxyType, SimpleNamespace
 import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.cluster.messages import Node
-from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
+from app.engines.cluster.node_places import NO_CLUSTER, find_node, node_row
+from app.engines.cluster.ray_messages import RayNode
 from app.engines.gpu_usage import GpuMonitor
 from app.errors import ClipFailed, UnknownNode, WhisperfleetError
 from app.media.clip_search import FoundSpeech
@@ -197,7 +197,7 @@ class FakeFleet:
     statuses: list[SlotStatus] = field(default_factory=lambda: [SlotStatus("idle")])
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
     row: dict[str, object] = field(default_factory=dict)  # what differs in the worker's row
-    cluster: Sequence[Node] | None = None  # its nodes; None: another engine
+    cluster: Sequence[RayNode] | None = None  # its nodes; None: another engine
     drained: set[str] = field(default_factory=set)  # ids of nodes
     workers_of_nodes: Sequence[int] = (0, 1)  # slots of each node
 
@@ -231,7 +231,7 @@ class FakeFleet:
         (self.drained.discard if undo else self.drained.add)(node.id)
         return self._node(node)
 
-    def _node(self, node: Node) -> dict[str, object]:
+    def _node(self, node: RayNode) -> dict[str, object]:
         drains = node.id in self.drained
         state = "draining" if drains else "busy"
         return node_row(node, dict.fromkeys(self.workers_of_nodes, state), drains=drains)

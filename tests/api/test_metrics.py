@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from app.api.http.requests import OTHER, UNMATCHED, RequestCounts
 from app.api.operation.metric_list import METRICS, PREFIX
-from app.engines.gpu_usage import GpuMonitor, GpuUsage
+from app.engines.gpu_usage import GpuMonitor, GpuSample
 from app.jobs.webhooks.delivery import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
 from app.telemetry import sampler
@@ -52,7 +52,7 @@ def fresh(serve, tmp_path):
 
 
 def test_the_names_kinds_and_labels_are_those_of_the_list(site):
-    site.service.fleet.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuUsage(1, 2, 0.5)])
+    site.service.fleet.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuSample(1, 2, 0.5)])
     site.service.fleet.on_nodes = Counter({("gpu-1", "busy"): 1})
     site.client.get("/v1/jobs")
     found = families(site)
@@ -218,7 +218,7 @@ def test_a_service_without_workers_yet(site):
 
 
 def test_gpus_by_name_and_those_that_nvml_does_not_know(site):
-    usages = [GpuUsage(1_000, 80_000, 0.25), GpuUsage(1_000, 80_000, 0.25), None, GpuUsage(3, 9, None)]
+    usages = [GpuSample(1_000, 80_000, 0.25), GpuSample(1_000, 80_000, 0.25), None, GpuSample(3, 9, None)]
     calls = []
 
     def read(names):

@@ -4,12 +4,12 @@ from urllib.parse import quote
 
 import pytest
 
-from app.engines.cluster.messages import Node
+from app.engines.cluster.ray_messages import RayNode
 
 NODES = (
-    Node("ab12", "gpu-1", "10.0.0.1", gpus=2),
-    Node("cd34", "gpu-2", "10.0.0.2", gpus=2),
-    Node("ef56", "10.0.0.3", "10.0.0.3", cpus=8),
+    RayNode("ab12", "gpu-1", "10.0.0.1", gpus=2),
+    RayNode("cd34", "gpu-2", "10.0.0.2", gpus=2),
+    RayNode("ef56", "10.0.0.3", "10.0.0.3", cpus=8),
 )
 
 
@@ -56,7 +56,7 @@ def test_an_unknown_node_names_those_that_are_there(site, method, name):
 
 
 def test_a_name_of_several_nodes_is_refused_with_their_ids(site):
-    twin = Node("0099", "gpu-1", "10.0.0.9")
+    twin = RayNode("0099", "gpu-1", "10.0.0.9")
     site.service.fleet.cluster = (*NODES, twin)
     answer = site.client.post("/v1/nodes/gpu-1/drain")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "ambiguous_node")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import Node
+from app.engines.cluster.ray_messages import RayNode
 from app.errors import ProcessLost
 
 
@@ -28,7 +28,7 @@ class FakeBridge(Bridge):
             raise ProcessLost(self.fault or "the node is gone")
         return self.answers.get((node_id, function), function)(*rest)
 
-    def list_nodes(self, nodes: Sequence[Node], draining: Sequence[Node] = ()) -> None:
+    def list_nodes(self, nodes: Sequence[RayNode], draining: Sequence[RayNode] = ()) -> None:
         """These nodes are alive from now on; Ray drains some of them."""
         self.nodes, self.fault = tuple(nodes), None
         self.draining = frozenset(node.id for node in draining)

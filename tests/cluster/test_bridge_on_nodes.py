@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import ActorSpec, Node
+from app.engines.cluster.ray_messages import ActorSpec, RayNode
 from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.model_files import DEMO_PATH
 from app.engines.simulated import SimulatedWorker, Simulation
@@ -42,7 +42,7 @@ async def bridge(ray_cluster: RayCluster) -> AsyncIterator[Bridge]:
     assert bridge.nodes == ()
 
 
-def node(bridge: Bridge, name: str) -> Node:
+def node(bridge: Bridge, name: str) -> RayNode:
     [found] = [node for node in bridge.nodes if node.name == name]
     return found
 

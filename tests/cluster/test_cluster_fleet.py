@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engines.cluster.fleet import ClusterFleet
-from app.engines.cluster.messages import Node
-from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.nodes import Place, worker_places
+from app.engines.cluster.cluster_fleet import ClusterFleet
+from app.engines.cluster.cluster_node import ClusterNode
+from app.engines.cluster.node_places import Place, worker_places
+from app.engines.cluster.ray_messages import RayNode
 from app.errors import AmbiguousNode, NotReady, UnknownNode
 from app.scheduling.dispatcher import Dispatcher
 from tests.cluster.fake_bridge import FakeBridge
@@ -22,7 +22,7 @@ from workers.messages import LoadOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
-ONE, TWO, THREE = (Node(name, f"node {name}", "127.0.0.1", cpus=2) for name in "abc")
+ONE, TWO, THREE = (RayNode(name, f"node {name}", "127.0.0.1", cpus=2) for name in "abc")
 
 
 class PlacedSlot(FakeSlot):
@@ -47,10 +47,10 @@ class Source:
         simulated = LoadOptions("main", "", "cpu", "int8", 1)
         self._catalogue.options["main"] = simulated
 
-    def places(self, nodes: Sequence[Node]) -> list[Place]:
+    def places(self, nodes: Sequence[RayNode]) -> list[Place]:
         return worker_places(nodes, "cpu", 1.0, None)
 
-    def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
+    def new_node(self, node: RayNode, connected: asyncio.Event) -> ClusterNode:
         return ClusterNode(self._bridge, node, self._catalogue, connected)
 
     def new_slot(self, index: int, place: Place, node: ClusterNode) -> PlacedSlot:
@@ -78,7 +78,7 @@ class Cluster:
         for answer in self.answers:
             answer.cancel()
 
-    async def nodes(self, *nodes: Node, draining: Sequence[Node] = ()) -> None:
+    async def nodes(self, *nodes: RayNode, draining: Sequence[RayNode] = ()) -> None:
         self.bridge.list_nodes(nodes, draining)
         await let_tasks_run()
 
@@ -103,7 +103,7 @@ class Cluster:
         slot.unblocked.set()  # type: ignore[attr-defined]
         await let_tasks_run()
 
-    def row(self, node: Node) -> tuple[object, list[int]]:
+    def row(self, node: RayNode) -> tuple[object, list[int]]:
         """The state of a node, and the numbers of its workers."""
         row = self.fleet.row(self.fleet.find(node.id), {s.index: s.status for s in self.dispatcher.slots})
         workers: list[dict[str, Any]] = row["workers"]  # type: ignore[assignment]
@@ -173,7 +173,7 @@ async def test_a_slot_starts_only_when_the_bridge_is_back(cluster: Cluster) -> N
 
 async def test_a_cluster_without_a_place_says_so(cluster: Cluster) -> None:
     assert cluster.fleet.fault == "the cluster is being looked up"
-    await cluster.nodes(Node("f", "front end", "127.0.0.1"))
+    await cluster.nodes(RayNode("f", "front end", "127.0.0.1"))
     assert cluster.fleet.fault is not None
     assert "no node of the Ray cluster has a place for a worker" in cluster.fleet.fault
 
@@ -215,7 +215,7 @@ async def test_a_node_that_joins_again_has_workers(cluster: Cluster) -> None:
     await cluster.nodes(ONE, TWO)
     cluster.fleet.drain("b")
     await let_tasks_run()
-    again = Node("d", TWO.name, TWO.address, cpus=2)
+    again = RayNode("d", TWO.name, TWO.address, cpus=2)
     await cluster.nodes(ONE, again)
     assert cluster.row(again) == ("ready", [2, 3])
 
@@ -270,7 +270,7 @@ async def test_a_node_is_found_by_its_id_or_name(cluster: Cluster) -> None:
     assert cluster.fleet.find("b").node is cluster.fleet.find("node b").node is TWO
     with pytest.raises(UnknownNode, match="Its nodes: node a, node b"):
         cluster.fleet.find("node c")
-    await cluster.nodes(ONE, TWO, Node("d", "node b", "10.0.0.3"))
+    await cluster.nodes(ONE, TWO, RayNode("d", "node b", "10.0.0.3"))
     with pytest.raises(AmbiguousNode, match="b, d"):
         cluster.fleet.find("node b")
 
@@ -290,19 +290,19 @@ async def test_the_device_is_known_once_a_node_has_one() -> None:
     await fleet.start()
     assert await fleet.usable_device("cuda") == "cuda"
     found = asyncio.create_task(fleet.usable_device("auto"))
-    bridge.list_nodes([Node("f", "front end", "127.0.0.1")])
+    bridge.list_nodes([RayNode("f", "front end", "127.0.0.1")])
     await let_tasks_run()
     assert not found.done()
     assert fleet.fault is not None
     assert "no node of the Ray cluster has a place" in fleet.fault
-    bridge.list_nodes([Node("g", "gpu", "127.0.0.1", gpus=1, cpus=8), ONE])
+    bridge.list_nodes([RayNode("g", "gpu", "127.0.0.1", gpus=1, cpus=8), ONE])
     assert await found == "cuda"
     assert fleet.fault is None
 
 
 @settings(max_examples=30)
 @given(st.lists(st.sets(st.sampled_from([ONE, TWO, THREE]) | st.none(), max_size=4), max_size=8))
-def test_the_slots_are_those_of_the_last_list_of_nodes(lists: list[set[Node | None]]) -> None:
+def test_the_slots_are_those_of_the_last_list_of_nodes(lists: list[set[RayNode | None]]) -> None:
     async def follow() -> None:
         cluster = Cluster()
         await cluster.start()

@@ -13,8 +13,8 @@ import pytest
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import Node
-from app.engines.cluster.slot import RaySlots
+from app.engines.cluster.ray_messages import RayNode
+from app.engines.cluster.ray_slot import RaySlots
 from app.engines.plan import make_plan
 from app.errors import ProcessLost
 from app.media.disk import DiskSpace
@@ -34,8 +34,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 DATA = Path(__file__).parents[1] / "data"
 
 
-def node(name: str, cpus: float = 4) -> Node:
-    return Node(id=name, name=name, address=name, cpus=cpus)
+def node(name: str, cpus: float = 4) -> RayNode:
+    return RayNode(id=name, name=name, address=name, cpus=cpus)
 
 
 def test_the_least_used_node_is_next() -> None:
@@ -101,7 +101,7 @@ class World:
             self.draining.__contains__,
         )
 
-    async def workers(self, *nodes: Node) -> dict[str, int]:
+    async def workers(self, *nodes: RayNode) -> dict[str, int]:
         """How many there are on each node, once these are the nodes that are alive."""
         self.bridge.nodes = nodes
         for _ in range(2):  # the nodes are asked for their versions first

@@ -11,8 +11,8 @@ import pytest
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
-from app.engines.cluster.messages import FoundModel, Node, NodeReport
-from app.engines.cluster.node import ClusterNode
+from app.engines.cluster.cluster_node import ClusterNode
+from app.engines.cluster.ray_messages import FoundModel, NodeReport, RayNode
 from app.engines.model_files import DEMO_PATH
 from app.errors import ClusterUnavailable, ModelUnavailable, ProcessLost
 from tests.cluster.fake_bridge import FakeBridge
@@ -20,7 +20,7 @@ from workers.messages import LoadOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
-NODE = Node("a", "rack-7", "127.0.0.1", cpus=2)
+NODE = RayNode("a", "rack-7", "127.0.0.1", cpus=2)
 INSPECT, FIND = node_checks.inspect, node_checks.find_model
 
 
@@ -73,7 +73,7 @@ async def test_a_node_without_the_model_is_left_out_and_asked_again(monkeypatch:
     assert len(bridge.calls) == 2, "asked once for all slots"
     bridge.answers.clear()
     await fault_of(node)
-    monkeypatch.setattr("app.engines.cluster.node._RECHECK_S", 0.0)
+    monkeypatch.setattr("app.engines.cluster.cluster_node._RECHECK_S", 0.0)
     node = new_node(bridge, {FIND: offline})
     await fault_of(node)
     bridge.answers.clear()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.cluster.fleet import ClusterFleet
-from app.engines.cluster.messages import Node
+from app.engines.cluster.cluster_fleet import ClusterFleet
+from app.engines.cluster.ray_messages import RayNode
 from app.engines.plan import make_plan
 from app.errors import NotReady
 from app.options import Options
@@ -28,7 +28,7 @@ async def test_an_alias_of_a_model_that_the_cluster_does_not_run_is_named(tmp_pa
     service = TranscriptionService(settings, make_plan(settings))
     bridge = FakeBridge()
     service.fleet.cluster = ClusterFleet(bridge)
-    bridge.list_nodes([Node("a", "node a", "127.0.0.1", cpus=2)])
+    bridge.list_nodes([RayNode("a", "node a", "127.0.0.1", cpus=2)])
     await service.fleet._start_workers()
     reason = service.fleet.readiness()
     assert reason is not None

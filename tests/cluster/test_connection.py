@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engines.cluster.connection import MAX_BYTES, Connection, FrameTooLarge, pickled
+from app.engines.cluster.message_socket import MAX_BYTES, FrameTooLarge, MessageSocket, pickled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -22,7 +22,7 @@ MESSAGES = st.recursive(
 
 def exchange(messages: list[object]) -> list[object]:
     async def send_all() -> list[object]:
-        left, right = map(Connection, socket.socketpair())
+        left, right = map(MessageSocket, socket.socketpair())
         for message in messages:
             left.send(message)
         received = [await right.receive() for _ in messages]
@@ -50,7 +50,7 @@ def test_audio_is_not_copied_when_it_is_pickled() -> None:
 
 async def test_a_message_that_is_too_large_is_neither_sent_nor_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
-    left, right = Connection(ours), Connection(theirs)
+    left, right = MessageSocket(ours), MessageSocket(theirs)
     with pytest.raises(FrameTooLarge):
         left.send(bytes(MAX_BYTES + 1))
     left.send("still there")
@@ -63,7 +63,7 @@ async def test_a_message_that_is_too_large_is_neither_sent_nor_read(monkeypatch:
 
 
 async def test_a_message_that_cannot_be_pickled_is_an_error_of_its_sender() -> None:
-    left, right = map(Connection, socket.socketpair())
+    left, right = map(MessageSocket, socket.socketpair())
     with pytest.raises((AttributeError, pickle.PicklingError)):
         left.send(lambda: None)
     left.send(1)
@@ -73,7 +73,7 @@ async def test_a_message_that_cannot_be_pickled_is_an_error_of_its_sender() -> N
 
 
 async def test_nobody_waits_for_a_process_that_has_gone() -> None:
-    left, right = map(Connection, socket.socketpair())
+    left, right = map(MessageSocket, socket.socketpair())
     right.close()
     left.send(bytes(10 << 20))
     with pytest.raises(EOFError):
@@ -84,7 +84,7 @@ async def test_nobody_waits_for_a_process_that_has_gone() -> None:
 
 
 async def test_the_event_loop_goes_on_while_a_large_message_waits() -> None:
-    left, right = map(Connection, socket.socketpair())
+    left, right = map(MessageSocket, socket.socketpair())
     left.send(bytes(16 << 20))  # nobody reads it
     for _ in range(100):
         await asyncio.sleep(0)

@@ -8,15 +8,15 @@ from app.doctor.cluster import check_connection, check_report
 from app.doctor.finding import Finding, Severity
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import Node, NodeReport
+from app.engines.cluster.ray_messages import NodeReport, RayNode
 from app.settings import Settings
 from workers.messages import LoadOptions
 
-NODE = Node("ab12", "gpu-1", "10.0.0.1", gpus=2, cpus=16)
+NODE = RayNode("ab12", "gpu-1", "10.0.0.1", gpus=2, cpus=16)
 REPORT = NodeReport(node_checks.versions(), 1000.0, "570.86", ("NVIDIA L4", "NVIDIA L4"))
 
 
-def checked(report: NodeReport, node: Node = NODE) -> dict[str, Finding]:
+def checked(report: NodeReport, node: RayNode = NODE) -> dict[str, Finding]:
     """The findings by what was checked. This machine's clock showed 999 s before and 1003 s after it."""
     options = LoadOptions("demo", "", "cuda", "auto", 1)
     findings = check_report("node gpu-1", node, report, 999.0, 1003.0, options)

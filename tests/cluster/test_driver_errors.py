@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.engines.cluster import authentication, driver
-from app.engines.cluster.connection import Connection
 from app.engines.cluster.driver import Driver, connect
-from app.engines.cluster.messages import ActorSpec, NodeList
+from app.engines.cluster.message_socket import MessageSocket
+from app.engines.cluster.ray_messages import ActorSpec, RayNodes
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import diagnose
 
@@ -231,8 +231,8 @@ async def test_an_error_that_the_server_cannot_read_arrives_as_its_words(
 async def test_a_call_that_is_cancelled_before_it_begins_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(driver, "_list_nodes", lambda: NodeList(()))
-    left, right = map(Connection, socket.socketpair())
+    monkeypatch.setattr(driver, "_list_nodes", lambda: RayNodes(()))
+    left, right = map(MessageSocket, socket.socketpair())
     made = Driver(right, None)
     left.send((7, "close_actor", ("actor",)))
     left.send((7, None, ()))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.cluster.messages import NodeReport
 from app.engines.cluster.node_checks import (
     fault_of,
     find_model,
@@ -20,6 +19,7 @@ from app.engines.cluster.node_checks import (
     packages_of,
     versions,
 )
+from app.engines.cluster.ray_messages import NodeReport
 from app.engines.model_files import DEMO_PATH
 from app.errors import ModelUnavailable
 from workers.messages import LoadOptions

@@ -5,16 +5,16 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engines.cluster.messages import Node
-from app.engines.cluster.nodes import Place, usable_device, worker_places
+from app.engines.cluster.node_places import Place, usable_device, worker_places
+from app.engines.cluster.ray_messages import RayNode
 
-GPU_NODE = Node("a", "one", "10.0.0.1", gpus=2, cpus=16)
-CPU_NODE = Node("b", "two", "10.0.0.2", cpus=4)
-FRONT_END = Node("c", "front end", "10.0.0.3")
+GPU_NODE = RayNode("a", "one", "10.0.0.1", gpus=2, cpus=16)
+CPU_NODE = RayNode("b", "two", "10.0.0.2", cpus=4)
+FRONT_END = RayNode("c", "front end", "10.0.0.3")
 
 nodes = st.lists(
     st.builds(
-        Node,
+        RayNode,
         id=st.uuids().map(str),
         name=st.just("node"),
         address=st.just("10.0.0.1"),
@@ -60,7 +60,7 @@ def test_simulated_workers_are_where_those_on_cpus_would_be() -> None:
 
 @given(nodes, st.sampled_from(["cuda", "cpu", "simulated"]), parts, st.none() | st.integers(1, 32))
 def test_no_node_holds_more_workers_than_it_has_resources(
-    nodes: list[Node], device: str, gpus_per_worker: float, limit: int | None
+    nodes: list[RayNode], device: str, gpus_per_worker: float, limit: int | None
 ) -> None:
     places = worker_places(nodes, device, gpus_per_worker, limit)
     assert len(set(places)) == len(places)
@@ -76,7 +76,7 @@ def test_no_node_holds_more_workers_than_it_has_resources(
 
 @given(nodes, nodes, st.sampled_from(["cuda", "cpu", "simulated"]), parts)
 def test_a_node_that_joins_or_leaves_changes_nothing_on_the_others(
-    some: list[Node], others: list[Node], device: str, gpus_per_worker: float
+    some: list[RayNode], others: list[RayNode], device: str, gpus_per_worker: float
 ) -> None:
     alone = worker_places(some, device, gpus_per_worker, None)
     together = worker_places([*others, *some], device, gpus_per_worker, None)
@@ -85,5 +85,5 @@ def test_a_node_that_joins_or_leaves_changes_nothing_on_the_others(
 
 @given(st.integers(1, 10_000))
 def test_as_many_workers_share_a_gpu_as_its_parts_say(workers: int) -> None:
-    node = Node("a", "one", "10.0.0.1", gpus=1)
+    node = RayNode("a", "one", "10.0.0.1", gpus=1)
     assert len(worker_places([node], "cuda", 1 / workers, None)) == workers

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import ActorSpec
+from app.engines.cluster.ray_messages import ActorSpec
 from app.engines.cluster.remote_process import RemoteProcess
 from app.errors import ProcessCrashed, ProcessLost
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import ProcessCrashed
 from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
@@ -73,7 +73,7 @@ class FakeSlot(WhisperSlot):
         self, idle_s: float = 99, max_models: int = 9, compute_type: str = "int8", **limits: Any
     ) -> None:
         catalogue = new_catalogue(idle_s, compute_type)
-        super().__init__(0, catalogue, Limits(**{"batch_size": 8} | limits), FakeWorker(self))
+        super().__init__(0, catalogue, SlotLimits(**{"batch_size": 8} | limits), FakeWorker(self))
         self.calls: list[str] = []
         self.loaded: dict[str, str] = {}  # models, and their compute types
         self.max_models = max_models

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from app.engines.gpu_usage import GpuMonitor, GpuUsage, Usages, read_usage
+from app.engines.gpu_usage import GpuMonitor, GpuSample, GpuSamples, read_usage
 from app.engines.plan import make_plan
 from app.settings import load_settings
 from app.telemetry import sampler
@@ -18,9 +18,9 @@ from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
-A = GpuUsage(1_000, 80_000, 0.25)
-B = GpuUsage(2_000, 80_000, 1.0)
-INSTANCE = GpuUsage(300, 10_000, None)
+A = GpuSample(1_000, 80_000, 0.25)
+B = GpuSample(2_000, 80_000, 1.0)
+INSTANCE = GpuSample(300, 10_000, None)
 FIGURES = {
     "GPU-aa11": (1_000, 80_000, 25),
     "GPU-ab22": (2_000, 80_000, 100),
@@ -46,7 +46,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu, error: str = "") -> Fa
     ],
 )
 def test_each_slot_gets_the_figures_of_the_gpu_that_it_is_pinned_to(
-    monkeypatch: pytest.MonkeyPatch, names: Sequence[str], expected: Sequence[GpuUsage | None]
+    monkeypatch: pytest.MonkeyPatch, names: Sequence[str], expected: Sequence[GpuSample | None]
 ) -> None:
     fake = nvml(monkeypatch, whole_gpu("GPU-aa11"), whole_gpu("GPU-ab22"))
     assert read_usage(names) == expected
@@ -84,7 +84,7 @@ class Reader:
         self.answers = threading.Event()
         self.answers.set()
 
-    def __call__(self, names: Sequence[str]) -> Usages:
+    def __call__(self, names: Sequence[str]) -> GpuSamples:
         self.calls += 1
         self.threads.add(threading.get_ident())
         assert self.answers.wait(10)

@@ -8,7 +8,7 @@ import pytest
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
-from app.engines.slot import Limits
+from app.engines.slot import SlotLimits
 from app.engines.window_request import WindowSource
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
@@ -44,7 +44,7 @@ class ScriptedSlot(SimulatedSlot):
     def __init__(self, simulation: Simulation) -> None:
         options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
         catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
-        limits = Limits(simulation.batch, batches_at_once=2 if simulation.host_ms > 0 else 1)
+        limits = SlotLimits(simulation.batch, batches_at_once=2 if simulation.host_ms > 0 else 1)
         super().__init__(0, catalogue, limits, ScriptedWorker(simulation))
 
 

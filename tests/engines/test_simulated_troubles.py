@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import OomFallback
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowSource, expected_tokens
 from app.errors import NotReady, ProcessHung, TaskCrashes
 from app.scheduling.batching import BatchCost
@@ -87,7 +87,9 @@ class CheckedFallback(OomFallback):
 class CheckedSlot(WhisperSlot):
     """Checks that only a process that hangs is taken for one."""
 
-    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: StubProcess) -> None:
+    def __init__(
+        self, index: int, catalogue: ModelCatalogue, limits: SlotLimits, process: StubProcess
+    ) -> None:
         super().__init__(index, catalogue, limits, process)
         self.process = process
 
@@ -110,7 +112,7 @@ class Simulation:
         self.machine = Machine(self.trace, factors, {"main": 1.0, "second": draw.choice((0.5, 2.0))})
         options = {name: LoadOptions(name, "", self.device, "float16", 1) for name in MODELS}
         self.catalogue = ModelCatalogue("main", 600, options, others=("second",))
-        self.limits = Limits(
+        self.limits = SlotLimits(
             draw.choice((1, 1, 4, 8)),
             batches_at_once=2 if draw.random() < 0.6 else 1,
             one_model=draw.random() < 0.1,
@@ -344,7 +346,7 @@ def test_a_long_batch_is_not_ended_by_the_unloading_of_another_model() -> None:
     async def run() -> None:
         simulation = Simulation(0, [])
         simulation.machine.factors |= {"main": 40.0, "second": 0.1}
-        simulation.limits = Limits(4)
+        simulation.limits = SlotLimits(4)
         slot = simulation.new_slot(0)
         simulation.catalogue.options |= {
             name: replace(options, device="cpu") for name, options in simulation.catalogue.options.items()

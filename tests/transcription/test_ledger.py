@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engines.inline import InlineProcess
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest
 from app.ids import ID
 from app.media.disk import DiskSpace
@@ -49,7 +49,7 @@ def batch(
 
 @pytest.fixture
 def slot() -> WhisperSlot:
-    return WhisperSlot(0, new_catalogue(99, "int8"), Limits(8), InlineProcess(()))
+    return WhisperSlot(0, new_catalogue(99, "int8"), SlotLimits(8), InlineProcess(()))
 
 
 def test_a_block_says_whose_clips_were_transcribed(slot: WhisperSlot) -> None:

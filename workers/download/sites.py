@@ -1,7 +1,7 @@
 """Uses yt-dlp to download one recording over HTTP, from public addresses, into one given file.
 
-Strangers control redirects, pages, manifests and names. So yt-dlp connects through `Network` alone, which
-resolves, checks and connects in one step. It runs no other program and uses no configuration, plugins,
+Strangers control redirects, pages, manifests and names. So yt-dlp connects through `PublicNetwork` alone,
+which resolves, checks and connects in one step. It runs no other program and uses no configuration, plugins,
 browser cookies, cache or proxies. No text from a site becomes part of a path.
 
 This module imports yt-dlp, so only download workers may import it.
@@ -27,7 +27,7 @@ from yt_dlp.downloader.http import HttpFD
 from yt_dlp.networking import Request
 from yt_dlp.utils import UnsupportedError
 
-from workers.download.web import Network, WebRH
+from workers.download.web import PublicNetwork, WebRH
 from workers.messages import FoundRecording, RecordingRefused
 
 MAX_HOPS = 10  # from page to page; redirects of HTTP are counted apart
@@ -47,7 +47,7 @@ class Visit:
         self._file = file
         self._max_bytes = max_bytes
         self._max_duration_s = max_duration_s
-        self._network = Network(resolver, connect)
+        self._network = PublicNetwork(resolver, connect)
         self._youtube_dl = _RestrictedYoutubeDL(self._network, self._check_progress)
         self._info: dict[str, Any] = {}
 
@@ -138,9 +138,9 @@ class _SilentLogger:
 
 
 class _RestrictedYoutubeDL(YoutubeDL):  # type: ignore[misc]
-    """yt-dlp that connects through `Network` alone and refuses playlists."""
+    """yt-dlp that connects through `PublicNetwork` alone and refuses playlists."""
 
-    def __init__(self, network: Network, on_progress: Any) -> None:
+    def __init__(self, network: PublicNetwork, on_progress: Any) -> None:
         self._network = network
         self._hops = 0
         super().__init__(

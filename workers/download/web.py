@@ -20,7 +20,7 @@ MAX_PAGE_BYTES = 32 << 20  # of a page or manifest, which is read into memory
 _WBITS = {"gzip": 31, "deflate": 15}
 
 
-class Network:
+class PublicNetwork:
     """Makes all connections: resolves the name, checks the addresses, and connects to one of them."""
 
     def __init__(self, resolver: Resolver, connect: Connect) -> None:
@@ -60,7 +60,7 @@ class WebRH(UrllibRH):  # type: ignore[misc]
     _SUPPORTED_URL_SCHEMES = ("http", "https")
     _SUPPORTED_PROXY_SCHEMES = ()
 
-    def __init__(self, network: Network, **options: Any) -> None:
+    def __init__(self, network: PublicNetwork, **options: Any) -> None:
         super().__init__(**options)
         self._network = network
 
@@ -84,7 +84,7 @@ class WebRH(UrllibRH):  # type: ignore[misc]
 
 
 class _HTTP(HTTPHandler):  # type: ignore[misc]
-    def __init__(self, network: Network, context: Any) -> None:
+    def __init__(self, network: PublicNetwork, context: Any) -> None:
         super().__init__(context=context)
         self._network = network
 
@@ -121,7 +121,7 @@ class _HTTP(HTTPHandler):  # type: ignore[misc]
 
 
 class _Redirects(RedirectHandler):  # type: ignore[misc]
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: PublicNetwork) -> None:
         self._network = network
 
     def http_error_302(self, request: Any, response: Any, code: Any, message: Any, headers: Any) -> Any:

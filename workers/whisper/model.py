@@ -51,7 +51,7 @@ _MAX_LANGUAGES = 10  # of a window's result
 
 
 @dataclass(slots=True)
-class _Row:
+class _DecodedWindow:
     """A row of a batch after decoding: one window."""
 
     window: Window
@@ -152,14 +152,18 @@ class LoadedModel:
             self._align_words(rows, encoded)
         return [_window_result(row, self._thresholds) for row in rows]
 
-    def _row(self, window: Window, language: str, language_probs: LanguageProbs, result: Generated) -> _Row:
+    def _row(
+        self, window: Window, language: str, language_probs: LanguageProbs, result: Generated
+    ) -> _DecodedWindow:
         tokenizer = self._tokenizer(language, window.decoding.task)
         closed, rest = split_at_timestamps(result.tokens, tokenizer.timestamp_begin, window.samples)
         texts = [*closed, rest] if rest else closed
         no_words: list[tuple[Word, ...]] = [()] * len(texts)
-        return _Row(window, language, language_probs, tokenizer, result, texts, rest is None, no_words)
+        return _DecodedWindow(
+            window, language, language_probs, tokenizer, result, texts, rest is None, no_words
+        )
 
-    def _align_words(self, rows: Sequence[_Row], encoded: Any) -> None:
+    def _align_words(self, rows: Sequence[_DecodedWindow], encoded: Any) -> None:
         """Set the words of the rows that need them, with times in samples from the window's start."""
         texts = [row.to_align() for row in rows]
         if self.note is not None or not any(texts):
@@ -220,7 +224,7 @@ class LoadedModel:
 
 def _open_backend(options: LoadOptions, compute_type: str, tokens: SpecialTokens) -> WhisperBackend:
     if options.backend == "torch":
-        from workers.whisper.torch.backend import TorchBackend
+        from workers.whisper.torch.torch_backend import TorchBackend
 
         return TorchBackend(options, compute_type, tokens)
     from workers.whisper.ctranslate2 import CTranslate2Backend
@@ -242,7 +246,7 @@ def _special_tokens(hf_tokenizer: "tokenizers.Tokenizer") -> SpecialTokens:
     )
 
 
-def _words(row: _Row, aligned: Alignment) -> list[tuple[Word, ...]]:
+def _words(row: _DecodedWindow, aligned: Alignment) -> list[tuple[Word, ...]]:
     """The words of each text of a row. Raises one of `ALIGNMENT_ERRORS` if they do not fit its times."""
     spoken = row.spoken()
     timings = words_with_times(row.tokenizer, list(chain(*spoken)), aligned)
@@ -257,7 +261,7 @@ def _read_thresholds(folder: Path) -> Thresholds:
     return Thresholds(**{name: value for name, value in named.items() if value is not None})
 
 
-def _window_result(row: _Row, thresholds: Thresholds) -> WindowResult:
+def _window_result(row: _DecodedWindow, thresholds: Thresholds) -> WindowResult:
     from faster_whisper.transcribe import get_compression_ratio
 
     tokens = row.result.tokens

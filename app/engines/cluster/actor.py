@@ -13,8 +13,8 @@ from typing import Any
 
 import structlog
 
-from app.engines.cluster.connection import pickled
-from app.engines.cluster.messages import ActorSpec
+from app.engines.cluster.message_socket import pickled
+from app.engines.cluster.ray_messages import ActorSpec
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
 from app.telemetry import logs

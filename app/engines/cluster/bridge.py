@@ -14,8 +14,8 @@ import structlog
 
 from app.concurrency import end_tasks
 from app.engines.cluster import driver
-from app.engines.cluster.connection import Connection
-from app.engines.cluster.messages import Node, NodeList
+from app.engines.cluster.message_socket import MessageSocket
+from app.engines.cluster.ray_messages import RayNode, RayNodes
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.scheduling.child_environment import hide_secrets
 from app.telemetry import logs
@@ -40,7 +40,7 @@ class Bridge:
 
     def __init__(self, address: str, *, insecure: bool = False) -> None:
         """`address`: see WHISPER_RAY_ADDRESS; empty: a Ray on this machine."""
-        self.nodes: tuple[Node, ...] = ()  # that are alive; none while the bridge is not connected
+        self.nodes: tuple[RayNode, ...] = ()  # that are alive; none while the bridge is not connected
         self.draining: frozenset[str] = frozenset()  # ids of those that Ray drains: they will end
         self.fault: str | None = "the cluster is being looked up"  # why there is no connection, in one line
         self.on_nodes: Callable[[], None] = lambda: None  # called when any of these change
@@ -49,7 +49,7 @@ class Bridge:
         self._insecure = insecure
         self._refused = False
         self._is_head_away = False
-        self._connection: Connection | None = None
+        self._connection: MessageSocket | None = None
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
         self._listeners: dict[str, Callable[[ProcessCrashed], None]] = {}
@@ -136,7 +136,7 @@ class Bridge:
             connection.close()
             await _end(process)
 
-    def _spawn(self) -> tuple[BaseProcess, Connection]:
+    def _spawn(self) -> tuple[BaseProcess, MessageSocket]:
         ours, its = socket.socketpair()
         hide_secrets()  # Ray's token goes through the socket: no process can read it in the environment
         process = multiprocessing.get_context("spawn").Process(
@@ -145,12 +145,12 @@ class Bridge:
         with its:
             process.start()
         self.pid = process.pid
-        connection = Connection(ours)
+        connection = MessageSocket(ours)
         form = logs.child_format and replace(logs.child_format, colors=False)
         connection.send((dict(os.environ), self._address, self._insecure, form))
         return process, connection
 
-    def _received(self, connection: Connection, kind: str, rest: list[Any]) -> None:
+    def _received(self, connection: MessageSocket, kind: str, rest: list[Any]) -> None:
         if kind == "answer":
             number, is_result, value = rest
             answer = self._calls.get(number)
@@ -170,13 +170,13 @@ class Bridge:
         elif kind == "fault":
             raise rest[0]
 
-    def _set_nodes(self, connection: Connection, nodes: NodeList | None) -> None:
+    def _set_nodes(self, connection: MessageSocket, nodes: RayNodes | None) -> None:
         if nodes is None:
             return  # none were listed yet
         if self._connection is None:
             log.info("connected with Ray", nodes=len(nodes.alive), pid=self.pid)
             self._connection, self._refused = connection, False
-        elif nodes == NodeList(self.nodes, self.draining):
+        elif nodes == RayNodes(self.nodes, self.draining):
             return
         self.nodes, self.draining, self.fault = nodes.alive, nodes.draining, None
         self.on_nodes()

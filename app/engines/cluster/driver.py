@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from app.concurrency import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
-from app.engines.cluster.connection import Connection, pickled, result_of
-from app.engines.cluster.messages import ActorSpec, Node, NodeList
+from app.engines.cluster.message_socket import MessageSocket, pickled, result_of
+from app.engines.cluster.ray_messages import ActorSpec, RayNode, RayNodes
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import last_line
 from workers import runtime
@@ -40,7 +40,7 @@ def main(sock: socket.socket) -> None:
 
 
 async def _serve(sock: socket.socket) -> None:
-    connection = Connection(sock)
+    connection = MessageSocket(sock)
     try:
         environment, address, insecure, form = await connection.receive()
         os.environ.clear()
@@ -97,7 +97,7 @@ def connect(address: str, *, insecure: bool) -> None:
 class Driver:
     """Answers the server's calls, each in a task of its own, and sends it events."""
 
-    def __init__(self, connection: Connection, form: LogFormat | None) -> None:
+    def __init__(self, connection: MessageSocket, form: LogFormat | None) -> None:
         import ray
 
         self._connection = connection
@@ -222,8 +222,8 @@ class Driver:
 
     async def _follow_nodes(self) -> None:
         """Send the list of nodes every two seconds, also as a sign of life."""
-        listing: asyncio.Future[NodeList] | None = None
-        nodes: NodeList | None = None
+        listing: asyncio.Future[RayNodes] | None = None
+        nodes: RayNodes | None = None
         while True:
             # While the head is away, a listing may wait for it. It is the only one then.
             if listing is None:
@@ -294,12 +294,12 @@ def _kill(actor: Any) -> None:
         ray.kill(actor, no_restart=True)
 
 
-def _list_nodes() -> NodeList:
+def _list_nodes() -> RayNodes:
     import ray
     from ray._private.state import state
 
     nodes = [
-        Node(
+        RayNode(
             id=row["NodeID"],
             name=row["NodeName"],
             address=row["NodeManagerAddress"],
@@ -311,7 +311,7 @@ def _list_nodes() -> NodeList:
     ]
     # `ray start --block` that got SIGTERM, `ray drain-node` and the autoscaler have Ray drain a node.
     draining = frozenset(state.get_draining_nodes())
-    return NodeList(tuple(sorted(nodes, key=lambda node: (node.name, node.id))), draining)
+    return RayNodes(tuple(sorted(nodes, key=lambda node: (node.name, node.id))), draining)
 
 
 def _usage(node_id: str, kind: str) -> tuple[float, list[str]]:

@@ -7,8 +7,8 @@ from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from app.engines.backend import TORCH, torch_cuda
-from app.engines.cluster.messages import FoundModel, NodeReport
+from app.engines.backend_choice import TORCH, torch_cuda
+from app.engines.cluster.ray_messages import FoundModel, NodeReport
 from app.engines.model_download import FILES
 from app.engines.model_files import DEMO, REPOSITORIES, is_hub_id, local_folder, locate
 from app.engines.nvml import query_nvml

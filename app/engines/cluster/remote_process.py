@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.connection import pickled, result_of
-from app.engines.cluster.messages import ActorSpec
+from app.engines.cluster.message_socket import pickled, result_of
+from app.engines.cluster.ray_messages import ActorSpec
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
 from app.telemetry.work import bound_ids
 from workers import calls

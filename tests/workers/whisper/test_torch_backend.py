@@ -16,10 +16,10 @@ from tests.media_files import read_pcm
 from workers.causes import is_out_of_memory
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, Word
 from workers.whisper.model import LoadedModel
-from workers.whisper.torch.backend import TorchBackend, batch_bytes
 from workers.whisper.torch.features import Spectrograms
 from workers.whisper.torch.network import Network
 from workers.whisper.torch.self_test import self_test
+from workers.whisper.torch.torch_backend import TorchBackend, batch_bytes
 from workers.whisper.torch.weights import read_weights
 from workers.whisper.worker import open_model
 
@@ -173,7 +173,7 @@ def test_a_device_whose_recorded_steps_differ_is_unfit(
 
     def generate_otherwise(backend: TorchBackend, *args: Any) -> Any:
         found = generate(backend, *args)
-        return found if backend.recording.replays else [replace(text, **change) for text in found]
+        return found if backend.recorder.replays else [replace(text, **change) for text in found]
 
     monkeypatch.setattr(TorchBackend, "generate", generate_otherwise)
     with pytest.raises(BackendUnfit, match=f"a recorded step {reason}"):

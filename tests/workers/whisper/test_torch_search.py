@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.whisper.backend import Search, SpecialTokens
-from workers.whisper.torch.rules import Rules, gumbel_noise
 from workers.whisper.torch.search import Texts, advance
+from workers.whisper.torch.token_rules import TokenRules, gumbel_noise
 
 # A small vocabulary: texts 0 to 9, then these, then 70 timestamps.
 EOT, SOT, NO_SPEECH, NO_TIMESTAMPS, FIRST = 10, 11, 12, 13, 14
 VOCABULARY = FIRST + 70
 SPECIAL = SpecialTokens(SOT, EOT, NO_TIMESTAMPS, NO_SPEECH, suppressed=(3, SOT, NO_SPEECH))
-RULES = Rules(SPECIAL, [0, EOT], VOCABULARY, "cpu")
+RULES = TokenRules(SPECIAL, [0, EOT], VOCABULARY, "cpu")
 
 texts = st.lists(st.integers(0, VOCABULARY - 1).filter(lambda token: token != EOT), max_size=12)
 

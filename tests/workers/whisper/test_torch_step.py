@@ -13,9 +13,9 @@ from torch.overrides import TorchFunctionMode
 from app.engines.model_files import DEMO_PATH
 from workers.whisper.backend import Search, SpecialTokens
 from workers.whisper.torch.decoder import Decoder, reserve
+from workers.whisper.torch.graphs import GraphRecorder
 from workers.whisper.torch.network import Network
-from workers.whisper.torch.recording import Recording
-from workers.whisper.torch.rules import Rules
+from workers.whisper.torch.token_rules import TokenRules
 from workers.whisper.torch.weights import read_weights
 
 TOKENS = SpecialTokens(sot=50258, eot=50257, no_timestamps=50363, no_speech=50362, suppressed=(1, 2))
@@ -85,9 +85,9 @@ def on_gpu(dtype: torch.dtype, beams: int) -> Decoder:
     """For two windows."""
     weights = {name: torch.empty(shape, dtype=dtype, device="cuda") for name, shape in SHAPES.items()}
     network = Network(weights, {"encoder/num_heads": 4, "decoder/num_heads": 4})
-    rules = Rules(TOKENS, [TOKENS.eot], network.vocabulary, "cuda")
+    rules = TokenRules(TOKENS, [TOKENS.eot], network.vocabulary, "cuda")
     audio = reserve(network, 2, 500)
-    return Decoder(network, audio, rules, beams, 8, reserve(network, 2, 1200), Recording("cpu"))
+    return Decoder(network, audio, rules, beams, 8, reserve(network, 2, 1200), GraphRecorder("cpu"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])

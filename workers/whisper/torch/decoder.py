@@ -11,10 +11,10 @@ from functools import partial
 import torch
 
 from workers.whisper.backend import MAX_TOKENS, Search
+from workers.whisper.torch.graphs import GraphRecorder
 from workers.whisper.torch.network import Network
-from workers.whisper.torch.recording import Recording
-from workers.whisper.torch.rules import Rules
 from workers.whisper.torch.search import MAX_NEW_TOKENS, Texts, advance
+from workers.whisper.torch.token_rules import TokenRules
 
 Tensor = torch.Tensor
 KeysAndValues = list[tuple[Tensor, Tensor]]  # of each layer
@@ -86,11 +86,11 @@ class Decoder:
         self,
         network: Network,
         audio: KeysAndValues,
-        rules: Rules,
+        rules: TokenRules,
         beams: int,
         places: int,
         memory: KeysAndValues,
-        recording: Recording,
+        recorder: GraphRecorder,
     ) -> None:
         """For batches of as many windows as `audio` has, with `places` for prompts.
 
@@ -98,7 +98,7 @@ class Decoder:
         """
         windows = len(audio[0][0])
         self._network, self._audio, self._rules, self._beams = network, audio, rules, beams
-        self._recording = recording
+        self._recorder = recorder
         self._memory = _shaped(memory, network, windows, places + MAX_NEW_TOKENS * beams)
         self._prompts = torch.zeros((windows, places), dtype=torch.int64, device=network.embeddings.device)
         self._lengths = self._prompts.new_ones(windows)
@@ -138,7 +138,7 @@ class Decoder:
         """Read the prompts (0), or a step with so many places for the text of each beam."""
         compute = partial(self._compute_step, search, most) if most else partial(self._read_prompts, search)
         if search == Search(self._beams):
-            self._recording.run((self, most), compute)
+            self._recorder.run((self, most), compute)
         else:  # unusual
             compute()
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from workers.whisper.backend import Search
-from workers.whisper.torch.rules import Rules, gumbel_noise
+from workers.whisper.torch.token_rules import TokenRules, gumbel_noise
 
 Tensor = torch.Tensor
 
@@ -35,7 +35,7 @@ class Texts:
         self.best_length = self.finished.clone()
         self.done = self.finished.bool()  # no other text can become the best
 
-    def begin(self, limits: Sequence[int], hashes: Sequence[int], search: Search, rules: Rules) -> None:
+    def begin(self, limits: Sequence[int], hashes: Sequence[int], search: Search, rules: TokenRules) -> None:
         """Texts without tokens. Windows without a hash only fill the batch."""
         windows = len(limits)
         self.step.zero_()
@@ -56,7 +56,7 @@ class Texts:
         self.done.copy_(torch.arange(windows) >= len(hashes))
 
 
-def advance(texts: Texts, logits: Tensor, rules: Rules, search: Search, *, first: bool = False) -> None:
+def advance(texts: Texts, logits: Tensor, rules: TokenRules, search: Search, *, first: bool = False) -> None:
     """Choose the next token of each text from the logits (B, K, V). `first`: it is their first one."""
     if search.no_repeat_ngram_size:  # before: the likeliest token of the other rules is one that may come
         tokens = texts.history[:, :, 0]
@@ -98,7 +98,7 @@ def _samples(texts: Texts, logits: Tensor, search: Search) -> tuple[Tensor, Tens
 
 
 def _keep_best(
-    texts: Texts, scores: Tensor, parents: Tensor, tokens: Tensor, ends: Tensor, rules: Rules
+    texts: Texts, scores: Tensor, parents: Tensor, tokens: Tensor, ends: Tensor, rules: TokenRules
 ) -> None:
     """Keep the best text that has ended. Its score is divided by its length, without the end of text."""
     length = texts.step + (tokens != rules.eot)
@@ -130,7 +130,7 @@ def _replace(ends: Tensor, goes_on: Tensor) -> Tensor:
     return torch.where(ends, replacement, torch.arange(beams, device=ends.device))
 
 
-def _continue(texts: Texts, scores: Tensor, parents: Tensor, tokens: Tensor, rules: Rules) -> None:
+def _continue(texts: Texts, scores: Tensor, parents: Tensor, tokens: Tensor, rules: TokenRules) -> None:
     """Each beam becomes a text that goes on."""
 
     def of_parents(values: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, WindowResult
 from workers.whisper.model import LoadedModel
 from workers.whisper.sentence import FOLDER, sentence
-from workers.whisper.torch.backend import TorchBackend
+from workers.whisper.torch.torch_backend import TorchBackend
 
 _SAME_SCORE = 1e-2  # of a text with and without a recorded step
 
@@ -26,9 +26,9 @@ def self_test(model: LoadedModel, options: LoadOptions, compute_type: str) -> No
     assert isinstance(network, TorchBackend)
     _decode(model)  # records
     replayed = _decode(model)
-    network.recording.replays = False
+    network.recorder.replays = False
     computed = _decode(model)
-    network.recording.replays = True
+    network.recorder.replays = True
     if _tokens(replayed) != _tokens(computed):
         raise BackendUnfit("a recorded step gives another text than a computed one")
     if abs(replayed.avg_logprob - computed.avg_logprob) > _SAME_SCORE:

@@ -10,8 +10,8 @@ from functools import partial
 import torch
 
 from workers.whisper.torch.decoder import KeysAndValues, part_of, prefill
+from workers.whisper.torch.graphs import GraphRecorder
 from workers.whisper.torch.network import Network
-from workers.whisper.torch.recording import Recording
 
 Tensor = torch.Tensor
 
@@ -32,13 +32,13 @@ class Aligner:
         heads: Sequence[tuple[int, int]],
         eot: int,
         at_once: int,
-        recording: Recording,
+        recorder: GraphRecorder,
     ) -> None:
         """For batches of as many windows as `audio` has, a multiple of those whose attention is computed at
         once. `heads`: layer and head, as the model's files name them."""
         windows, _, frames, _ = audio[0][0].shape
         self._network, self._audio, self._heads, self._eot = network, audio, heads, eot
-        self._at_once, self._recording = at_once, recording
+        self._at_once, self._recorder = at_once, recorder
         self._lengths = torch.ones(windows, dtype=torch.int64, device=network.embeddings.device)
         self._frames = self._lengths.clone()
         self._tokens = self._lengths.new_full((windows, ALIGNED_TOKENS), eot)
@@ -62,10 +62,10 @@ class Aligner:
         # A batch may have two windows of a live stream alone.
         for begin in range(0, len(sequences), self._at_once):
             if any(sequences[begin : begin + self._at_once]):
-                self._recording.run((self, begin), partial(self._attend, begin))
+                self._recorder.run((self, begin), partial(self._attend, begin))
         needed = max(lengths) - first - 1
         most = next((rows for rows in _ROWS if needed <= rows), ALIGNED_TOKENS - first)
-        self._recording.run((self, first, most), partial(self._find_starts, first, most))
+        self._recorder.run((self, first, most), partial(self._find_starts, first, most))
         return self._starts[:, :needed].tolist(), self._probabilities[:, first : first + needed].tolist()
 
     def _attend(self, begin: int) -> None:

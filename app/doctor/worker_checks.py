@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.doctor.finding import Finding, ReportFinding, fail, fail_with, ok, warn
-from app.engines.backend import TORCH
+from app.engines.backend_choice import TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 import torch
 
 
-class Recording:
+class GraphRecorder:
     """Computations on tensors that stay where they are, and of which the host reads nothing.
 
     A GPU records each at its first run and replays it from then on: the host makes one call instead of

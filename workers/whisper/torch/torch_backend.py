@@ -35,10 +35,10 @@ from workers.whisper.torch.decoder import (
     reserve,
 )
 from workers.whisper.torch.features import Spectrograms
+from workers.whisper.torch.graphs import GraphRecorder
 from workers.whisper.torch.network import AUDIO_FRAMES, Network
-from workers.whisper.torch.recording import Recording
-from workers.whisper.torch.rules import Rules
 from workers.whisper.torch.search import MAX_NEW_TOKENS
+from workers.whisper.torch.token_rules import TokenRules
 from workers.whisper.torch.weights import read_weights
 from workers.whisper.torch.word_times import ALIGNED_TOKENS, Aligner
 
@@ -95,14 +95,14 @@ class TorchBackend:
         self.multilingual = "" in vocabulary  # as CTranslate2 knows it
         self._languages = {token: vocabulary[token][2:-2] for token in config["lang_ids"]}
         self._alignment_heads = [(layer, head) for layer, head in config.get("alignment_heads") or ()]
-        self._rules = Rules(tokens, config["suppress_ids_begin"], self._network.vocabulary, self._device)
+        self._rules = TokenRules(tokens, config["suppress_ids_begin"], self._network.vocabulary, self._device)
         self.batch_size = self._fitting(options.batch_size) if self._device == "cuda" else options.batch_size
         self._at_once = min(_ENCODED_AT_ONCE, self.batch_size)
         places = self.batch_size + -self.batch_size % self._at_once
         self._spectrograms = Spectrograms(self._network.mel_bins, self._device, places)
         self._audio = reserve(self._network, places, AUDIO_FRAMES)
         self._memory = reserve(self._network, self.batch_size, _WINDOW_PLACES)
-        self.recording = Recording(self._device)
+        self.recorder = GraphRecorder(self._device)
         self._decoders: dict[tuple[int, int, int], Decoder] = {}  # by beams, places and frames
         self._aligners: dict[int, Aligner] = {}  # by frames
         if self._device == "cuda":
@@ -162,7 +162,7 @@ class TorchBackend:
         if key not in self._decoders:
             audio = part_of(self._audio, slice(self._windows(beams)), frames)
             self._decoders[key] = Decoder(
-                self._network, audio, self._rules, beams, places, self._memory, self.recording
+                self._network, audio, self._rules, beams, places, self._memory, self.recorder
             )
         return self._decoders[key]
 
@@ -173,7 +173,7 @@ class TorchBackend:
         if encoded.frames not in self._aligners:
             audio = part_of(self._audio, slice(None), encoded.frames)
             self._aligners[encoded.frames] = Aligner(
-                self._network, audio, self._alignment_heads, self._tokens.eot, self._at_once, self.recording
+                self._network, audio, self._alignment_heads, self._tokens.eot, self._at_once, self.recorder
             )
         starts, probabilities = self._aligners[encoded.frames](
             [

@@ -35,7 +35,7 @@ def result_of(answer: bytes) -> Any:
     return value
 
 
-class Connection:
+class MessageSocket:
     """Sends and receives messages. Nothing that it does holds the event loop for longer than a copy takes."""
 
     def __init__(self, sock: socket.socket) -> None:

@@ -8,10 +8,10 @@ import structlog
 
 from app.concurrency import BackgroundTasks, Wakeup, end_tasks
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import Node
-from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.nodes import Place, find_node, node_row, usable_device
-from app.engines.cluster.slot import RaySlots
+from app.engines.cluster.cluster_node import ClusterNode
+from app.engines.cluster.node_places import Place, find_node, node_row, usable_device
+from app.engines.cluster.ray_messages import RayNode
+from app.engines.cluster.ray_slot import RaySlots
 from app.errors import NotReady
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
@@ -128,7 +128,9 @@ class ClusterFleet:
                 log.exception("slots not changed")
             self._connected.set()
 
-    async def _reconcile(self, nodes: Sequence[Node], slots: Dispatcher[Any, Any], source: RaySlots) -> None:
+    async def _reconcile(
+        self, nodes: Sequence[RayNode], slots: Dispatcher[Any, Any], source: RaySlots
+    ) -> None:
         """Remove, drain and add slots as the nodes need it."""
         alive = {node.id for node in nodes}
         for node_id in self._nodes.keys() - alive:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.engines.cluster.messages import Node
+from app.engines.cluster.ray_messages import RayNode
 from app.errors import AmbiguousNode, UnknownNode
 
 NO_CLUSTER = (
@@ -15,7 +15,7 @@ _MAX_SHOWN_CHARS = 100
 _ROUNDING = 1e-9  # 1 / (1 / 49) is less than 49
 
 
-def find_node(nodes: Sequence[Node], wanted: str) -> Node:
+def find_node(nodes: Sequence[RayNode], wanted: str) -> RayNode:
     """The node with this id or name.
 
     Raises UnknownNode, which lists the nodes that are there, and AmbiguousNode if several have the name.
@@ -36,7 +36,7 @@ def find_node(nodes: Sequence[Node], wanted: str) -> Node:
 
 
 def node_row(
-    node: Node, workers: Mapping[int, str], *, drains: bool, fault: str | None = None
+    node: RayNode, workers: Mapping[int, str], *, drains: bool, fault: str | None = None
 ) -> dict[str, object]:
     """A node as `GET /v1/nodes` shows it.
 
@@ -61,11 +61,11 @@ def node_row(
 class Place:
     """Where one worker can run on a node. Equal places have the same worker."""
 
-    node: Node
+    node: RayNode
     ordinal: int  # among the places of its node, from 0
 
 
-def usable_device(nodes: Sequence[Node], device: str) -> str | None:
+def usable_device(nodes: Sequence[RayNode], device: str) -> str | None:
     """The device of the workers: for "auto" GPUs if any node has some, else CPUs. None: neither."""
     if device != "auto":
         return device
@@ -75,7 +75,7 @@ def usable_device(nodes: Sequence[Node], device: str) -> str | None:
 
 
 def worker_places(
-    nodes: Sequence[Node], device: str, gpus_per_worker: float, workers_per_cpu_node: int | None
+    nodes: Sequence[RayNode], device: str, gpus_per_worker: float, workers_per_cpu_node: int | None
 ) -> list[Place]:
     """The places of all workers, by node.
 
@@ -84,7 +84,7 @@ def worker_places(
     """
     workers_per_gpu = math.floor(1 / gpus_per_worker + _ROUNDING)
 
-    def count(node: Node) -> int:
+    def count(node: RayNode) -> int:
         if device == "cuda":
             return int(node.gpus) * workers_per_gpu
         return int(node.cpus if workers_per_cpu_node is None else min(node.cpus, workers_per_cpu_node))

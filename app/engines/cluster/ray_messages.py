@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class RayNode:
     """A node of the cluster that is alive, as Ray lists it."""
 
     id: str  # Ray's, in hex; a node that joins again gets another one
@@ -16,10 +16,10 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeList:
+class RayNodes:
     """The nodes of the cluster, as Ray lists them."""
 
-    alive: tuple[Node, ...]
+    alive: tuple[RayNode, ...]
     draining: frozenset[str] = frozenset()  # ids of those that Ray drains: they will end
 
 

@@ -8,13 +8,13 @@ import structlog
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import ActorSpec, Node
-from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.nodes import Place, worker_places
+from app.engines.cluster.cluster_node import ClusterNode
+from app.engines.cluster.node_places import Place, worker_places
+from app.engines.cluster.ray_messages import ActorSpec, RayNode
 from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.plan import Plan
 from app.engines.simulated import SimulatedWorker
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowSource
 from workers import runtime
 from workers.messages import AnyWindow, LoadOptions
@@ -28,7 +28,12 @@ class RaySlot(WhisperSlot):
     _process: RemoteProcess
 
     def __init__(
-        self, index: int, catalogue: ModelCatalogue, limits: Limits, process: RemoteProcess, node: ClusterNode
+        self,
+        index: int,
+        catalogue: ModelCatalogue,
+        limits: SlotLimits,
+        process: RemoteProcess,
+        node: ClusterNode,
     ) -> None:
         super().__init__(index, catalogue, limits, process)
         self.node_name = node.node.name
@@ -68,16 +73,16 @@ class RaySlots:
         self._plan = plan
         self._cluster = plan.cluster
 
-    def places(self, nodes: Sequence[Node]) -> list[Place]:
+    def places(self, nodes: Sequence[RayNode]) -> list[Place]:
         """Where workers can run on these nodes."""
         cluster, device = self._cluster, self._plan.devices.device
         return worker_places(nodes, device, cluster.gpus_per_worker, cluster.workers_per_cpu_node)
 
-    def reserved_cpus(self, node: Node) -> int:
+    def reserved_cpus(self, node: RayNode) -> int:
         """How many CPUs of a node its workers take, once all of them run."""
         return len(self.places([node])) if self._plan.devices.device == "cpu" else 0
 
-    def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
+    def new_node(self, node: RayNode, connected: asyncio.Event) -> ClusterNode:
         """A node that has joined. `connected`: see `ClusterNode`."""
         if self._plan.devices.device == "cpu" and node.gpus >= 1:
             log.warning(

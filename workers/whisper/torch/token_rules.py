@@ -10,7 +10,7 @@ from workers.whisper.backend import MAX_INITIAL_TIMESTAMP, SpecialTokens
 Tensor = torch.Tensor
 
 
-class Rules:
+class TokenRules:
     """The rules for one model."""
 
     def __init__(self, special: SpecialTokens, not_first: list[int], vocabulary: int, device: str) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.messages import FoundModel, Node
+from app.engines.cluster.ray_messages import FoundModel, RayNode
 from app.errors import ClusterUnavailable, ModelUnavailable, ProcessLost
 from app.known_errors import explain
 
@@ -21,7 +21,7 @@ class ClusterNode:
     """A node that is alive. Its slots start only if its versions and models are those of the front end."""
 
     def __init__(
-        self, bridge: Bridge, node: Node, catalogue: ModelCatalogue, connected: asyncio.Event
+        self, bridge: Bridge, node: RayNode, catalogue: ModelCatalogue, connected: asyncio.Event
     ) -> None:
         """`connected`: set while the bridge knows which nodes there are."""
         self.node = node
