@@ -59,15 +59,20 @@ def repository_folder(repository: str) -> Path:
 
 def cached_folder(repository: str) -> Path | None:
     """The folder with the files of a repository; None unless all of them are in the cache."""
+    path = cached_snapshot(repository, FILES)
+    return path if path is not None and (path / WEIGHTS).is_file() else None
+
+
+def cached_snapshot(repository: str, patterns: list[str] | None = None) -> Path | None:
+    """The folder with the files of a repository that are in the cache; None if some of `patterns` are not."""
     if not repository_folder(repository).is_dir():
         return None
     from huggingface_hub import snapshot_download  # takes a tenth of a second
 
     try:
-        path = Path(snapshot_download(repository, local_files_only=True, allow_patterns=FILES))
+        return Path(snapshot_download(repository, local_files_only=True, allow_patterns=patterns))
     except (OSError, ValueError):  # huggingface_hub raises these for missing files
         return None
-    return path if (path / WEIGHTS).is_file() else None
 
 
 def download(name: str, repository: str, report: Report | None = None) -> Path:

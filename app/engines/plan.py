@@ -47,8 +47,6 @@ log = structlog.get_logger(__name__)
 class ClusterPlan:
     """The settings applied to a Ray cluster, whatever nodes it has."""
 
-    address: str  # empty: a Ray on this machine
-    insecure: bool  # use it although it has no token
     device: str  # "auto": GPUs if any node has some when the service starts, else CPUs
     gpus_per_worker: float
     workers_per_cpu_node: int | None  # None: as many as it has CPUs
@@ -174,8 +172,6 @@ def _cluster_plan(settings: Settings) -> ClusterPlan:
             "out, and name those of a node in CUDA_VISIBLE_DEVICES when you run `ray start` there"
         )
     return ClusterPlan(
-        address=settings.ray_address,
-        insecure=settings.ray_insecure,
         device=SIMULATED if settings.simulated else settings.device,
         gpus_per_worker=settings.ray_gpus_per_worker,
         workers_per_cpu_node=settings.cpu_workers,

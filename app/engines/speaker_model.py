@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from app.engines.model_download import connection
+from app.engines.model_download import cached_snapshot, connection
 from app.engines.model_files import is_hub_id
 from app.errors import InvalidSetting, ModelUnavailable, SpeakerModelUnavailable
 from workers.messages import SpeakerModel
@@ -85,11 +85,7 @@ def _download(setting: str) -> Path:
 
 
 def _cached(repository: str, file: str) -> Path | None:
-    from huggingface_hub import snapshot_download
-
-    try:
-        folder = Path(snapshot_download(repository, local_files_only=True))
-    except (OSError, ValueError):  # huggingface_hub raises these for missing files
+    if (folder := cached_snapshot(repository)) is None:
         return None
     found = [folder / file] if file else list(folder.rglob(f"*{_SUFFIX}"))
     return found[0] if len(found) == 1 and found[0].is_file() else None

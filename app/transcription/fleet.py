@@ -55,7 +55,7 @@ class WhisperFleet:
         self._dispatcher: WindowDispatcher | None = None
         self.cluster: ClusterFleet | None = None  # with the engine `ray`
         if plan.cluster is not None:
-            self.cluster = ClusterFleet(Bridge(plan.cluster.address, insecure=plan.cluster.insecure))
+            self.cluster = ClusterFleet(Bridge(settings.ray_address, insecure=settings.ray_insecure))
             self._cluster_media = ClusterMedia(
                 media, self.cluster.bridge, settings.ray_media_workers, self.cluster.is_draining
             )

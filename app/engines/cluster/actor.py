@@ -33,7 +33,8 @@ class WorkerActor:
 
     def __init__(self, spec: ActorSpec, node_name: str, form: LogFormat | None) -> None:
         """`form`: of the log lines of the process, which it writes to the log of the actor."""
-        _forget_main_file()
+        # Child processes would run the file of `__main__` again, as multiprocessing does it: it is Ray's.
+        vars(sys.modules["__main__"]).pop("__file__", None)
         logs.child_format = form
         self._spec = spec
         self._node_name = node_name
@@ -137,8 +138,3 @@ def _assigned_gpus() -> str:
 
 def _visible_devices() -> str:
     return os.environ.get("CUDA_VISIBLE_DEVICES", "")
-
-
-def _forget_main_file() -> None:
-    """Let child processes not run the file of `__main__` again, as multiprocessing would: it is Ray's."""
-    vars(sys.modules["__main__"]).pop("__file__", None)

@@ -133,7 +133,7 @@ class Driver:
             max_restarts=0,
             max_task_retries=0,
             scheduling_strategy=_pinned(spec.node_id),
-        ).remote(spec, self._names.get(spec.node_id, spec.node_id), self._form)
+        ).remote(spec, self._name(spec.node_id), self._form)
         try:
             await _lost_if_ray_fails(actor.ready.remote(), spec.wait_s)
         except BaseException as error:
