@@ -7,7 +7,7 @@ import pytest
 
 from app.commands.drain import run_drain
 from tests.cluster.clusters import RayCluster
-from tests.cluster.services import blocks, ray_settings
+from tests.cluster.services import blocks, nodes_of_workers, ray_settings
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, Server, wait_for
 
@@ -54,11 +54,6 @@ class Draining:
 def node(server: Server, name: str) -> dict[str, Any] | None:
     rows = server.client.get("/v1/nodes").raise_for_status().json()["data"]
     return next((row for row in rows if row["name"] == name), None)
-
-
-def nodes_of_workers(server: Server) -> dict[str, int]:
-    names = [row["node_name"] for row in server.workers()]
-    return {name: names.count(name) for name in names}
 
 
 @pytest.mark.soak
