@@ -202,16 +202,6 @@ def test_an_excluded_gpu_is_not_checked() -> None:
     assert first.found.endswith("; not used")
 
 
-def test_nvml_is_queried(monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml = FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1"))
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    gpu = PresentGpu("GPU-9", ("MIG-0", "MIG-1"), (8, 0), "NVIDIA A100")
-    assert query_nvml() == NvidiaDriver("570.124.06", (gpu,))
-    nvml.error = "Unknown Error"
-    assert query_nvml() == NvidiaDriver(error="Unknown Error")
-    assert nvml.open == 0
-
-
 def plan_of(monkeypatch: pytest.MonkeyPatch, nvml: FakeNvml, **given: object) -> Plan:
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.engines.devices import Devices, plan_devices, visible_entries
-from app.engines.nvml import PresentGpu, list_gpus
+from app.engines.nvml import NvidiaDriver, PresentGpu, query_nvml
 from app.errors import InvalidSetting
 from app.settings import Settings, load_settings
 from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
@@ -240,5 +240,7 @@ def test_nvml_lists_gpus_and_their_instances(monkeypatch: pytest.MonkeyPatch) ->
     )
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     known = [replace(gpu, capability=(8, 0), name="NVIDIA A100") for gpu in (DIVIDED, EMPTY, WHOLE)]
-    assert list_gpus() == (*known, PresentGpu())
+    assert query_nvml() == NvidiaDriver("570.124.06", (*known, PresentGpu()), "GPU is lost")
+    nvml.error = "Unknown Error"
+    assert query_nvml() == NvidiaDriver(error="Unknown Error")
     assert nvml.open == 0

@@ -2,15 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
 from workers.messages import (
-    FULL_CONTEXT_S,
     MAX_CLIP_SAMPLES,
     DecodingOptions,
     Window,
@@ -88,27 +84,9 @@ def test_a_window_may_be_decoded_without_repetition(demo: WorkerInfo) -> None:
     assert not repeats(no_repeat_ngram_size=1)
 
 
-def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(demo: WorkerInfo) -> None:
-    network: Any = whisper._models["demo"].network
-    audio = [window(name).pcm for name in ("talk_es", "short00")]
-    long, short = network.features(audio, FULL_CONTEXT_S)
-    assert long.shape == short.shape == (80, 3000)
-    again, _ = network.features(audio[::-1], FULL_CONTEXT_S)
-    assert (again == short).all()
-    assert (long != short).any()
-    speech_frames = window("short00").samples // 160
-    assert short[:, speech_frames + 1 :].std() < short[:, :speech_frames].std() / 10
-
-
 def test_a_long_prompt_is_cut_to_the_limit(demo: WorkerInfo) -> None:
     long = "the captain reads a letter " * 150
     assert whisper.decode([window("short00", prompt=long, hotwords=long)])[0].language == "en"
-
-
-def test_a_worker_without_a_model_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whisper, "_models", {})
-    with pytest.raises(RuntimeError, match="not loaded"):
-        whisper.decode([window("short00")])
 
 
 def test_the_compute_types_of_a_cpu() -> None:
