@@ -2,11 +2,10 @@
 
 import os
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,6 +24,7 @@ from app.settings import load_settings
 from app.transcription import cluster_media
 from app.transcription.cluster_media import ClusterMedia, least_used
 from tests.cluster.clusters import RayCluster
+from tests.cluster.fake_bridge import FakeBridge
 from tests.event_loop import let_tasks_run, until
 from tests.media_files import RATE, encode, read_pcm, talk
 from workers.media import tasks
@@ -45,23 +45,6 @@ def test_the_least_used_node_is_next() -> None:
         workers[found.id] += 1
     assert workers == {"small": 2, "large": 4}
     assert least_used([], {}) is None
-
-
-class MadeUpBridge(Bridge):
-    """Nodes as the test says. `versions`: those of nodes that are not like this machine."""
-
-    def __init__(self) -> None:
-        super().__init__("")
-        self.versions: dict[str, dict[str, str]] = {}
-        self.silent: set[str] = set()  # nodes that do not answer
-
-    async def call(self, method: str, *args: Any) -> Any:
-        assert method == "run_on_node"
-        name, function, *rest = args
-        assert function is node_checks.versions
-        if name in self.silent:
-            raise ProcessLost("the node has gone")
-        return function(*rest) | self.versions.get(name, {})
 
 
 class MadeUpPool:
@@ -90,7 +73,7 @@ class World:
     """A cluster whose nodes a test changes, with five media workers at most."""
 
     def __init__(self) -> None:
-        self.bridge = MadeUpBridge()
+        self.bridge = FakeBridge()
         self.pool = MadeUpPool()
         self.draining: set[str] = set()
         self.reserved: dict[str, int] = {}  # CPUs for Whisper workers, by node
@@ -103,7 +86,7 @@ class World:
 
     async def workers(self, *nodes: RayNode) -> dict[str, int]:
         """How many there are on each node, once these are the nodes that are alive."""
-        self.bridge.nodes = nodes
+        self.bridge.list_nodes(nodes)
         for _ in range(2):  # the nodes are asked for their versions first
             self.media._reconcile(lambda node: self.reserved.get(node.id, 0))
             await let_tasks_run()
@@ -145,7 +128,7 @@ async def test_the_cpus_of_whisper_workers_stay_free() -> None:
     [("cpu", "", 3), ("cuda", "", 0), ("auto", "clip_ms=1", 0)],
 )
 def test_only_workers_on_cpus_take_cpus(device: str, simulation: str, reserved: int) -> None:
-    bridge, catalogue = MadeUpBridge(), ModelCatalogue("demo", idle_s=0.0)
+    bridge, catalogue = FakeBridge(), ModelCatalogue("demo", idle_s=0.0)
     plan = make_plan(load_settings(engine="ray", device=device, simulated=simulation, cpu_workers=3))
     slots = RaySlots(bridge, catalogue, plan)
     assert slots.reserved_cpus(replace(node("a"), gpus=2)) == reserved
@@ -153,16 +136,20 @@ def test_only_workers_on_cpus_take_cpus(device: str, simulation: str, reserved: 
 
 async def test_a_node_with_another_decoder_gets_none() -> None:
     world = World()
-    world.bridge.versions["a"] = {"av": "1.0"}
+    others = {"av": "1.0"}
+    world.bridge.answers["a", node_checks.versions] = lambda names: node_checks.versions(names) | others
     assert await world.workers(node("a"), node("b", 2)) == {"b": 2}
 
 
 async def test_a_node_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(names: Sequence[str]) -> None:
+        raise ProcessLost("the node has gone")
+
     monkeypatch.setattr(cluster_media, "_RETRY_S", 0)
     world = World()
-    world.bridge.silent.add("a")
+    world.bridge.answers["a", node_checks.versions] = silent
     assert await world.workers(node("a"), node("b", 2)) == {"b": 2}
-    world.bridge.silent.clear()
+    world.bridge.answers.clear()
     assert await world.workers(node("a"), node("b", 2)) == {"b": 2, "a": 3}
 
 

@@ -218,15 +218,6 @@ async def test_torch_may_be_unfit_for_a_model_that_is_loaded_later(start: Start[
     assert slot.row()["backend"] == "ctranslate2"
 
 
-async def test_other_models_are_unloaded_before_the_limit_is_halved(start: Start[LowMemorySlot]) -> None:
-    slot = await start(LowMemorySlot({"float32": 4}))
-    await slot.transcribe("main", 4)
-    await slot._load("a")
-    await slot.transcribe("main", 4)
-    assert slot.calls[-2:] == ["unload a", "transcribe main"]
-    assert (shown(slot)[0], slot.row()["error"]) == (8, None)
-
-
 async def test_a_window_too_large_for_the_memory_restarts_the_worker_with_a_smaller_compute_type(
     start: Start[LowMemorySlot],
 ) -> None:
@@ -429,13 +420,3 @@ async def test_what_results_lack_is_shown_in_the_row_and_logged_once(start: Star
     assert [log["model"] for log in logs if log["event"] == "transcripts are incomplete"] == ["main", "a"]
     assert slot.row()["error"] is None
     assert len(slot.row()["notes"]) == 1, "model a is not loaded"  # type: ignore[arg-type]
-
-
-async def test_slots_log_once_what_their_common_model_lacks(start: Start[WordlessSlot]) -> None:
-    first, second = WordlessSlot(), WordlessSlot()
-    second._catalogue = first._catalogue
-    with capture_logs() as logs:
-        await start(first)
-        await start(second)
-    assert len([log for log in logs if log["event"] == "transcripts are incomplete"]) == 1
-    assert first.row()["notes"] == second.row()["notes"] != []

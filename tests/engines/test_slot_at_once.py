@@ -61,11 +61,6 @@ async def outcomes(slot: BusySlot, *batches: list[WindowInMemory]) -> list[objec
     return [answer if isinstance(answer, BaseException) else names(answer) for answer in answers]
 
 
-async def test_the_worker_decodes_one_batch_after_the_other(slot: BusySlot) -> None:
-    assert await outcomes(slot, *(batch(name) for name in "abc")) == [["a"], ["b"], ["c"]]
-    assert slot.calls == ["spawn", "load main", "decode a", "decode b", "decode c"]
-
-
 async def test_an_error_of_a_batch_costs_the_others_nothing(slot: BusySlot) -> None:
     slot.errors |= {
         "b": RuntimeError("cannot be done"),
@@ -105,15 +100,6 @@ async def test_models_change_only_while_the_worker_has_no_batch(slot: BusySlot) 
     assert slot.calls.index("decode c") < slot.calls.index("unload a")
 
 
-async def test_a_shortage_of_two_batches_is_one_step() -> None:
-    slot = BusySlot(compute_type="float32")
-    await slot.start()
-    slot.errors |= {"a": OUT_OF_MEMORY, "b": OUT_OF_MEMORY}
-    found = await outcomes(slot, batch("a", windows=8), batch("b", windows=8))
-    assert [type(error) for error in found] == [RequeueBatch, RequeueBatch]
-    assert (slot.batch_limit(), slot.needs_restart.is_set()) == (4, False)
-
-
 async def test_one_shortage_is_one_step_to_a_smaller_compute_type() -> None:
     slot = BusySlot(compute_type="float32")
     await slot.start()
@@ -143,25 +129,6 @@ async def test_audio_that_is_gone_is_an_error_of_its_own_window(slot: BusySlot, 
     gone = WindowRequest(tmp_path / "gone", 0, 16_000, ((0, 16_000),), DecodingOptions("main", language="g"))
     assert names(await slot.run([*batch("b"), gone, *batch("b")])) == ["b", "FileNotFoundError", "b"]
     assert names(await slot.run([gone])) == ["FileNotFoundError"]
-
-
-async def test_the_time_of_a_batch_begins_when_the_one_before_has_ended() -> None:
-    class BlockedAgain(BusySlot):
-        def decode_batch(self, windows: Sequence[Window]) -> list[WindowResult]:
-            self.unblocked.clear()
-            return super().decode_batch(windows)
-
-    slot = BlockedAgain(batch_timeout_s=0.2)
-    await slot.start()
-    slot.unblocked.clear()
-    first, second = (asyncio.create_task(slot.run(batch(name))) for name in "ab")
-    await asyncio.sleep(0.15)
-    slot.unblocked.set()
-    assert names(await first) == ["a"]
-    await asyncio.sleep(0.1)
-    assert not second.done()
-    slot.unblocked.set()
-    assert names(await second) == ["b"]
 
 
 async def test_a_worker_that_hangs_is_replaced() -> None:

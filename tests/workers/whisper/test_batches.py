@@ -2,25 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.media_files import read_pcm
-from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, Window, WindowInFile
+from tests.workers.whisper import windows
+from workers import calls
+from workers.messages import Window, WindowInFile
 from workers.whisper import worker as whisper
 from workers.whisper.model import LoadedModel
 
-DATA = Path(__file__).parents[2] / "data"
+window = partial(windows.window, beam_size=1)
 
 pytestmark = [pytest.mark.usefixtures("demo"), pytest.mark.timeout(60)]
-
-
-def window(name: str, prompt: str | None = None, language: str | None = None) -> Window:
-    pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
-    decoding = DecodingOptions("demo", language=language, prompt=prompt, beam_size=1, context_s=15)
-    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), decoding)
 
 
 def test_a_window_whose_audio_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
@@ -53,7 +50,7 @@ def test_a_batch_that_is_decoded_in_parts_has_the_same_answers(
     in_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["short00", "short01", "short02", "short03"]
-    windows = [window(name, prompt) for name in names for prompt in (None, "a prompt")]
+    windows = [window(name, prompt=prompt) for name in names for prompt in (None, "a prompt")]
     assert whisper.decode(windows) == [answer for each in windows for answer in whisper.decode([each])]
 
 
@@ -73,5 +70,16 @@ def test_after_an_error_of_a_part_the_others_have_ended(
 
     monkeypatch.setattr(LoadedModel, "_decode_together", fail_first)
     with pytest.raises(RuntimeError, match="out of memory"):
-        whisper.decode([window("short00", "a prompt"), window("short01"), window("short02")])
+        whisper.decode([window("short00", prompt="a prompt"), window("short01"), window("short02")])
     assert sum(ended) == 2
+
+
+DECODING = ["features", "encode", "detect language", "generate text", "align words"]
+
+
+@pytest.mark.parametrize(("prompt", "parts"), [(None, DECODING), ("a prompt", [*DECODING, *DECODING])])
+def test_a_batch_has_the_parts_of_its_decoding(prompt: str | None, parts: list[str]) -> None:
+    """Windows that cannot be decoded together have parts of their own."""
+    answer = calls.answer({}, whisper.decode, [window("short00"), window("short01", prompt=prompt)])
+    assert [part.name for part in answer.parts] == parts
+    assert all(before.end <= after.start for before, after in pairwise(answer.parts))

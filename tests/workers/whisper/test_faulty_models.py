@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +18,12 @@ from app.transcript.rendering import render_transcript
 from app.transcript.timeline import ClipResult, Transcript, place_segments
 from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
-from tests.media_files import read_pcm
 from tests.model_variants import copy_demo, with_alignment_heads
-from workers.messages import LOWEST_LOGPROB, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
+from tests.workers.whisper import windows
+from workers.messages import LOWEST_LOGPROB, DecodingOptions, LoadOptions, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 
-DATA = Path(__file__).parents[2] / "data"
+window = partial(windows.window, word_timestamps=True, context_s=10)
 
 
 class FakeModel:
@@ -49,15 +50,6 @@ def loaded(demo: WorkerInfo, monkeypatch: pytest.MonkeyPatch) -> Any:
     return change
 
 
-def window(name: str, model: str = "demo", **decoding: Any) -> Window:
-    pcm = read_pcm(DATA / f"{name}.flac")
-    return Window(
-        pcm.astype("<i2").tobytes(),
-        ((0, len(pcm)),),
-        DecodingOptions(model, word_timestamps=True, context_s=10, **decoding),
-    )
-
-
 def transcribe(folder: Path, pcm: bytes, **decoding: Any) -> ClipResult:
     """The result of a clip that is all speech."""
     path, samples = folder / "pcm", len(pcm) // 2
@@ -79,7 +71,7 @@ def test_a_model_without_usable_alignment_heads_transcribes_without_words(
     folder = copy_demo(tmp_path / "model", with_alignment_heads(heads))
     info = whisper.load(LoadOptions("odd", str(folder), "cpu", "int8", 1))
     try:
-        [result] = whisper.decode([window("short00", "odd")])
+        [result] = whisper.decode([window("short00", model="odd")])
     finally:
         whisper.unload("odd")
     assert info.note is not None
@@ -203,7 +195,7 @@ def test_a_window_whose_score_overflows_is_decoded_again_in_halves(tmp_path: Pat
             for one in results
         ]
 
-    talk = read_pcm(DATA / "talk.flac")[: 12 * 16_000].astype("<i2").tobytes()
+    talk = window("talk", 12).pcm
     expected = transcribe(tmp_path, talk)
     loaded(generate=generate)
     result = transcribe(tmp_path, talk)

@@ -5,23 +5,12 @@ from pathlib import Path
 
 from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
-from tests.media_files import read_pcm
+from tests.workers.whisper.windows import window
 from workers.messages import (
-    MAX_CLIP_SAMPLES,
-    DecodingOptions,
-    Window,
     WindowResult,
     WorkerInfo,
 )
 from workers.whisper import worker as whisper
-
-DATA = Path(__file__).parents[2] / "data"
-
-
-def window(name: str, **decoding: object) -> Window:
-    pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
-    options = DecodingOptions("demo", **({"context_s": 15} | decoding))  # type: ignore[arg-type]
-    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), options)
 
 
 def text(result: WindowResult) -> str:

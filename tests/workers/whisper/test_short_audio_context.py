@@ -1,28 +1,21 @@
 """Windows with less audio for the encoder than 30 s, with the demo model in this process."""
 
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 
 from app.engines.model_files import DEMO_PATH
-from tests.media_files import read_pcm
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, LoadOptions, Window, WindowResult
+from tests.workers.whisper import windows
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions, Window, WindowResult
 from workers.whisper.model import LoadedModel
 
-DATA = Path(__file__).parents[2] / "data"
+window = partial(windows.window, seconds=30, word_timestamps=True)
 
 
 @pytest.fixture(scope="module")
 def model() -> LoadedModel:
     return LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 2), "int8")
-
-
-def window(name: str, context_s: int, *, seconds: float = 30.0) -> Window:
-    """The beginning of a recording."""
-    pcm = read_pcm(DATA / f"{name}.flac")[: round(seconds * SAMPLE_RATE)]
-    decoding = DecodingOptions("demo", word_timestamps=True, context_s=context_s)
-    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), decoding)
 
 
 def features(model: LoadedModel, one: Window) -> Any:
@@ -41,14 +34,14 @@ def words(result: WindowResult) -> str:
 
 @pytest.mark.parametrize("context_s", [5, 8, 20, FULL_CONTEXT_S])
 def test_the_spectrogram_is_as_long_as_the_context(model: LoadedModel, context_s: int) -> None:
-    full = features(model, window("short00", FULL_CONTEXT_S))
-    short = features(model, window("short00", context_s))
+    full = features(model, window("short00", context_s=FULL_CONTEXT_S))
+    short = features(model, window("short00", context_s=context_s))
     assert short.shape == (full.shape[0], 100 * context_s)
     assert (short == full[:, : 100 * context_s]).all()
 
 
 def test_a_spectrogram_is_cut_if_the_window_is_longer(model: LoadedModel) -> None:
-    cut = features(model, window("talk", 10, seconds=12))
+    cut = features(model, window("talk", context_s=10, seconds=12))
     assert cut.shape[1] == 1000
 
 
@@ -68,8 +61,8 @@ def test_a_spectrogram_is_cut_if_the_window_is_longer(model: LoadedModel) -> Non
 def test_a_short_context_gives_the_same_words(
     model: LoadedModel, name: str, seconds: float, context_s: int
 ) -> None:
-    [full] = decode(model, window(name, FULL_CONTEXT_S, seconds=seconds))
-    [short] = decode(model, window(name, context_s, seconds=seconds))
+    [full] = decode(model, window(name, context_s=FULL_CONTEXT_S, seconds=seconds))
+    [short] = decode(model, window(name, context_s=context_s, seconds=seconds))
     assert words(short) == words(full) != ""
     assert (short.language, short.poor) == (full.language, False)
     times = [
@@ -78,7 +71,7 @@ def test_a_short_context_gives_the_same_words(
         for word in segment.words
         for time in (segment.start, word.start, word.end, segment.end)
     ]
-    length = window(name, context_s, seconds=seconds).samples
+    length = window(name, context_s=context_s, seconds=seconds).samples
     assert len(times) > 8
     assert min(times) >= 0
     assert max(times) <= length
@@ -102,10 +95,10 @@ def test_neighbours_in_a_batch_change_nothing(compute_type: str, context_s: int)
     """Neither texts nor times, and no digit of a score."""
     model = LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", compute_type, 2), compute_type)
     windows = [
-        window("short00", context_s),
-        window("talk_de", context_s, seconds=3),
-        window("short02", context_s),
-        window("talk", context_s, seconds=4),
+        window("short00", context_s=context_s),
+        window("talk_de", context_s=context_s, seconds=3),
+        window("short02", context_s=context_s),
+        window("talk", context_s=context_s, seconds=4),
     ]
     together = decode(model, *windows)
     singly = [result for one in windows for result in decode(model, one)]

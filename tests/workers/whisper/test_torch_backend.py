@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 import torch
 
 from app.engines.model_files import DEMO_PATH
-from tests.media_files import read_pcm
+from tests.workers.whisper import windows
 from workers.causes import is_out_of_memory
-from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, Word
+from workers.messages import BackendUnfit, LoadOptions, WindowResult, Word
 from workers.whisper.model import LoadedModel
 from workers.whisper.torch.features import Spectrograms
 from workers.whisper.torch.network import Network
@@ -23,7 +24,7 @@ from workers.whisper.torch.torch_backend import TorchBackend, batch_bytes
 from workers.whisper.torch.weights import read_weights
 from workers.whisper.worker import open_model
 
-DATA = Path(__file__).parents[2] / "data"
+window = partial(windows.window, seconds=9.5, word_timestamps=True, context_s=10)
 BATCH = 3
 OPTIONS = LoadOptions("demo", str(DEMO_PATH), "cpu", "float32", 2)
 TORCH = replace(OPTIONS, backend="torch", batch_size=BATCH)
@@ -45,12 +46,6 @@ def ctranslate2() -> LoadedModel:
     return open_model(OPTIONS)
 
 
-def window(name: str, start_s: float = 0.0, seconds: float = 9.5, **decoding: Any) -> Window:
-    pcm = read_pcm(DATA / f"{name}.flac")[int(16000 * start_s) :][: int(16000 * seconds)]
-    options = DecodingOptions("demo", word_timestamps=True, context_s=10)
-    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), replace(options, **decoding))
-
-
 def texts(result: WindowResult) -> list[tuple[int, ...]]:
     parts = [*result.segments, result.tail] if result.tail else result.segments
     return [part.tokens for part in parts if part]
@@ -62,10 +57,10 @@ def words(result: WindowResult) -> list[Word]:
 
 WINDOWS = [
     window("talk"),
-    window("talk_de", 3),
-    window("talk_es", 6),
+    window("talk_de", start_s=3),
+    window("talk_es", start_s=6),
     window("short01"),
-    window("talk", 20, 4),
+    window("talk", start_s=20, seconds=4),
 ]
 
 
