@@ -99,7 +99,10 @@ def test_results_depend_only_on_the_speech() -> None:
 
 
 def test_the_setting_is_parsed() -> None:
-    text = "fixed_ms=1, clip_ms=2,token_ms=3,batch=4,crash=0.5,seed=6,slow=1:3+2:1.5,crash_at=0:7,speed=8"
+    text = (
+        "fixed_ms=1, clip_ms=2,token_ms=3,batch=4,crash=0.5,seed=6,slow=1:3+2:1.5,crash_at=0:7,speed=8,"
+        "host_ms=5,second_window=0.2"
+    )
     assert parse_simulation(text) == Simulation(
         cost=BatchCost(1, 2, 3),
         batch=4,
@@ -108,12 +111,18 @@ def test_the_setting_is_parsed() -> None:
         slow={1: 3, 2: 1.5},
         crash_at=((0, 7),),
         speed=8,
+        host_ms=5,
+        second_window=0.2,
     )
     assert parse_simulation("") == Simulation()
 
 
 @pytest.mark.parametrize(
-    "text", ["clip_ms", "clip_ms=x", "nonsense=1", "slow=1", "crash=2", "clip_ms=0", "batch=0", "speed=0"]
+    "text",
+    [
+        *("clip_ms", "clip_ms=x", "nonsense=1", "slow=1", "crash=2", "clip_ms=0", "batch=0", "speed=0"),
+        *("host_ms=-1", "second_window=1", "second_window=-0.1", "host_ms=x"),
+    ],
 )
 def test_an_invalid_setting_is_refused(text: str) -> None:
     with pytest.raises(InvalidSetting, match=f"WHISPER_SIMULATED={text}"):

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.simulated import Simulation, parse_simulation, simulated_result
+from app.engines.simulated import Simulation, simulated_result
 from app.engines.window_request import WindowRequest
-from app.errors import InvalidSetting
 from app.media.clip_planner import PlannedClip
 from app.transcript.timeline import ClipResult
 from bench import virtual_clock
@@ -103,36 +102,3 @@ def test_the_windows_of_a_clip_cover_its_speech_without_overlap() -> None:
         ends = [segment.end for segment in result.segments]
         assert starts == [0, *ends[:-1]]
         assert ends[-1] >= (CLIP_S - 0.1) * SAMPLE_RATE  # no further window is decoded for less
-
-
-def test_a_worker_that_crashes_with_two_batches_in_flight_loses_none_of_them() -> None:
-    """The eight windows on the device are retried one by one, and those that were ready together."""
-    crash = replace(HOST, crash_at=((0, 0.3),))
-    done = transcribe_all(16, 1, crash)
-    assert done.results == transcribe_all(16, 1, HOST).results
-    assert (done.rows[0]["restarts"], done.rows[0]["batches"]) == (1, 9)
-
-
-def test_a_device_that_fails_with_two_batches_in_flight_loses_none_of_them() -> None:
-    """It fails before its second batch, while the third one is prepared."""
-    poisoned = replace(HOST, poisoned_at=((0, 0.3),))
-    done = transcribe_all(64, 2, poisoned)
-    assert done.results == transcribe_all(64, 2, HOST).results
-    assert done.rows[0]["restarts"] != 0
-    assert done.rows[1]["restarts"] == 0
-
-
-def test_the_others_do_the_work_of_an_overlapping_slot_that_always_fails() -> None:
-    done = transcribe_all(64, 2, replace(HOST, poisoned_for_good=(0,)))
-    assert done.results == transcribe_all(64, 2, HOST).results
-    assert (done.rows[0]["clips"], done.rows[1]["clips"]) == (0, 64)
-
-
-def test_the_setting_has_host_work_and_second_windows() -> None:
-    assert parse_simulation("host_ms=5,second_window=0.2") == Simulation(host_ms=5, second_window=0.2)
-
-
-@pytest.mark.parametrize("text", ["host_ms=-1", "second_window=1", "second_window=-0.1", "host_ms=x"])
-def test_an_invalid_setting_is_refused(text: str) -> None:
-    with pytest.raises(InvalidSetting, match=f"WHISPER_SIMULATED={text}"):
-        parse_simulation(text)
