@@ -18,7 +18,7 @@ _MAX_WAIT_S = 3600.0
 
 
 @dataclass(slots=True)
-class _Limit:
+class _BatchLimit:
     """The limit for one width of the search: clips in a batch."""
 
     clips: int
@@ -49,7 +49,7 @@ class OomFallback:
         """`batch_size`: clips in a batch at `USUAL_BEAMS`. `clock` returns seconds."""
         self.batch_size = batch_size  # less once a worker has less memory
         self._clock = clock
-        self._limits: dict[int, _Limit] = {}  # by number of beams
+        self._limits: dict[int, _BatchLimit] = {}  # by number of beams
         self.lowered: dict[str, _ComputeType] = {}  # compute types, by model
         self._reason = ""
 
@@ -90,7 +90,7 @@ class OomFallback:
         if before is not None:
             wait_s = min(2 * before.wait_s, _MAX_WAIT_S) if before.was_raised else before.wait_s
         fewest = max(1, min(self.batch_limit(beams), clips // 2))
-        self._limits[beams] = _Limit(fewest, wait_s, self._clock() + wait_s)
+        self._limits[beams] = _BatchLimit(fewest, wait_s, self._clock() + wait_s)
         self._reason = explain(error)
 
     def step_down(self, model: str, configured: str, used: str, smaller: str, error: Exception) -> None:
