@@ -33,7 +33,8 @@ from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
 from app.telemetry import traces
-from workers.media import encode, tasks
+from workers.media import encode, sessions, tasks
+from workers.media.tasks import DecodeRequest
 from workers.media.voices import embed
 from workers.messages import (
     BYTES_PER_SAMPLE,
@@ -173,17 +174,16 @@ class MediaPool:
         with disk_errors():
             # A cancelled caller removes the files afterwards, so none may be created after the cancellation.
             sizes = await run_shielded(asyncio.to_thread(_create, paths))
-        session = WorkerSession(self, f"decode {job}", tasks.close)
+        session = WorkerSession(self, f"decode {job}")
+        files = tuple(map(str, paths))
+        request = DecodeRequest(str(upload.path), files, upload.raw_pcm, selection, peaks is not None)
         tracks: tuple[SoundTrack, ...] = ()
         with self._disk.reservation() as space:
             space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
             budget = PcmBudget(self._disk, space, pcm_path, max_duration_s, selection.start, len(paths))
 
             async def start_step(samples: int) -> None:
-                max_declared = await budget.before_step(samples)
-                args = (str(upload.path), str(pcm_path), samples, upload.raw_pcm, max_declared)
-                more = (selection, tuple(map(str, paths[1:])), peaks is not None)
-                session.start_step(tasks.decode, *args, *more)
+                session.start_step(tasks.decode, request, samples, await budget.before_step(samples))
 
             try:
                 await start_step(FIRST_STEP_SAMPLES)
@@ -280,12 +280,11 @@ class MediaPool:
 class WorkerSession:
     """A recording in a worker that keeps its decoder or encoder open between the steps.
 
-    A new process begins again. `line`: of the steps in the queue; `close_call` closes the decoder or encoder.
+    A new process begins again. `line`: of the steps in the queue.
     """
 
     pool: MediaPool
     line: str
-    close_call: Callable[[str], None]
     finished: bool = False
     # The decoder of a job that was cancelled and starts again may not be closed yet.
     _id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -320,7 +319,7 @@ class WorkerSession:
             self._slot = step.result().slot
         if self._slot is not None:
             with suppress(Exception):
-                await self.pool.run(f"close {self._id}", Call(self.close_call, (self._id,)), self._slot)
+                await self.pool.run(f"close {self._id}", Call(sessions.close, (self._id,)), self._slot)
 
 
 def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:

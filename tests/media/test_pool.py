@@ -17,6 +17,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import StubSlot
+from workers.media import sessions as worker_sessions
 from workers.media import tasks
 from workers.media.tasks import DecodeStep
 from workers.media.voices import embed
@@ -198,7 +199,7 @@ async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path,
             await anext(steps)
         await asyncio.gather(*pool._background)
     sessions = [call.args[0] for call in calls if call.function is tasks.decode]
-    closed = [call.args[0] for call in calls if call.function is tasks.close]
+    closed = [call.args[0] for call in calls if call.function is worker_sessions.close]
     assert closed == list(dict.fromkeys(sessions))
     assert len(closed) == 2
 
