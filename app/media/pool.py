@@ -27,7 +27,7 @@ from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.uploads import Upload
-from app.media.worker_slot import Call, MediaWorkerSlot
+from app.media.worker_slot import MediaCall, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import WorkerProcess
@@ -103,7 +103,7 @@ class MediaPool:
         self.local_count = workers
         self.speaker_model = speaker_model
         self._disk = disk
-        self._dispatcher = Dispatcher[Call, Any](
+        self._dispatcher = Dispatcher[MediaCall, Any](
             "media process",
             [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
@@ -219,7 +219,9 @@ class MediaPool:
 
         Raises as `decode` does.
         """
-        done = await self.run(job, Call(tasks.speech_probabilities, (str(pcm_path), start_frame, frames)))
+        done = await self.run(
+            job, MediaCall(tasks.speech_probabilities, (str(pcm_path), start_frame, frames))
+        )
         return np.frombuffer(done.result, "<f4")
 
     async def embed_voices(
@@ -234,7 +236,7 @@ class MediaPool:
         if not windows:
             return np.zeros((0, 0), np.float32)
         model = await self.speaker_model()
-        call = Call(embed.embed, (str(pcm_path), tuple(windows), model))
+        call = MediaCall(embed.embed, (str(pcm_path), tuple(windows), model))
         done = await self._dispatcher.submit(f"voices {job}", call, key=object())
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
@@ -243,7 +245,9 @@ class MediaPool:
 
         Raises TaskCrashes if the model crashes each worker, and NotReady.
         """
-        done = await self._dispatcher.submit("speaker model", Call(embed.fault_of, (model,)), key=object())
+        done = await self._dispatcher.submit(
+            "speaker model", MediaCall(embed.fault_of, (model,)), key=object()
+        )
         fault: str | None = done.result
         return fault
 
@@ -254,7 +258,7 @@ class MediaPool:
         for line in (job, f"decode {job}", f"voices {job}"):
             self._dispatcher.cancel(line)
 
-    async def run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
+    async def run(self, line: str, call: MediaCall, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given. Errors are those of the client's file."""
         try:
             with disk_errors():
@@ -294,7 +298,7 @@ class WorkerSession:
 
     def start_step(self, function: Callable[..., Any], *args: object) -> None:
         """Queue the next step: a call of `function` with the id of the session and `args`."""
-        call = Call(function, (self._id, *args))
+        call = MediaCall(function, (self._id, *args))
         self._step = spawn_shared(self.pool.run(self.line, call, self._slot))
 
     async def end_step(self) -> Any:
@@ -319,10 +323,10 @@ class WorkerSession:
             self._slot = step.result().slot
         if self._slot is not None:
             with suppress(Exception):
-                await self.pool.run(f"close {self._id}", Call(sessions.close, (self._id,)), self._slot)
+                await self.pool.run(f"close {self._id}", MediaCall(sessions.close, (self._id,)), self._slot)
 
 
-def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
+def _trace_call(slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcome: Outcome) -> None:
     """Record a call that a worker has answered. Its span begins when the worker got it."""
     if not traces.is_on():
         return

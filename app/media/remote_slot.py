@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from app.errors import ProcessCrashed, RequeueBatch
-from app.media.worker_slot import DEADLINE_S, Call, MediaWorkerSlot
+from app.media.worker_slot import DEADLINE_S, MediaCall, MediaWorkerSlot
 from app.scheduling.process import WorkerProcess
 from workers.media import remote, sessions, tasks
 from workers.media.remote import RemoteStep
@@ -51,7 +51,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
         self._refused.clear()
         await super().start()
 
-    def can_run(self, call: Call) -> bool:
+    def can_run(self, call: MediaCall) -> bool:
         """Whether the worker may be asked. Copies for browsers are encoded on this machine."""
         if call.function is tasks.decode:
             return call.args[0] not in self._refused
@@ -59,7 +59,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
             return cast(SpeakerModel, call.args[2]).identity not in self._refused
         return call.function in self._methods
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
         """Run one call. Raises RequeueBatch if the worker cannot: then `can_run` is False from now on."""
         [call] = payloads
         return [await self._methods[call.function](*call.args)]

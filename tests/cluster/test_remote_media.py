@@ -23,7 +23,7 @@ from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.uploads import Upload
-from app.media.worker_slot import Call
+from app.media.worker_slot import MediaCall
 from app.scheduling.process import ChildProcess
 from app.scheduling.tasks import RestartReason
 from tests import media_files
@@ -331,8 +331,8 @@ class FakeProcess:
     async def close(self) -> None: ...
 
 
-def decoding_of(job: str) -> Call:
-    return Call(tasks.decode, (job, request(UPLOAD, Path("pcm")), RATE))
+def decoding_of(job: str) -> MediaCall:
+    return MediaCall(tasks.decode, (job, request(UPLOAD, Path("pcm")), RATE))
 
 
 async def test_a_film_and_a_copy_for_browsers_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +346,7 @@ async def test_a_film_and_a_copy_for_browsers_stay_here(monkeypatch: pytest.Monk
         await slot.run([film], None)
     assert not slot.can_run(film)
     assert slot.can_run(decoding_of("another job"))
-    assert not slot.can_run(Call(encoding.encode, ("session",)))
+    assert not slot.can_run(MediaCall(encoding.encode, ("session",)))
     assert process.called == [remote.close], "nothing was sent"
 
 
@@ -361,7 +361,7 @@ async def test_a_worker_gets_as_many_recordings_as_it_may(monkeypatch: pytest.Mo
         await slot.run([third], None)
     assert not slot.can_run(third)
     await slot.run([second], None)
-    await slot.run([Call(sessions.close, ("1",))], None)
+    await slot.run([MediaCall(sessions.close, ("1",))], None)
     await slot.run([decoding_of("4")], None)
 
 
@@ -389,7 +389,7 @@ async def test_a_recording_that_a_node_does_not_take_goes_to_another(monkeypatch
 async def test_a_node_without_the_library_embeds_no_voices() -> None:
     slot = RemoteMediaSlot(1, FakeProcess())
     upload(bytes(100))
-    call = Call(embed.embed, (str(UPLOAD), [(0, 10)], SpeakerModel("model", str(UPLOAD), "identity")))
+    call = MediaCall(embed.embed, (str(UPLOAD), [(0, 10)], SpeakerModel("model", str(UPLOAD), "identity")))
     with pytest.raises(RequeueBatch):
         await slot.run([call], None)
     assert not slot.can_run(call)
@@ -399,5 +399,5 @@ async def test_a_node_without_the_library_embeds_no_voices() -> None:
 
 async def test_closing_what_was_not_sent_asks_nobody() -> None:
     process = FakeProcess()
-    await RemoteMediaSlot(1, process).run([Call(sessions.close, ("job",))], None)
+    await RemoteMediaSlot(1, process).run([MediaCall(sessions.close, ("job",))], None)
     assert not process.called

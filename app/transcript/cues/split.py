@@ -86,14 +86,17 @@ class _Cost:
 
     def _cheapest(self, may_end: Sequence[bool]) -> list[int]:
         """The ends of the cheapest cues that end only where they may; none if there are no such cues."""
-        total = len(self._units)
+        units, total = self._units, len(self._units)
         costs: list[int | None] = [0, *[None] * total]  # of the best cues that end before each unit
         begins = [0] * (total + 1)  # of the last of these cues
         for begin in range(total):
             before = costs[begin]
             if before is None:
                 continue
-            before += self._of_break(begin) + CUE_COST
+            before += CUE_COST
+            if begin:
+                pause = min(units[begin].start - units[begin - 1].end, SAMPLE_RATE)
+                before += max(_BREAK_COST[units[begin].break_before] - _PAUSE * pause // SAMPLE_RATE, 0)
             for end, lines, last_line in self._possible_ends(begin, may_end):
                 cost = before + self._of_cue(begin, end, lines, last_line)
                 best = costs[end]
@@ -133,25 +136,15 @@ class _Cost:
         if sentence_ends:
             cost += _SENTENCES * sentence_ends
             cost += _MIXED * (not self._is_edge[begin] or not self._is_edge[end])
-            return cost + _SOUND_WITH_SPEECH * self._mixes_sounds(begin, end)
+            starts = [begin, *(at for at in range(begin + 1, end) if self._is_edge[at])]
+            are_sounds = {is_sound(units[at].text) for at in starts}
+            return cost + _SOUND_WITH_SPEECH * (len(are_sounds) > 1)
         even = self._even.get(begin)
         if even is not None:
             cost += _UNEVEN * (self._width(begin, end) - even) ** 2 // even**2
         if lines == 2 and units[last_line].break_before is Break.POOR:
             cost += _POOR_LINE * self._has_poor_lines(begin, end, last_line)
         return cost
-
-    def _of_break(self, at: int) -> int:
-        if not at:
-            return 0
-        before, after = self._units[at - 1], self._units[at]
-        pause = min(after.start - before.end, SAMPLE_RATE)
-        return max(_BREAK_COST[after.break_before] - _PAUSE * pause // SAMPLE_RATE, 0)
-
-    def _mixes_sounds(self, begin: int, end: int) -> bool:
-        """Whether some of the sentences from `begin` to `end` describe sounds, and some do not."""
-        starts = [begin, *(at for at in range(begin + 1, end) if self._is_edge[at])]
-        return len({is_sound(self._units[at].text) for at in starts}) > 1
 
     def _has_poor_lines(self, begin: int, end: int, latest: int) -> bool:
         """Whether a cue of two lines has no good place for the line to break, up to `latest`."""
