@@ -75,12 +75,6 @@ def test_a_flac_copy_of_stereo_has_the_samples_of_the_recording(stereo):
     )
 
 
-def test_a_flac_copy_of_speech_has_the_samples_that_are_transcribed(tmp_path, speech):
-    path = tmp_path / "speech.wav"
-    path.write_bytes(GOOD["wav 16 bit"].encode(speech))
-    assert np.array_equal(samples_of(encode(path)[1])[:, 0], decode(tmp_path, path)[1])
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_copies_of_every_format_are_in_time_with_the_transcript(tmp_path, speech, name):
     path = tmp_path / "recording"

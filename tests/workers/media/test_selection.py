@@ -222,13 +222,6 @@ def test_what_precedes_a_part_takes_no_space(flac: Path) -> None:
     assert status.st_blocks * 512 < status.st_size // 4
 
 
-def test_a_part_after_the_end_is_refused_with_the_length(flac: Path) -> None:
-    with pytest.raises(RecordingRefused) as refused:
-        decode(flac, Selection(start=len(SPEECH) + RATE))
-    assert refused.value.code == "start_after_end"
-    assert f"ends at {len(SPEECH) / RATE:.2f} s" in refused.value.message
-
-
 def test_what_a_failed_seek_finds_is_not_reported(flac: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def seek(second: int, container: object, stream: object, findings: Findings) -> None:
         findings.damage()

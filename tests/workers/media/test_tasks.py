@@ -19,7 +19,6 @@ from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode, talk, wav_header
 from tests.workers.media.decoding import STEP, decode, read, request
 from workers.media import sessions
 from workers.media import tasks as media
-from workers.media.clock import Clock
 from workers.media.tasks import WARM_UP_FRAMES, DecodeStep
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
 
@@ -193,20 +192,6 @@ class TestTimeline:
         content = GOOD["mp3 44.1 kHz stereo"].encode(speech) + GOOD["mp3 16 kHz"].encode(speech)
         _, pcm = decode(tmp_path, content)
         assert len(pcm) == pytest.approx(2 * len(speech), abs=RATE // 5)
-
-    @pytest.mark.parametrize(
-        ("start", "jump"),
-        [(5.05, 0), (4.95, 0), (7.0, 2.0), (4.92, 0), (None, 0), (100.0, 0), (4000.0, 0), (0.5, 0)],
-    )
-    def test_which_jumps_of_the_clock_are_accepted(self, start: float | None, jump: float) -> None:
-        clock = Clock(origin=0.0, duration=20.0)
-        for second in range(5):
-            assert clock.place(float(second), 1.0) == 0
-
-        assert clock.place(start, 1.0) == round(jump * RATE)
-        assert clock.position == 6 + jump
-        if start is not None and not jump:
-            assert clock.place(start + 1.0, 1.0) == 0  # the clock was reset
 
 
 class TestDeclaredLength:
@@ -387,24 +372,6 @@ class TestForeignFiles:
 
 
 class TestSteps:
-    def test_each_step_continues_the_last_one(self, speech: Pcm, tmp_path: Path) -> None:
-        (tmp_path / "upload").write_bytes(GOOD["mp3 44.1 kHz stereo"].encode(speech))
-        _, at_once = decode(tmp_path, tmp_path / "upload")
-        pcm_path = tmp_path / "steps.pcm"
-        pcm_path.touch()
-
-        sizes = []
-        while True:
-            step = media.decode("steps", request(tmp_path / "upload", pcm_path), RATE)
-            sizes.append(step.samples)
-            assert pcm_path.stat().st_size == step.samples * BYTES_PER_SAMPLE
-            if step.finished:
-                break
-
-        assert len(sizes) >= 5
-        assert sizes == sorted(sizes)
-        assert np.array_equal(read(pcm_path), at_once)
-
     def test_a_worker_that_replaces_another_writes_the_same_samples(
         self, speech: Pcm, tmp_path: Path
     ) -> None:
