@@ -72,13 +72,3 @@ def lines_of(text: str, max_chars: int, language: str = "en") -> tuple[str, ...]
 @pytest.mark.parametrize(("text", "columns", "language", "lines"), BREAKS["lines"])
 def test_lines(text: str, columns: int, language: str, lines: list[str]) -> None:
     assert lines_of(text, columns, language) == tuple(lines)
-
-
-@given(st.lists(st.text("ab你。", min_size=1, max_size=12), min_size=1, max_size=12), st.integers(4, 30))
-def test_lines_hold_all_text_and_keep_their_width(words: list[str], max_chars: int) -> None:
-    text = "".join(f" {word}" for word in words)
-    lines = lines_of(text, max_chars)
-    assert "".join(lines).replace(" ", "") == "".join(words)
-    widest_unit = max(width(unit.strip()) for unit in break_units(text))
-    assert all(width(line) <= max(max_chars, widest_unit) for line in lines)
-    assert all(line == line.strip() and line for line in lines)

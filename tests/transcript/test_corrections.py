@@ -51,10 +51,6 @@ def words(part: EditedSegment) -> str:
 DOG_AND_CAT = transcript(spoken(1, 3, "I see the dog"), spoken(3, 5, "The cat sat down"))
 
 
-def test_an_unedited_transcript_stays_as_it_is() -> None:
-    assert corrected(DOG_AND_CAT, edits_of(DOG_AND_CAT)) == Correction(DOG_AND_CAT, 0)
-
-
 def test_a_changed_word_takes_the_time_between_its_neighbours() -> None:
     first, second = retexted(DOG_AND_CAT, "I saw the dog", "The cat sat down")
     assert words(first) == "I 1-1.5 saw* 1.5-2 the 2-2.5 dog 2.5-3"

@@ -24,7 +24,6 @@ from app.options import Options
 from app.transcript.cues import shaping
 from app.transcript.cues.lines import MIN_GAP, CueStyle, begins_line
 from app.transcript.cues.profiles import cue_style
-from app.transcript.cues.timed_text import timed_units
 from app.transcript.cues.timing import Cue
 from app.transcript.edited import EditedSegment, edited
 from app.transcript.text.scripts import width
@@ -124,20 +123,6 @@ def test_a_cue_starts_with_a_short_word_that_speech_detection_missed(
     words = [(" Ha!", word_start, word_start + 0.15), (" You", 2.1, 2.5), (" know", 2.5, 3), (" me.", 3, 4)]
     interjection = segment(1, 4, " Ha! You know me.", *words)
     assert shape_cues([interjection], speech)[0].start == samples(start)
-
-
-def test_words_heaped_on_one_moment_share_the_time_before_it() -> None:
-    heaped = [(f" word{n}", 5.0, 5.0) for n in range(8)]
-    sentence = segment(
-        0, 7, " First," + "".join(text for text, _, _ in heaped) + ", then the last word.",
-        (" First,", 0, 0.6), *heaped[:-1], (" word7,", 5.0, 5.0), (" then", 5.1, 5.6), (" the", 5.6, 5.8),
-        (" last", 5.8, 6.4), (" word.", 6.4, 7),
-    )  # fmt: skip
-    units = timed_units(sentence, ALL, "en", 42)
-    starts = [unit.start / SAMPLE_RATE for unit in units]
-    assert starts[1] == pytest.approx(0.6, abs=0.05)
-    assert starts[8] == pytest.approx(4.5, abs=0.2)
-    assert all(after - before > 0.3 for before, after in pairwise(starts[1:9]))
 
 
 languages = st.sampled_from(["en", "de", "ja", "zh", "th", "ko", "ar", "he", "hi", "ru", "tr", "km", "xx"])
