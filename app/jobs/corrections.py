@@ -15,7 +15,7 @@ from app.jobs.serialization import (
     summary,
     unpack_transcript,
 )
-from app.transcript.again import EVERYTHING, merge_again, subtract_spans, touched_spans
+from app.transcript.again import ALL_TIME, merge_again, subtract_spans, touched_spans
 from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import EditedSegment, speakers_of
 from app.transcript.timeline import Transcript, joined_spans
@@ -106,7 +106,7 @@ def apply_again(
     if touched is None:
         touched = touched_spans(identified(unpack_transcript(original.content)), before)
     if not keep_corrections:
-        touched = subtract_spans(touched, [part or EVERYTHING])
+        touched = subtract_spans(touched, [part or ALL_TIME])
     after = identified(again)
     if keep_names and any(speakers_of(segment) for segment in after):
         from app.speakers.labelling import named_as  # numpy and more: as above

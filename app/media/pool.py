@@ -27,13 +27,14 @@ from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.uploads import Upload
-from app.media.worker_slot import Call, MediaWorkerSlot
+from app.media.worker_slot import MediaCall, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
 from app.telemetry import traces
-from workers.media import encode, tasks
+from workers.media import encode, sessions, tasks
+from workers.media.tasks import DecodeRequest
 from workers.media.voices import embed
 from workers.messages import (
     BYTES_PER_SAMPLE,
@@ -102,7 +103,7 @@ class MediaPool:
         self.local_count = workers
         self.speaker_model = speaker_model
         self._disk = disk
-        self._dispatcher = Dispatcher[Call, Any](
+        self._dispatcher = Dispatcher[MediaCall, Any](
             "media process",
             [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
@@ -173,17 +174,16 @@ class MediaPool:
         with disk_errors():
             # A cancelled caller removes the files afterwards, so none may be created after the cancellation.
             sizes = await run_shielded(asyncio.to_thread(_create, paths))
-        session = WorkerSession(self, f"decode {job}", tasks.close)
+        session = WorkerSession(self, f"decode {job}")
+        files = tuple(map(str, paths))
+        request = DecodeRequest(str(upload.path), files, upload.raw_pcm, selection, peaks is not None)
         tracks: tuple[SoundTrack, ...] = ()
         with self._disk.reservation() as space:
             space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
             budget = PcmBudget(self._disk, space, pcm_path, max_duration_s, selection.start, len(paths))
 
             async def start_step(samples: int) -> None:
-                max_declared = await budget.before_step(samples)
-                args = (str(upload.path), str(pcm_path), samples, upload.raw_pcm, max_declared)
-                more = (selection, tuple(map(str, paths[1:])), peaks is not None)
-                session.start_step(tasks.decode, *args, *more)
+                session.start_step(tasks.decode, request, samples, await budget.before_step(samples))
 
             try:
                 await start_step(FIRST_STEP_SAMPLES)
@@ -219,7 +219,9 @@ class MediaPool:
 
         Raises as `decode` does.
         """
-        done = await self.run(job, Call(tasks.speech_probabilities, (str(pcm_path), start_frame, frames)))
+        done = await self.run(
+            job, MediaCall(tasks.speech_probabilities, (str(pcm_path), start_frame, frames))
+        )
         return np.frombuffer(done.result, "<f4")
 
     async def embed_voices(
@@ -234,7 +236,7 @@ class MediaPool:
         if not windows:
             return np.zeros((0, 0), np.float32)
         model = await self.speaker_model()
-        call = Call(embed.embed, (str(pcm_path), tuple(windows), model))
+        call = MediaCall(embed.embed, (str(pcm_path), tuple(windows), model))
         done = await self._dispatcher.submit(f"voices {job}", call, key=object())
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
@@ -243,7 +245,9 @@ class MediaPool:
 
         Raises TaskCrashes if the model crashes each worker, and NotReady.
         """
-        done = await self._dispatcher.submit("speaker model", Call(embed.fault_of, (model,)), key=object())
+        done = await self._dispatcher.submit(
+            "speaker model", MediaCall(embed.fault_of, (model,)), key=object()
+        )
         fault: str | None = done.result
         return fault
 
@@ -254,7 +258,7 @@ class MediaPool:
         for line in (job, f"decode {job}", f"voices {job}"):
             self._dispatcher.cancel(line)
 
-    async def run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
+    async def run(self, line: str, call: MediaCall, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given. Errors are those of the client's file."""
         try:
             with disk_errors():
@@ -280,12 +284,11 @@ class MediaPool:
 class WorkerSession:
     """A recording in a worker that keeps its decoder or encoder open between the steps.
 
-    A new process begins again. `line`: of the steps in the queue; `close_call` closes the decoder or encoder.
+    A new process begins again. `line`: of the steps in the queue.
     """
 
     pool: MediaPool
     line: str
-    close_call: Callable[[str], None]
     finished: bool = False
     # The decoder of a job that was cancelled and starts again may not be closed yet.
     _id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -295,7 +298,7 @@ class WorkerSession:
 
     def start_step(self, function: Callable[..., Any], *args: object) -> None:
         """Queue the next step: a call of `function` with the id of the session and `args`."""
-        call = Call(function, (self._id, *args))
+        call = MediaCall(function, (self._id, *args))
         self._step = spawn_shared(self.pool.run(self.line, call, self._slot))
 
     async def end_step(self) -> Any:
@@ -320,10 +323,10 @@ class WorkerSession:
             self._slot = step.result().slot
         if self._slot is not None:
             with suppress(Exception):
-                await self.pool.run(f"close {self._id}", Call(self.close_call, (self._id,)), self._slot)
+                await self.pool.run(f"close {self._id}", MediaCall(sessions.close, (self._id,)), self._slot)
 
 
-def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
+def _trace_call(slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcome: Outcome) -> None:
     """Record a call that a worker has answered. Its span begins when the worker got it."""
     if not traces.is_on():
         return

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from app.errors import ProcessCrashed, RequeueBatch
-from app.media.worker_slot import DEADLINE_S, Call, MediaWorkerSlot
+from app.media.worker_slot import DEADLINE_S, MediaCall, MediaWorkerSlot
 from app.scheduling.process import WorkerProcess
-from workers.media import remote, tasks
+from workers.media import remote, sessions, tasks
 from workers.media.remote import RemoteStep
-from workers.media.tasks import DecodeStep
+from workers.media.tasks import DecodeRequest, DecodeStep
 from workers.media.voices import embed
-from workers.messages import BYTES_PER_SAMPLE, EVERYTHING, FRAME_SAMPLES, Selection, Span, SpeakerModel
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Span, SpeakerModel
 
 R = TypeVar("R")
 
@@ -37,7 +37,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
         super().__init__(index, process)
         self._methods: dict[Callable[..., Any], Callable[..., Awaitable[Any]]] = {
             tasks.decode: self._decode,
-            tasks.close: self._close,
+            sessions.close: self._close,
             tasks.speech_probabilities: self._speech_probabilities,
             embed.embed: self._embed,
         }
@@ -51,7 +51,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
         self._refused.clear()
         await super().start()
 
-    def can_run(self, call: Call) -> bool:
+    def can_run(self, call: MediaCall) -> bool:
         """Whether the worker may be asked. Copies for browsers are encoded on this machine."""
         if call.function is tasks.decode:
             return call.args[0] not in self._refused
@@ -59,35 +59,25 @@ class RemoteMediaSlot(MediaWorkerSlot):
             return cast(SpeakerModel, call.args[2]).identity not in self._refused
         return call.function in self._methods
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
         """Run one call. Raises RequeueBatch if the worker cannot: then `can_run` is False from now on."""
         [call] = payloads
         return [await self._methods[call.function](*call.args)]
 
     async def _decode(
-        self,
-        job: str,
-        source: str,
-        pcm_path: str,
-        max_samples: int,
-        raw: bool = False,
-        max_declared: float = math.inf,
-        selection: Selection = EVERYTHING,
-        more_channels: tuple[str, ...] = (),
-        find_peaks: bool = True,
+        self, job: str, request: DecodeRequest, max_samples: int, max_declared: float = math.inf
     ) -> DecodeStep:
         """As `tasks.decode`."""
-        paths = (pcm_path, *more_channels)
         try:
             if job not in self._sent:
-                await self._send_recording(job, source)
+                await self._send_recording(job, request.source)
             found = await self._ask(
                 remote.decode,
-                *(job, max_samples, raw, max_declared, selection, len(paths), find_peaks),
+                *(job, request, max_samples, max_declared),
                 refused=job,
                 errors=OSError,  # of the node's disk
             )
-            await asyncio.to_thread(_write, paths, found)
+            await asyncio.to_thread(_write, request.pcm_paths, found)
         except ProcessCrashed:
             raise
         except Exception:
@@ -98,7 +88,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
         return found.step
 
     async def _close(self, job: str) -> None:
-        """As `tasks.close`."""
+        """As `sessions.close`."""
         if job in self._sent:
             await self._forget(job)
 

@@ -115,11 +115,9 @@ class SoundCopies:
     ) -> None:
         part = self._new_part()
         try:
-            async with self._source(recording, track) as (source, is_copy):
+            async with self._source(recording, track) as (source, of_source):
                 start_s, end_s = span
-                await self._encoder.encode(
-                    source, part, form, is_copy=is_copy, track=track, start_s=start_s, end_s=end_s
-                )
+                await self._encoder.encode(source, part, form, track=of_source, start_s=start_s, end_s=end_s)
             copy.size = _publish(part, copy.path)
         finally:
             if copy.size is None:
@@ -138,14 +136,14 @@ class SoundCopies:
             raise AudioNotKept(NOT_KEPT)
 
     @asynccontextmanager
-    async def _source(self, recording: str, track: TrackChoice) -> AsyncGenerator[tuple[Path, bool]]:
-        """The file to encode, and whether it is the FLAC copy: the same samples, and faster to read."""
+    async def _source(self, recording: str, track: TrackChoice) -> AsyncGenerator[tuple[Path, TrackChoice]]:
+        """The file to encode, and its track. A FLAC copy has the same samples, and is faster to read."""
         flac = self._copies.get(f"{recording}.flac")
         if flac is None or flac.size is None:
-            yield self._uploads / recording, False
+            yield self._uploads / recording, track
         else:
             async with self.hold(recording, "flac", track) as path:
-                yield path, True
+                yield path, None
 
     async def _release(self, copy: _Copy) -> None:
         if copy.size is not None:

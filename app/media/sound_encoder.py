@@ -11,7 +11,7 @@ from app.media.disk import DiskSpace, Reservation, disk_errors, disk_full
 from app.media.pcm_files import audio_too_long
 from app.media.pool import MediaPool, WorkerSession
 from workers.media import encode
-from workers.media.encode import EncodeStep, Encoding
+from workers.media.encode import EncodeRequest, EncodeStep
 from workers.messages import TrackChoice
 
 _STEP_S = 60.0  # of the recording, decoded at a time
@@ -35,45 +35,44 @@ class SoundEncoder:
         target: Path,
         form: str,
         *,
-        is_copy: bool = False,
         track: TrackChoice = None,
         start_s: float = 0.0,
         end_s: float = math.inf,
     ) -> None:
         """Encode a track of a recording, or the span from `start_s` to `end_s`, into the new file `target`.
 
-        `form` is `flac` or `ogg`. `is_copy`: the source is a FLAC file from here, of that track. The caller
-        removes the target, also after an error or a cancellation. No worker creates it again.
+        `form` is `flac` or `ogg`. The caller removes the target, also after an error or a cancellation. No
+        worker creates it again.
 
         Raises AudioNotKept if the source is gone, InvalidInput if the span is not one of the recording or
         nothing can be decoded, TooLarge if the recording is longer than the limit, and DiskFull.
         """
-        encoding = Encoding(str(source), str(target), form, is_copy, track, start_s, end_s)
+        request = EncodeRequest(str(source), str(target), form, track, start_s, end_s)
         async with self._turns:
             with disk_errors():
                 # Only the service's own user may read it.
                 await run_shielded(asyncio.to_thread(target.touch, 0o600, exist_ok=False))
             with self._disk.reservation() as space:
                 try:
-                    step = await self._run(encoding, space)
+                    step = await self._run(request, space)
                 except FileNotFoundError:
                     raise AudioNotKept(NOT_KEPT) from None
-        _check_span(encoding, step)
+        _check_span(request, step)
 
-    async def _run(self, encoding: Encoding, space: Reservation) -> EncodeStep:
+    async def _run(self, request: EncodeRequest, space: Reservation) -> EncodeStep:
         """Run all steps in one worker, or from the beginning in another one if it crashes."""
         line = uuid.uuid4().hex
-        session = WorkerSession(self._pool, line, encode.close)
+        session = WorkerSession(self._pool, line)
         is_first = True
         try:
             while not session.finished:
                 await asyncio.to_thread(space.check, _STEP_BYTES)
-                session.start_step(encode.encode, encoding, _STEP_S)
+                session.start_step(encode.encode, request, _STEP_S)
                 step: EncodeStep = await session.end_step()
                 space.written = max(space.written, step.size)
                 self._check_duration(step)
                 if is_first and not session.finished:
-                    await self._reserve(encoding, step, space)
+                    await self._reserve(request, step, space)
                 is_first = False
             return step
         finally:
@@ -84,23 +83,23 @@ class SoundEncoder:
         if max(step.decoded_s, step.declared_s) > self._max_duration_s + _SLACK_S:
             raise audio_too_long(self._max_duration_s)
 
-    async def _reserve(self, encoding: Encoding, step: EncodeStep, space: Reservation) -> None:
+    async def _reserve(self, request: EncodeRequest, step: EncodeStep, space: Reservation) -> None:
         """Reserve the disk space of the whole result if the file says how long the recording is."""
-        seconds = min(encoding.end_s, step.declared_s) - encoding.start_s
+        seconds = min(request.end_s, step.declared_s) - request.start_s
         if seconds > 0:
-            size = int(seconds * step.pcm_bytes_s * _PCM_PARTS[encoding.form])
+            size = int(seconds * step.pcm_bytes_s * _PCM_PARTS[request.form])
             try:
                 await asyncio.to_thread(space.expect, size)
             except DiskFull:
                 raise disk_full() from None
 
 
-def _check_span(encoding: Encoding, end: EncodeStep) -> None:
+def _check_span(request: EncodeRequest, end: EncodeStep) -> None:
     """Raise InvalidInput if the recording has turned out to be shorter than the span says."""
-    if not math.isinf(encoding.end_s):
-        check_within("end", encoding.end_s, end.decoded_s)
+    if not math.isinf(request.end_s):
+        check_within("end", request.end_s, end.decoded_s)
     if not end.samples:
-        check_within("start", encoding.start_s, end.decoded_s)
+        check_within("start", request.start_s, end.decoded_s)
         raise InvalidInput("`end`: the span is shorter than one sample. Ask for a longer one.", param="end")
 
 

@@ -20,7 +20,7 @@ DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MediaCall:
     """A call of a function in `workers.media`, with paths of this machine."""
 
     function: Callable[..., Any]
@@ -56,7 +56,7 @@ class MediaWorkerSlot:
     async def probe(self) -> None:
         """Does nothing: no device is used, so DeviceFailed is never raised."""
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
         """Run one call."""
         [call] = payloads
         return [await self._process.call(call.function, *call.args, deadline_s=DEADLINE_S)]

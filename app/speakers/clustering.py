@@ -24,7 +24,7 @@ _LEAST_IN_TURNS = 1 / 3  # of a speaker's speech
 
 Labels = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
-Group = Sequence[Sequence[int]]  # windows of one speaker, in parts
+SpeakerWindows = Sequence[Sequence[int]]  # of one speaker, in parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SpeakerCount:
 def find_speakers(
     voices: Voices,
     count: SpeakerCount,
-    together: Sequence[Group] = (),
+    together: Sequence[SpeakerWindows] = (),
     apart: Sequence[tuple[int, int]] = (),
 ) -> Labels:
     """The speaker of each window, numbered from 0 by their first windows.
@@ -72,7 +72,7 @@ def find_speakers(
 
 
 def _speakers(
-    voices: Voices, count: SpeakerCount, together: Sequence[Group], apart: Sequence[tuple[int, int]]
+    voices: Voices, count: SpeakerCount, together: Sequence[SpeakerWindows], apart: Sequence[tuple[int, int]]
 ) -> Labels:
     """The speaker of each window."""
     weights = lengths(window_parts(voices.windows))
@@ -128,7 +128,9 @@ def _have_turns(labels: Labels, weights: Weights, least: int) -> npt.NDArray[np.
     return is_speaker
 
 
-def _items(embeddings: Embeddings, weights: Weights, together: Sequence[Group]) -> tuple[Labels, Labels]:
+def _items(
+    embeddings: Embeddings, weights: Weights, together: Sequence[SpeakerWindows]
+) -> tuple[Labels, Labels]:
     """The item of each window, and the group of each item, or -1.
 
     The parts of groups are items, and so are all other windows, similar ones together if they are many.

@@ -8,7 +8,7 @@ from app.errors import InvalidInput
 from app.speakers.clustering import SpeakerCount, find_speakers
 from app.speakers.naming import KnownSpeaker, first_names, names_by_time
 from app.speakers.relabelling import relabelled
-from app.speakers.splitting import speakers_of, split, with_turns
+from app.speakers.splitting import listed_speakers, split, with_turns
 from app.speakers.voices import unpack_all, window_parts
 from app.speakers.word_labels import label_words
 from app.transcript.edited import EditedSegment, with_ids
@@ -61,7 +61,7 @@ def renamed(segments: Sequence[EditedSegment], names: Mapping[str, str]) -> tupl
 
     Raises InvalidInput for a label that no segment has.
     """
-    speakers = [speakers_of(segment) for segment in segments]
+    speakers = [listed_speakers(segment) for segment in segments]
     known = {speaker for of_words in speakers for speaker in of_words if speaker is not None}
     if unknown := sorted(names.keys() - known):
         speakers_are = f"The speakers are {', '.join(sorted(known))}." if known else "No speaker is known."

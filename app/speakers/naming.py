@@ -5,14 +5,17 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from app.speakers.splitting import speakers_of
+from app.speakers.splitting import listed_speakers
 from app.speakers.voices import Embeddings, Voices, distance_scale, near_windows
 from app.transcript.edited import EditedSegment, speaker_of, split_turns
 from workers.messages import Segment, Word
+
+K = TypeVar("K", int, str)
 
 _FARTHEST = 0.2  # distance of a known voice and its speaker
 
@@ -89,20 +92,25 @@ def new_names(
     shares: Counter[tuple[int, str]] = Counter()
     for segment, of_words in zip(segments, labels, strict=True):
         spans: Sequence[Word | Segment] = segment.words or (segment,)
-        for span, label, speaker in zip(spans, of_words, speakers_of(segment), strict=True):
+        for span, label, speaker in zip(spans, of_words, listed_speakers(segment), strict=True):
             if speaker is not None:
                 shares[label, speaker] += span.end - span.start
     names = dict(fixed)
-    seen: set[int] = set()
-    for (label, speaker), _ in shares.most_common():
-        if label in seen:
-            continue
-        seen.add(label)
+    for label, speaker in _most_of_each(shares):
         if not (is_number(speaker) or speaker in names.values()):
             names.setdefault(label, speaker)
     others = numbers(set(names.values()))
     found = dict.fromkeys(chain.from_iterable(labels))
     return names | {label: next(others) for label in found if label not in names}
+
+
+def _most_of_each(shares: Counter[tuple[K, str]]) -> Iterator[tuple[K, str]]:
+    """Each label with the name that has most of it; those with most come first."""
+    seen: set[K] = set()
+    for (label, name), _ in shares.most_common():
+        if label not in seen:
+            seen.add(label)
+            yield label, name
 
 
 def names_by_time(before: Sequence[Segment], after: Sequence[Segment]) -> dict[str, str]:
@@ -124,11 +132,9 @@ def names_by_time(before: Sequence[Segment], after: Sequence[Segment]) -> dict[s
             shares[speaker_of(segment) or "", speaker_of(old[at]) or ""] += max(overlap, 0)
             at += 1
     names: dict[str, str] = {}
-    seen: set[str] = set()
-    for (speaker, name), overlap in shares.most_common():
-        if overlap and speaker not in seen and name not in names.values():
+    for speaker, name in _most_of_each(+shares):
+        if name not in names.values():
             names[speaker] = name
-        seen.add(speaker)
     found = dict.fromkeys(speaker_of(segment) or "" for segment in new)
     used = {*names.values(), *(speaker_of(segment) or "" for segment in old)}
     others = numbers({*used, *found})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from app.speakers.clustering import SpeakerCount, find_speakers
 from app.speakers.constraints import Group, groups_of
 from app.speakers.naming import new_names
-from app.speakers.splitting import speakers_of, with_turns
+from app.speakers.splitting import listed_speakers, with_turns
 from app.speakers.voices import Voices, unpack_all, window_parts
 from app.speakers.word_labels import label_words
 from app.transcript.edited import EditedSegment
@@ -144,7 +144,7 @@ def _place_without_windows(
     """
     before: dict[int, Counter[str | None]] = {}
     for segment, of_words in zip(segments, labels, strict=True):
-        for speaker, label in zip(speakers_of(segment), of_words, strict=True):
+        for speaker, label in zip(listed_speakers(segment), of_words, strict=True):
             before.setdefault(label, Counter())[speaker] += 1
     unused = 1 + max(before)
     for index, group in enumerate(groups):

@@ -43,7 +43,7 @@ def with_turns(segment: EditedSegment, speakers: Sequence[str | None]) -> Edited
     return replace(segment, speaker=speakers[0], turns=turns)
 
 
-def speakers_of(segment: EditedSegment) -> list[str | None]:
+def listed_speakers(segment: EditedSegment) -> list[str | None]:
     """The reverse of `with_turns`: the speaker of each word, or the one of a segment without words."""
     return word_speakers(segment) or [segment.speaker]
 

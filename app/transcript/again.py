@@ -16,7 +16,7 @@ from app.transcript.edited import EditedSegment, clip_start, split_turns
 from app.transcript.timeline import Transcript, in_bounds, joined_spans, moved
 from workers.messages import SAMPLE_RATE, Segment, Span
 
-EVERYTHING: Span = (0, 1 << 62)
+ALL_TIME: Span = (0, 1 << 62)
 _ROUNDING = SAMPLE_RATE // 1000  # samples: clients know the times of segments to 1 ms
 _NEAR = 3 * SAMPLE_RATE // 10  # samples: a word in a pause that begins or ends there belongs to what stays
 
@@ -53,9 +53,9 @@ def merge_again(
     people changed the base, in order, without overlap; there it stays as it is, as it does outside of the
     part. Segments of the base that stay are the same objects.
     """
-    first, last = part or EVERYTHING
+    first, last = part or ALL_TIME
     # A segment that rounding alone puts outside of the part is inside of it.
-    outside = [(min(-1, first - 1), first - _ROUNDING), (last + _ROUNDING, EVERYTHING[1] + 2 * _ROUNDING)]
+    outside = [(min(-1, first - 1), first - _ROUNDING), (last + _ROUNDING, ALL_TIME[1] + 2 * _ROUNDING)]
     fixed = [span for span in (*touched, *again.failed_spans, *outside) if span[0] < span[1]]
     stays = joined_spans(sorted(fixed))
     groups = joined_spans(((segment.start, segment.end) for segment in base.segments), -1)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -86,8 +86,12 @@ def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 
         of = clip_start(starts, segment.start)
         place = place + 1 if of == clip else 0
         clip = of
-        values = {field.name: getattr(segment, field.name) for field in fields(Segment)}
-        yield EditedSegment(**values, id=f"{clip}-{place}{of_channel}")
+        yield edited(segment, id=f"{clip}-{place}{of_channel}")
+
+
+def edited(segment: Segment, **more: Any) -> EditedSegment:
+    """The segment with `more` of what people read and correct."""
+    return EditedSegment(*[getattr(segment, name) for name in Segment.__match_args__], **more)
 
 
 def clip_start(starts: Sequence[int], sample: int) -> int:

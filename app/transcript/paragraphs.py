@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from app.transcript.edited import speaker_of, split_turns
 from app.transcript.formats.common import plain_line
-from app.transcript.text.scripts import may_break_between
+from app.transcript.text.scripts import joined_lines
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment
 
@@ -58,7 +58,5 @@ def _ends_before(segment: Segment, before: Segment, length: int) -> bool:
 
 
 def _paragraph(run: list[Segment]) -> Paragraph:
-    text = ""
-    for line in (plain_line(segment.text) for segment in run):
-        text += line if not text or may_break_between(text[-1], line[0]) else f" {line}"
+    text = joined_lines(plain_line(segment.text) for segment in run)
     return Paragraph(run[0].start, speaker_of(run[0]), text)

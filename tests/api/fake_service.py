@@ -164,12 +164,13 @@ class FakeEncoder:
         target: Path,
         form: str,
         *,
-        is_copy: bool = False,
         track: TrackChoice = None,
         start_s: float = 0.0,
         end_s: float = math.inf,
     ) -> None:
-        asked = f"{form} {start_s:g}-{end_s:g} of {'the copy' if is_copy else 'the recording'}"
+        asked = (
+            f"{form} {start_s:g}-{end_s:g} of {'the copy' if source.suffix == '.flac' else 'the recording'}"
+        )
         await asyncio.to_thread(target.write_bytes, b"incomplete")
         self.made.append(asked)
         try:

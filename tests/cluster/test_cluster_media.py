@@ -28,6 +28,7 @@ from tests.cluster.fake_bridge import FakeBridge
 from tests.event_loop import let_tasks_run, until
 from tests.media_files import RATE, encode, read_pcm, talk
 from workers.media import tasks
+from workers.media.tasks import DecodeRequest
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
@@ -198,6 +199,6 @@ async def test_a_node_dies_in_mid_file(
         found = await pool.speech_probabilities("job", pcm, 0, 1875)
     expected = tmp_path / "expected"
     expected.touch()
-    tasks.decode("job", str(recording), str(expected), 10**9)
+    tasks.decode("job", DecodeRequest(str(recording), (str(expected),)), 10**9)
     assert pcm.read_bytes() == expected.read_bytes()
     assert found.tobytes() == tasks.speech_probabilities(str(expected), 0, 1875)

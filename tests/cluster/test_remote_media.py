@@ -23,15 +23,16 @@ from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.uploads import Upload
-from app.media.worker_slot import Call
+from app.media.worker_slot import MediaCall
 from app.scheduling.process import ChildProcess
 from app.scheduling.tasks import RestartReason
 from tests import media_files
 from tests.event_loop import until
 from tests.media_files import BROKEN, RATE, Pcm, encode, read_pcm, talk, wav_header
+from tests.workers.media.decoding import request, steps_of
 from workers import runtime
 from workers.media import encode as encoding
-from workers.media import remote, tasks
+from workers.media import remote, sessions, tasks
 from workers.media.voices import embed
 from workers.messages import EVERYTHING, Selection, SpeakerModel
 
@@ -136,27 +137,15 @@ def decode_here(
 ) -> tuple[Decoded, bytes]:
     """As `decode`, in this process, as a local worker does."""
     paths = [channel_path(Path(pcm), channel) for channel in range(8 if separate else 1)]
-    for path in paths:
-        path.touch()
-    first, *others = map(str, paths)
-    peaks, found = PeakCollector(), ()
-    finished = False
-    while not finished:
-        step = tasks.decode(
-            "job",
-            str(UPLOAD),
-            first,
-            STEP_S * RATE,
-            recording.raw_pcm,
-            selection=selection,
-            more_channels=tuple(others),
-        )
-        finished, found = step.finished, step.tracks or found
-        peaks.add(step.samples, step.peaks, finished=finished)
+    peaks = PeakCollector()
+    steps = steps_of(UPLOAD, paths, STEP_S * RATE, raw=recording.raw_pcm, selection=selection)
+    for step in steps:
+        peaks.add(step.samples, step.peaks, finished=step.finished)
     for channel, path in enumerate(paths):
         if channel not in step.distinct:
             path.unlink()
-    decoded = Decoded(step.samples, True, found, step.distinct, step.declared, step.warnings)
+    tracks = steps[0].tracks
+    decoded = Decoded(step.samples, True, tracks, step.distinct, step.declared, step.warnings)
     return decoded, peaks.pack()
 
 
@@ -342,18 +331,22 @@ class FakeProcess:
     async def close(self) -> None: ...
 
 
+def decoding_of(job: str) -> MediaCall:
+    return MediaCall(tasks.decode, (job, request(UPLOAD, Path("pcm")), RATE))
+
+
 async def test_a_film_and_a_copy_for_browsers_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     process = FakeProcess()
     slot = RemoteMediaSlot(1, process)
     upload(bytes(1001))
     monkeypatch.setattr(remote_slot, "_MAX_RECORDING_BYTES", 1000)
-    film = Call(tasks.decode, ("job", str(UPLOAD), "pcm", RATE))
+    film = decoding_of("job")
     assert slot.can_run(film)
     with pytest.raises(RequeueBatch):
         await slot.run([film], None)
     assert not slot.can_run(film)
-    assert slot.can_run(Call(tasks.decode, ("another job", str(UPLOAD), "pcm", RATE)))
-    assert not slot.can_run(Call(encoding.encode, ("session",)))
+    assert slot.can_run(decoding_of("another job"))
+    assert not slot.can_run(MediaCall(encoding.encode, ("session",)))
     assert process.called == [remote.close], "nothing was sent"
 
 
@@ -361,15 +354,15 @@ async def test_a_worker_gets_as_many_recordings_as_it_may(monkeypatch: pytest.Mo
     slot = RemoteMediaSlot(1, FakeProcess())
     upload(bytes(1001))
     monkeypatch.setattr(remote_slot, "_MAX_SENT_BYTES", 2100)
-    first, second, third = (Call(tasks.decode, (job, str(UPLOAD), "pcm", RATE)) for job in "123")
+    first, second, third = (decoding_of(job) for job in "123")
     await slot.run([first], None)
     await slot.run([second], None)
     with pytest.raises(RequeueBatch):
         await slot.run([third], None)
     assert not slot.can_run(third)
     await slot.run([second], None)
-    await slot.run([Call(tasks.close, ("1",))], None)
-    await slot.run([Call(tasks.decode, ("4", str(UPLOAD), "pcm", RATE))], None)
+    await slot.run([MediaCall(sessions.close, ("1",))], None)
+    await slot.run([decoding_of("4")], None)
 
 
 class SlowProcess(FakeProcess):
@@ -386,7 +379,7 @@ async def test_a_recording_that_a_node_does_not_take_goes_to_another(monkeypatch
     slot = RemoteMediaSlot(1, process)
     upload(bytes(100))
     monkeypatch.setattr(remote_slot, "_SEND_S", 0.05)
-    call = Call(tasks.decode, ("job", str(UPLOAD), "pcm", RATE))
+    call = decoding_of("job")
     with pytest.raises(RequeueBatch, match="did not get 100 bytes"):
         await slot.run([call], None)
     assert not slot.can_run(call)
@@ -396,7 +389,7 @@ async def test_a_recording_that_a_node_does_not_take_goes_to_another(monkeypatch
 async def test_a_node_without_the_library_embeds_no_voices() -> None:
     slot = RemoteMediaSlot(1, FakeProcess())
     upload(bytes(100))
-    call = Call(embed.embed, (str(UPLOAD), [(0, 10)], SpeakerModel("model", str(UPLOAD), "identity")))
+    call = MediaCall(embed.embed, (str(UPLOAD), [(0, 10)], SpeakerModel("model", str(UPLOAD), "identity")))
     with pytest.raises(RequeueBatch):
         await slot.run([call], None)
     assert not slot.can_run(call)
@@ -406,5 +399,5 @@ async def test_a_node_without_the_library_embeds_no_voices() -> None:
 
 async def test_closing_what_was_not_sent_asks_nobody() -> None:
     process = FakeProcess()
-    await RemoteMediaSlot(1, process).run([Call(tasks.close, ("job",))], None)
+    await RemoteMediaSlot(1, process).run([MediaCall(sessions.close, ("job",))], None)
     assert not process.called

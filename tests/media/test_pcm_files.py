@@ -24,7 +24,7 @@ from app.scheduling.dispatcher import Dispatcher
 from tests.media.disks import SmallDisk
 from tests.media_files import RATE, encode, flac_of_silence
 from tests.scheduling.fake_slots import StubSlot
-from workers.media import tasks
+from workers.media import sessions
 from workers.messages import BYTES_PER_SAMPLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -49,7 +49,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[MediaPool]:
     pool.start()
     yield pool
     await pool.stop()
-    assert not tasks._sessions, "a decoder is still open"
+    assert not sessions._open, "a decoder is still open"
 
 
 @pytest.fixture

@@ -87,21 +87,6 @@ def test_every_bin_is_in_a_point_of_its_time(samples: int, points: int) -> None:
 
 
 @given(recordings, st.integers(1, 500))
-def test_points_keep_the_extremes_of_the_recording(pcm: Pcm, points: int) -> None:
-    peaks = Peaks.unpack(collected(pcm).pack())
-    shares = peaks.resample(points)
-    assert (shares.lowest.min(), shares.highest.max()) == (peaks.lowest.min(), peaks.highest.max())
-    assert (shares.lowest <= shares.highest).all()
-
-
-def test_a_point_for_each_bin_is_that_bin() -> None:
-    pcm = np.random.default_rng(1).integers(-999, 999, 50 * PEAK_SAMPLES).astype(np.int16)
-    peaks = Peaks.unpack(collected(pcm).pack())
-    assert levels(peaks.resample(50)) == levels(peaks)
-    assert levels(peaks.resample(200)) == [level for level in levels(peaks) for _ in range(4)]
-
-
-@given(recordings, st.integers(1, 500))
 def test_a_share_is_as_loud_as_its_bins(pcm: Pcm, points: int) -> None:
     peaks = Peaks.unpack(collected(pcm).pack())
     shares = peaks.resample(points)

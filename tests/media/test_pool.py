@@ -12,11 +12,12 @@ from app.errors import InvalidInput
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
-from app.media.worker_slot import Call
+from app.media.worker_slot import MediaCall
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import StubSlot
+from workers.media import sessions as worker_sessions
 from workers.media import tasks
 from workers.media.tasks import DecodeStep
 from workers.media.voices import embed
@@ -33,7 +34,7 @@ def upload(tmp_path: Path) -> Upload:
 
 
 class FakeSlot(StubSlot):
-    """A `Slot[Call, Any]`. A step lasts until a span is in flight elsewhere, and a span until a step is."""
+    """A `Slot`. A step lasts until a span is in flight elsewhere, and a span until a step is."""
 
     def __init__(self, index: int, may_start: asyncio.Event, in_flight: dict[Any, asyncio.Event]) -> None:
         super().__init__(index)
@@ -44,7 +45,7 @@ class FakeSlot(StubSlot):
     async def start(self) -> None:
         await self._may_start.wait()
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
         [call] = payloads
         self._in_flight[call.function].set()
         if call.function is tasks.decode:
@@ -87,13 +88,13 @@ async def test_one_worker_decodes_while_the_other_finds_speech(
 
 
 class RecordingSlot(StubSlot):
-    """A `Slot[Call, Any]` that notes the functions that it was to call."""
+    """A `Slot[MediaCall, Any]` that notes the functions that it was to call."""
 
     def __init__(self) -> None:
         super().__init__()
         self.called: list[object] = []
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
         self.called += [call.function for call in payloads]
         await asyncio.sleep(0)
         return [b"\0\0\0\0"]
@@ -125,7 +126,7 @@ async def test_the_voices_of_many_clips_hold_up_neither_the_search_for_speech_no
 
 
 class BarrierSlot(StubSlot):
-    """A `Slot[Call, Any]` whose calls wait for those of the other slots."""
+    """A `Slot[MediaCall, Any]` whose calls wait for those of the other slots."""
 
     def __init__(self, index: int, started: list[int], barrier: asyncio.Barrier) -> None:
         super().__init__(index)
@@ -135,7 +136,7 @@ class BarrierSlot(StubSlot):
     async def start(self) -> None:
         self._started.append(self.index)
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
         await self._barrier.wait()
         return [b"\0\0\0\0"]
 
@@ -167,7 +168,7 @@ class CrashingDispatcher:
         self.steps = 0
 
     async def submit(
-        self, job: str, call: Call, *, key: object, affinity: int | None
+        self, job: str, call: MediaCall, *, key: object, affinity: int | None
     ) -> TaskResult[DecodeStep]:
         self.steps += 1
         return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0 if self.steps == 1 else 1)
@@ -184,10 +185,10 @@ async def test_a_file_that_crashes_decoders_is_refused(tmp_path: Path, upload: U
 
 async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path, upload: Upload) -> None:
     """The decoder of its last run may not be closed yet."""
-    calls: list[Call] = []
+    calls: list[MediaCall] = []
 
     class Recorder(CrashingDispatcher):
-        async def submit(self, job: str, call: Call, **_: object) -> TaskResult[DecodeStep]:
+        async def submit(self, job: str, call: MediaCall, **_: object) -> TaskResult[DecodeStep]:
             calls.append(call)
             return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0)
 
@@ -198,7 +199,7 @@ async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path,
             await anext(steps)
         await asyncio.gather(*pool._background)
     sessions = [call.args[0] for call in calls if call.function is tasks.decode]
-    closed = [call.args[0] for call in calls if call.function is tasks.close]
+    closed = [call.args[0] for call in calls if call.function is worker_sessions.close]
     assert closed == list(dict.fromkeys(sessions))
     assert len(closed) == 2
 
@@ -207,7 +208,7 @@ async def test_stopping_leaves_no_decoder_to_close(tmp_path: Path, upload: Uploa
     """A step in flight is never answered then: the event loop could not end while something waits for it."""
 
     class Stopping(CrashingDispatcher):
-        async def submit(self, job: str, call: Call, **_: object) -> TaskResult[DecodeStep]:
+        async def submit(self, job: str, call: MediaCall, **_: object) -> TaskResult[DecodeStep]:
             if self.steps:
                 await asyncio.Event().wait()
             self.steps += 1

@@ -34,7 +34,6 @@ class FakeEncoder:
         target: Path,
         form: str,
         *,
-        is_copy: bool = False,
         track: TrackChoice = None,
         start_s: float = 0.0,
         end_s: float = math.inf,
@@ -48,7 +47,7 @@ class FakeEncoder:
             raise
         if self.error is not None:
             raise self.error
-        content = f"{source.name} {form} {is_copy} {start_s} {end_s}".encode().ljust(self.size)
+        content = f"{source.name} {form} {track} {start_s} {end_s}".encode().ljust(self.size)
         await asyncio.to_thread(target.write_bytes, content)
 
 
@@ -81,7 +80,7 @@ async def use(copies: SoundCopies, recording: str, form: str = "flac", **options
 
 async def test_a_copy_is_made_once(copies, encoder, folder):
     for _ in range(3):
-        assert await use(copies, ONE) == f"{ONE} flac False 0.0 inf"
+        assert await use(copies, ONE) == f"{ONE} flac None 0.0 inf"
     assert encoder.started == [ONE]
     assert names(folder) == [f"{ONE}.flac"]
 
@@ -96,7 +95,7 @@ async def test_concurrent_requests_share_one_making(copies, encoder, folder):
     encoder.may_end.set()
     done = await asyncio.gather(*requests, return_exceptions=True)
     assert isinstance(done[0], asyncio.CancelledError)
-    assert done[1:] == [f"{ONE} flac False 0.0 inf"] * 4
+    assert done[1:] == [f"{ONE} flac None 0.0 inf"] * 4
     assert encoder.started == [ONE]
 
 
@@ -147,12 +146,12 @@ async def test_without_a_budget_nothing_stays(tmp_path, folder, encoder):
 
 
 async def test_ogg_and_spans_are_made_from_the_flac_copy(copies, folder):
-    assert await use(copies, ONE, "ogg") == f"{ONE} ogg False 0.0 inf"
-    await use(copies, TWO)
-    assert await use(copies, TWO, "ogg") == f"{TWO}.flac ogg True 0.0 inf"
-    sources = {TWO: f"{TWO}.flac flac True 1.5 2.5", THREE: f"{THREE} flac False 1.5 2.5"}
+    assert await use(copies, ONE, "ogg", track=1) == f"{ONE} ogg 1 0.0 inf"
+    await use(copies, TWO, track=1)
+    assert await use(copies, TWO, "ogg", track=1) == f"{TWO}.flac ogg None 0.0 inf", "it has one track"
+    sources = {TWO: f"{TWO}.flac flac None 1.5 2.5", THREE: f"{THREE} flac 1 1.5 2.5"}
     for recording, expected in sources.items():
-        assert await use(copies, recording, span=(1.5, 2.5)) == expected
+        assert await use(copies, recording, track=1, span=(1.5, 2.5)) == expected
 
 
 async def test_readers_of_equal_spans_share_a_file(copies, encoder, folder):

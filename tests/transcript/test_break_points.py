@@ -60,7 +60,7 @@ def test_texts_join_only_if_no_space_is_missing() -> None:
     assert not may_join("one", "two")
 
 
-def lines_of(text: str, max_chars: int = 42, language: str = "en") -> tuple[str, ...]:
+def lines_of(text: str, max_chars: int, language: str = "en") -> tuple[str, ...]:
     units = break_units(text, language, max_chars)
     timed = [
         TimedText(unit, 0, 0, rating)
@@ -69,49 +69,6 @@ def lines_of(text: str, max_chars: int = 42, language: str = "en") -> tuple[str,
     return tuple("".join(unit.text for unit in line).strip() for line in break_lines(timed, max_chars))
 
 
-def test_a_short_text_is_one_line() -> None:
-    assert lines_of(" Good morning.") == ("Good morning.",)
-    assert lines_of(" x" * 21) == (("x " * 21).strip(),)
-
-
-def test_lines_break_after_punctuation() -> None:
-    assert lines_of(" When he came home, his mother was not there yet.") == (
-        "When he came home,",
-        "his mother was not there yet.",
-    )
-
-
-def test_lines_break_before_conjunctions_and_prepositions() -> None:
-    assert lines_of(" The little boy is standing alone near the old wooden bridge.") == (
-        "The little boy is standing alone",
-        "near the old wooden bridge.",
-    )
-
-
-def test_lines_are_balanced() -> None:
-    assert lines_of(" aaaa bbbb cccc dddd eeee ffff", 25) == ("aaaa bbbb cccc", "dddd eeee ffff")
-
-
-def test_a_word_wider_than_a_line_is_not_broken() -> None:
-    assert lines_of(" a Donaudampfschifffahrt is", 10) == ("a", "Donaudampfschifffahrt", "is")
-
-
-def test_chinese_lines_never_begin_with_a_full_stop() -> None:
-    assert lines_of("我今天去了北京，天气很好。", 16, "zh") == ("我今天去了北京，", "天气很好。")
-    assert lines_of("一二三四五六七八。", 16, "zh") == ("一二三四", "五六七八。")
-    assert lines_of("一二三。", 6, "zh") == ("一", "二三。")
-
-
-def test_right_to_left_text_stays_in_logical_order() -> None:
-    text = " السلام عليكم ورحمة الله وبركاته يا أصدقائي"
-    assert " ".join(lines_of(text, 24, "ar")) == text.strip()
-
-
-@given(st.lists(st.text("ab你。", min_size=1, max_size=12), min_size=1, max_size=12), st.integers(4, 30))
-def test_lines_hold_all_text_and_keep_their_width(words: list[str], max_chars: int) -> None:
-    text = "".join(f" {word}" for word in words)
-    lines = lines_of(text, max_chars)
-    assert "".join(lines).replace(" ", "") == "".join(words)
-    widest_unit = max(width(unit.strip()) for unit in break_units(text))
-    assert all(width(line) <= max(max_chars, widest_unit) for line in lines)
-    assert all(line == line.strip() and line for line in lines)
+@pytest.mark.parametrize(("text", "columns", "language", "lines"), BREAKS["lines"])
+def test_lines(text: str, columns: int, language: str, lines: list[str]) -> None:
+    assert lines_of(text, columns, language) == tuple(lines)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, count, pairwise
+from typing import Any
 
 import pytest
 from correction_cases import CLIPS, RECORDING, SPOKEN, bases, edited, edits_of, is_valid
@@ -17,9 +18,11 @@ from app.transcript.corrections.edits import placed_edits
 from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.formats.common import milliseconds
 from app.transcript.text.scripts import width
+from tests.cases import read_cases
 from workers.messages import MAX_LISTED_SPEAKERS, SAMPLE_RATE, Segment, Word
 
 BY_A_PERSON = 1.0
+CASES = read_cases("corrections")
 
 
 def transcript(*segments: Segment) -> tuple[EditedSegment, ...]:
@@ -48,10 +51,6 @@ def words(part: EditedSegment) -> str:
 DOG_AND_CAT = transcript(spoken(1, 3, "I see the dog"), spoken(3, 5, "The cat sat down"))
 
 
-def test_an_unedited_transcript_stays_as_it_is() -> None:
-    assert corrected(DOG_AND_CAT, edits_of(DOG_AND_CAT)) == Correction(DOG_AND_CAT, 0)
-
-
 def test_a_changed_word_takes_the_time_between_its_neighbours() -> None:
     first, second = retexted(DOG_AND_CAT, "I saw the dog", "The cat sat down")
     assert words(first) == "I 1-1.5 saw* 1.5-2 the 2-2.5 dog 2.5-3"
@@ -59,30 +58,12 @@ def test_a_changed_word_takes_the_time_between_its_neighbours() -> None:
     assert second is DOG_AND_CAT[1] or second == DOG_AND_CAT[1]
 
 
-def test_changed_words_share_time_by_their_width_and_an_inserted_word_may_have_none() -> None:
-    first, second = retexted(DOG_AND_CAT, "I saw a bigger dog", "The black cat sat down")
-    assert words(first) == "I 1-1.5 saw* 1.5-1.8 a* 1.8-1.9 bigger* 1.9-2.5 dog 2.5-3"
-    assert words(second) == "The 3-3.5 black* 3.5-3.5 cat 3.5-4 sat 4-4.5 down 4.5-5"
-
-
-def test_a_new_text_takes_the_time_of_its_segment() -> None:
-    first, _ = retexted(DOG_AND_CAT, "Nobody knows", "The cat sat down")
-    assert words(first) == "Nobody* 1-2.091 knows* 2.091-3"
-
-
-def test_a_word_dragged_over_the_edge_keeps_its_time_as_far_as_the_segment_goes() -> None:
-    first, second = retexted(DOG_AND_CAT, "I see the", "dog The cat sat down")
-    assert words(first) == "I 1-1.5 see 1.5-2 the 2-2.5"
-    assert words(second) == "dog 3-3 The 3-3.5 cat 3.5-4 sat 4-4.5 down 4.5-5"
-
-
-def test_the_word_that_a_segment_has_left_is_its_own() -> None:
-    base = transcript(spoken(0, 2, "oh no"), spoken(2, 4, "no maybe"), spoken(4, 6, "no no"))
-    assert [words(part) for part in retexted(base, "oh", "no perhaps", "no")] == [
-        "oh 0-1",
-        "no 2-3 perhaps* 3-4",
-        "no 5-6",
-    ]
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_words_of_corrected_texts(case: dict[str, Any]) -> None:
+    base = transcript(
+        *(segment(*row[:3], *row[3]) if len(row) > 3 else spoken(*row) for row in case["segments"])
+    )
+    assert [words(part) for part in retexted(base, *case["texts"])] == case["words"]
 
 
 def test_split_segments_keep_their_words() -> None:
@@ -175,26 +156,6 @@ def test_removed_added_and_different_segments_count() -> None:
     assert corrected(DOG_AND_CAT, [*edits, SegmentEdit(6000, 7000, "more")]).changed == 1
     assert corrected(DOG_AND_CAT, [replace(edits[0], speaker="S1"), edits[1]]).changed == 1
     assert corrected(DOG_AND_CAT, [replace(edits[0], text="  I see the dog\n"), edits[1]]).changed == 0
-
-
-def test_a_changed_character_of_a_script_without_spaces_leaves_the_others_their_times() -> None:
-    base = transcript(segment(0, 4, "你好世界。", ("你好", 0, 2), ("世界。", 2, 4)))
-    (part,) = retexted(base, "你们好世间。")
-    assert part.text == "你们好世间。"
-    assert words(part) == "你 0-1 们* 1-1 好 1-2 世 2-2.667 间* 2.667-3.333 。 3.333-4"
-    thai = transcript(segment(0, 4, "แม่น้ำสงบ", ("แม่น้ำ", 0, 2), ("สงบ", 2, 4)))
-    (part,) = retexted(thai, "แม่น้ำเงียบสงบ")
-    assert words(part).startswith("แม่น้ำ 0-2 ")
-    assert words(part).endswith(" สงบ 2-4")
-    assert "".join(word.text for word in part.words) == part.text == "แม่น้ำเงียบสงบ"
-
-
-def test_words_that_lack_marks_of_the_text_still_say_when_they_are_spoken() -> None:
-    base = transcript(
-        segment(0, 3, " Well, I - see it.", ("Well", 0, 1), ("I", 1, 2), ("see", 2, 2.5), ("it", 2.5, 3))
-    )
-    (part,) = retexted(base, "Well, I – see it.")
-    assert words(part) == "Well, 0-1 I 1-2 –* 2-2.2 see 2.2-2.5 it. 2.5-3"
 
 
 def test_segments_of_two_speakers_may_overlap() -> None:

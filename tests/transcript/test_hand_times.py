@@ -4,10 +4,9 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from textwrap import dedent
 
 import pysubs2
 import pytest
@@ -37,6 +36,7 @@ from app.transcript.cues.lines import CueStyle
 from app.transcript.cues.shaping import shape_cues, without_overlap
 from app.transcript.cues.timing import Cue
 from app.transcript.edited import EditedSegment
+from app.transcript.edited import edited as edited_segment
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
@@ -44,65 +44,13 @@ from workers.messages import SAMPLE_RATE, Segment, Span
 
 
 def by_hand(part: Segment, speaker: str | None = None) -> EditedSegment:
-    values = {field.name: getattr(part, field.name) for field in fields(Segment)}
-    return EditedSegment(**values, id="0-0", speaker=speaker, timed_by_hand=True)
+    return edited_segment(part, id="0-0", speaker=speaker, timed_by_hand=True)
 
 
 def shaped(
     *segments: Segment, speech: Sequence[Span] = ALL, style: CueStyle = STYLE, recording: float = 1000
 ) -> str:
     return shown_cues(shape_cues(segments, speech, style, "en", samples(recording)))
-
-
-def test_cues_start_and_end_with_a_segment_timed_by_hand() -> None:
-    one = segment(1, 9, " Good morning.")
-    assert shaped(one, speech=(span(2, 4.5),)) == "2.00 4.50 Good morning.\n"
-    assert shaped(by_hand(one), speech=(span(2, 4.5),)) == "1.00 9.00 Good morning.\n"
-
-
-def test_neither_reading_time_nor_the_shortest_time_nor_the_offset_moves_them() -> None:
-    style = replace(STYLE, start_offset=samples(0.5))
-    part = by_hand(segment(3, 3.1, " This was said very, very fast."))
-    assert shaped(part, style=style) == "3.00 3.10 This was said very, very fast.\n"
-
-
-def test_neighbours_leave_a_gap_and_abutting_hands_none() -> None:
-    parts = [segment(0, 2, " It is late."), segment(2, 4, " We go home."), segment(4, 6, " Good night.")]
-    assert shaped(parts[0], by_hand(parts[1]), parts[2]) == dedent(
-        """\
-        0.00 1.92 It is late.
-        2.00 4.00 We go home.
-        4.08 6.00 Good night.
-        """
-    )
-    assert shaped(*map(by_hand, parts)) == dedent(
-        """\
-        0.00 2.00 It is late.
-        2.00 4.00 We go home.
-        4.00 6.00 Good night.
-        """
-    )
-
-
-def test_a_sentence_does_not_go_on_across_their_edges() -> None:
-    parts = [segment(0, 2, " It is late"), segment(2, 4, " my friend")]
-    assert shaped(*parts).count("\n") == 1
-    assert shaped(parts[0], by_hand(parts[1])).count("\n") == 2
-    assert shaped(by_hand(parts[0]), parts[1]).count("\n") == 2
-
-
-def test_long_ones_are_split_inside() -> None:
-    text = (
-        "The first sentence is of a fair length and ends here. The second one goes on for about as long as "
-        "that. A third one closes it."
-    )
-    assert shaped(by_hand(spoken(0, 13, text)), speech=(span(1, 12),)) == dedent(
-        """\
-        0.00 5.21 The first sentence is | of a fair length and ends here.
-        5.30 10.51 The second one goes | on for about as long as that.
-        10.59 13.00 A third one closes it.
-        """
-    )
 
 
 def test_short_cues_before_one_start_earlier_or_share_the_time() -> None:
@@ -135,24 +83,6 @@ def test_a_thousand_segments_of_a_millisecond(fps: float | None) -> None:
     assert [cue.lines for cue in cues] == [(f"w{n}",) for n in range(1000)]
     if fps is None:
         assert [(cue.start, cue.end) for cue in cues] == [(part.start, part.end) for part in parts]
-
-
-def test_with_a_frame_rate_they_start_and_end_on_frames() -> None:
-    (cue,) = shape_cues([by_hand(segment(1.01, 2.99, " Hm"))], ALL, replace(STYLE, fps=25), "en", samples(10))
-    assert (cue.start, cue.end) == (samples(1.0), samples(3.0))
-
-
-def test_speakers_that_overlap_are_shown_one_after_the_other() -> None:
-    first, second = segment(0, 4, " I think so."), segment(3, 6, " No, you don't.")
-    assert (
-        shaped(by_hand(first), by_hand(second, "S2")) == "0.00 3.00 I think so.\n3.00 6.00 No, you don't.\n"
-    )
-    assert shaped(by_hand(first), second) == "0.00 4.00 I think so.\n4.08 6.00 No, you don't.\n"
-    assert shaped(first, by_hand(second)) == "0.00 2.92 I think so.\n3.00 6.00 No, you don't.\n"
-    together = [by_hand(segment(0, 3, " Yes!"), speaker) for speaker in "ABC"]
-    assert shaped(*together) == "0.00 1.00 Yes!\n1.00 2.00 Yes!\n2.00 3.00 Yes!\n"
-    inside = by_hand(segment(0, 9, " I think so.")), by_hand(segment(2, 3, " Hm."), "S2")
-    assert shaped(*inside) == "0.00 2.00 I think so.\n2.00 3.00 Hm.\n"
 
 
 TALKS = Path(__file__).parents[1] / "data"

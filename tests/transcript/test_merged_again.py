@@ -196,14 +196,6 @@ def test_new_text_is_filled_in_between_corrections() -> None:
     assert texts(again(base, ORIGINAL, new, keep=False)) == ["I see a log the hat sat down", "It slept"]
 
 
-def test_what_somebody_removed_does_not_come_back() -> None:
-    base = retexted(ORIGINAL, "I see the dog", None, "It sleeps")
-    new = transcript(spoken(1, 3, "I see a log"), SECOND, spoken(6, 8, "It slept"))
-    once = again(base, ORIGINAL, new)
-    assert texts(once) == ["I see a log", "It slept"]
-    assert texts(again(once, ORIGINAL, transcript(FIRST, SECOND, THIRD))) == ["I see the dog", "It sleeps"]
-
-
 def test_a_segment_that_is_in_the_part_in_part_stays() -> None:
     new = transcript(spoken(2, 5, "dog a hat sat"))
     after = again(ORIGINAL, ORIGINAL, new, (samples(2), samples(5)))

@@ -14,24 +14,23 @@ from typing import Any
 import numpy as np
 
 from workers.media import refusal
-from workers.media.decode import Pcm, decoded_pcm
+from workers.media.decode import decoded_pcm
 from workers.media.findings import Findings
 from workers.media.mixer import PcmFormat
+from workers.media.sessions import session
 from workers.messages import TrackChoice
 
 SUBTYPES = {"flac": "PCM_16", "ogg": "VORBIS"}  # as libsndfile calls them, by format
-READ_S = 10  # of a copy at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class EncodeRequest:
     """What to encode. Times in seconds of the recording."""
 
     source: str
     target: str  # a file that exists
     form: str  # a key of `SUBTYPES`
-    is_copy: bool = False  # the source is a FLAC file that this module wrote, which allows seeking
-    track: TrackChoice = None  # of a source that is no copy
+    track: TrackChoice = None
     start_s: float = 0.0
     end_s: float = math.inf
 
@@ -63,39 +62,35 @@ class _Target(FileIO):
         return written
 
 
-class _Session:
+class _Encoder:
     """One encoding, between two steps."""
 
-    def __init__(self, encoding: Encoding) -> None:
-        self._encoding = encoding
+    def __init__(self, request: EncodeRequest) -> None:
+        self.finished = False
+        self._request = request
         self._findings = Findings()
-        source = Path(encoding.source)
-        self._chunks = (
-            _copied_pcm(source, encoding.start_s, self._findings)
-            if encoding.is_copy
-            else decoded_pcm(source, self._findings, None, encoding.track)
-        )
+        source = Path(request.source)
+        self._chunks = decoded_pcm(source, self._findings, None, request.track, start_s=request.start_s)
         self._position: int | None = None  # of the next sample in the recording, once its rate is known
         self._samples = 0  # written
         self._writer: Any = None
         # The file must exist: a step that runs after the parent has given up creates none.
-        self._target = _Target(encoding.target, "r+")
+        self._target = _Target(request.target, "r+")
         self._target.truncate()
 
     def advance(self, seconds: float) -> EncodeStep:
         """Decode about so many seconds more, and encode those of the span."""
         begin = self._decoded_s
-        finished = False
-        while not finished and self._decoded_s < begin + seconds:
+        while not self.finished and self._decoded_s < begin + seconds:
             chunk = next(self._chunks, None)
-            finished = chunk is None or self._write(chunk)
-        if finished:
+            self.finished = chunk is None or self._write(chunk)
+        if self.finished:
             self._finish()
         form = self._findings.pcm_format
         size = os.fstat(self._target.fileno()).st_size
         declared_s = self._findings.declared_s
         pcm_bytes_s = form.rate * form.frame_bytes
-        return EncodeStep(self._decoded_s, self._samples, size, finished, declared_s, pcm_bytes_s)
+        return EncodeStep(self._decoded_s, self._samples, size, self.finished, declared_s, pcm_bytes_s)
 
     def close(self) -> None:
         self._chunks.close()
@@ -110,14 +105,13 @@ class _Session:
 
     def _write(self, chunk: bytes) -> bool:
         """Encode the part of a chunk that is in the span. Returns whether the span ends with it."""
-        form, encoding = self._findings.pcm_format, self._encoding
-        if self._position is None:
-            copied = first_sample(self._findings.declared_s, form)
-            self._position = min(first_sample(encoding.start_s, form), copied) if encoding.is_copy else 0
         if not chunk:
             return False
-        first = first_sample(encoding.start_s, form) - self._position
-        last = math.inf if math.isinf(encoding.end_s) else first_sample(encoding.end_s, form) - self._position
+        form, request = self._findings.pcm_format, self._request
+        if self._position is None:
+            self._position = self._findings.skipped_s * form.rate
+        first = round(request.start_s * form.rate) - self._position
+        last = math.inf if math.isinf(request.end_s) else round(request.end_s * form.rate) - self._position
         frames = np.frombuffer(chunk, "<i2").reshape(-1, form.channels)
         self._position += len(frames)
         self._encode(frames[max(0, first) : max(0, min(last, len(frames)))], form)
@@ -134,7 +128,7 @@ class _Session:
         if self._writer is None:
             from soundfile import SoundFile
 
-            name = self._encoding.form
+            name = self._request.form
             self._writer = SoundFile(
                 self._target, "w", form.rate, form.channels, SUBTYPES[name], format=name.upper()
             )
@@ -160,51 +154,14 @@ class _Session:
             raise self._target.error
 
 
-def first_sample(seconds: float, form: PcmFormat) -> int:
-    """The sample with which a span begins that starts at `seconds`."""
-    return round(seconds * form.rate)
-
-
-def encode(session: str, encoding: Encoding, seconds: float) -> EncodeStep:
+def encode(session_id: str, request: EncodeRequest, seconds: float) -> EncodeStep:
     """Decode about `seconds` more of a recording, and encode what is in the span.
 
-    The first call for a `session` in this process starts at the beginning, with an empty file. After the last
-    step the file is complete and on the disk, and the worker forgets the session. A FLAC file has the decoded
-    samples exactly; an Ogg file has Vorbis.
+    The first call with a `session_id` in this process starts at the beginning, with an empty file. After the
+    last step the file is complete and on the disk, and the worker forgets the session. A FLAC file has the
+    decoded samples exactly; an Ogg file has Vorbis. What precedes the span is skipped where seeking is exact.
 
     Raises `RecordingRefused` if the source cannot be decoded, and `OSError` if a file operation fails.
     """
-    try:
-        if session not in _sessions:
-            _sessions[session] = _Session(encoding)
-        step = _sessions[session].advance(seconds)
-    except BaseException:
-        close(session)
-        raise
-    if step.finished:
-        close(session)
-    return step
-
-
-def close(session: str) -> None:
-    """Stop an encoding and forget it. The file stays, incomplete."""
-    found = _sessions.pop(session, None)
-    if found is not None:
-        found.close()
-
-
-_sessions: dict[str, _Session] = {}
-
-
-def _copied_pcm(source: Path, start_s: float, findings: Findings) -> Pcm:
-    """The sound of a FLAC copy from `start_s` on, in chunks."""
-    from soundfile import SoundFile
-
-    # The first chunk is empty, as in `decoded_pcm`.
-    with SoundFile(str(source)) as file:
-        form = findings.pcm_format = PcmFormat(file.samplerate, file.channels)
-        findings.declared_s = file.frames / form.rate
-        file.seek(min(first_sample(start_s, form), file.frames))
-        yield b""
-        while len(frames := file.read(READ_S * form.rate, "int16", always_2d=True)):
-            yield frames.astype("<i2").tobytes()
+    with session(session_id, lambda: _Encoder(request)) as encoder:
+        return encoder.advance(seconds)

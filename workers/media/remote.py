@@ -10,14 +10,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from typing import IO
 
-from workers.media import tasks
-from workers.media.tasks import DecodeStep
+from workers.media import sessions, tasks
+from workers.media.tasks import DecodeRequest, DecodeStep
 from workers.media.voices import embed
-from workers.messages import BYTES_PER_SAMPLE, Selection, Span, SpeakerModel
+from workers.messages import BYTES_PER_SAMPLE, Span, SpeakerModel
 
 _MARGIN_BYTES = 256 << 20  # that stay free on the disk for temporary files
 
@@ -31,30 +31,35 @@ class RemoteStep:
     pcm: tuple[bytes, ...]  # of each channel that is written
 
 
-@dataclass(slots=True)
-class _Output:
-    """The decoded audio of a recording: a file for each channel, which has the samples of one step."""
+class _Decoding:
+    """The decoding of a recording: a file for each channel, which has the samples of one step."""
 
-    files: list[FileIO]
-    offset: int  # in bytes; the samples before have been taken
+    def __init__(self, session_id: str, request: DecodeRequest) -> None:
+        self.finished = False
+        self._id = session_id
+        self._files = [_file_in_memory() for _ in request.pcm_paths]
+        self._offset = request.selection.start * BYTES_PER_SAMPLE  # the samples before have been taken
+        self._request = replace(request, pcm_paths=tuple(map(_path, self._files)))
 
-    def take(self, step: DecodeStep) -> RemoteStep:
-        """The samples that a step has written."""
-        written = self.files[: step.channels]
-        offset = self.offset
+    def advance(self, max_samples: int, max_declared: float) -> RemoteStep:
+        """The next step, and the samples that it has written."""
+        request = replace(self._request, source=_path(_received[self._id]))
+        step = tasks.decode(self._id, request, max_samples, max_declared)
+        written, offset = self._files[: step.channels], self._offset
         pcm = tuple(os.pread(file.fileno(), max(0, _size(file) - offset), offset) for file in written)
         for file in written:
             file.truncate(0)  # the decoder goes on at its own position
-        self.offset += max(map(len, pcm), default=0)
+        self._offset += max(map(len, pcm), default=0)
+        self.finished = step.finished
         return RemoteStep(step, offset, pcm)
 
     def close(self) -> None:
-        for file in self.files:
+        close(self._id)
+        for file in self._files:
             file.close()
 
 
-_files: dict[str, IO[bytes]] = {}  # received, by name
-_outputs: dict[str, _Output] = {}  # by session
+_received: dict[str, IO[bytes]] = {}  # files by name
 
 
 def begin_file(name: str, size: int) -> bool:
@@ -65,7 +70,7 @@ def begin_file(name: str, size: int) -> bool:
     drop_file(name)
     if shutil.disk_usage(tempfile.gettempdir()).free < size + _MARGIN_BYTES:
         return False
-    file = _files[name] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open until `drop_file`
+    file = _received[name] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open until `drop_file`
     if size:
         os.posix_fallocate(file.fileno(), 0, size)
     return True
@@ -73,64 +78,36 @@ def begin_file(name: str, size: int) -> bool:
 
 def receive_block(name: str, offset: int, block: bytes) -> None:
     """Receive a block of a file, at `offset` bytes. Raises OSError."""
-    os.pwrite(_files[name].fileno(), block, offset)
+    os.pwrite(_received[name].fileno(), block, offset)
 
 
 def drop_file(name: str) -> None:
     """Forget a file, if it is there."""
-    file = _files.pop(name, None)
+    file = _received.pop(name, None)
     if file is not None:
         file.close()
 
 
-def decode(
-    session_id: str,
-    max_samples: int,
-    raw: bool,
-    max_declared: float,
-    selection: Selection,
-    channels: int,
-    find_peaks: bool = True,
-) -> RemoteStep:
+def decode(session_id: str, request: DecodeRequest, max_samples: int, max_declared: float) -> RemoteStep:
     """As `tasks.decode`, of the file that was received under the name of the session.
 
-    `channels`: at most so many, each by itself; 1: the mix of all. After the last step, and after an error,
-    the file is forgotten.
+    The paths of the request are those of another machine; their number counts. After the last step, and after
+    an error, the file is forgotten.
     """
-    if session_id not in _outputs:
-        _outputs[session_id] = _Output(
-            [_file_in_memory() for _ in range(channels)], selection.start * BYTES_PER_SAMPLE
-        )
-    output = _outputs[session_id]
-    first, *others = map(_path, output.files)
-    try:
-        step = tasks.decode(
-            session_id,
-            _path(_files[session_id]),
-            first,
-            max_samples,
-            raw,
-            max_declared,
-            selection,
-            tuple(others),
-            find_peaks,
-        )
-        result = output.take(step)
-    except BaseException:
-        close(session_id)
-        raise
-    if step.finished:
-        close(session_id)
-    return result
+    with sessions.session(_remote(session_id), lambda: _Decoding(session_id, request)) as decoding:
+        return decoding.advance(max_samples, max_declared)
 
 
 def close(session_id: str) -> None:
     """Close a session of decoding, and forget its file."""
-    tasks.close(session_id)
+    sessions.close(_remote(session_id))
+    sessions.close(session_id)
     drop_file(session_id)
-    output = _outputs.pop(session_id, None)
-    if output is not None:
-        output.close()
+
+
+def _remote(session_id: str) -> str:
+    """The session of which that of the decoder is a part."""
+    return f"remote {session_id}"
 
 
 def speech_probabilities(pcm: bytes, offset: int, start_frame: int, frames: int) -> bytes:
@@ -145,7 +122,7 @@ def embed_voices(pcm: bytes, offset: int, windows: Sequence[Span], model: Speake
     The model's file was received under its identity.
     """
     with _recording(pcm, offset) as path:
-        return embed.embed(path, windows, model, _path(_files[model.identity]))
+        return embed.embed(path, windows, model, _path(_received[model.identity]))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ detector in functions only.
 
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from workers.media.channels import ChannelFiles, mixed
 from workers.media.decode import Pcm, decoded_pcm, raw_pcm
 from workers.media.findings import Findings
 from workers.media.peaks import PeakFinder
+from workers.media.sessions import session
 from workers.media.silero import SileroModel
 from workers.messages import (
     BYTES_PER_SAMPLE,
@@ -38,6 +38,19 @@ WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span,
 
 
 @dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """What to decode, and where to."""
+
+    source: str
+    # Files that exist: for the mix of all channels, or for each channel. A source with fewer leaves the last
+    # ones empty.
+    pcm_paths: tuple[str, ...]
+    raw: bool = False  # the source is s16le, mono, 16 kHz already
+    selection: Selection = EVERYTHING
+    find_peaks: bool = True  # for a waveform
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeStep:
     """The progress of decoding a recording, or a part of it. Positions are those in the recording."""
 
@@ -52,120 +65,103 @@ class DecodeStep:
     distinct: tuple[int, ...] = (0,)  # once finished: channels that are not the same as an earlier one
 
 
-@dataclass(slots=True)
-class _Session:
+class _Decoding:
     """The decoding of one recording, between two steps."""
 
-    chunks: Pcm
-    output: ChannelFiles
-    findings: Findings
-    selection: Selection
-    peaks: PeakFinder | None  # None: nobody wants them
-    samples: int = 0  # how far it is decoded
+    def __init__(self, request: DecodeRequest) -> None:
+        source, selection = Path(request.source), request.selection
+        if source.stat().st_size == 0:
+            raise refusal.empty_file()
+        self.finished = False
+        self._findings = Findings()
+        self._selection = selection
+        self._peaks = PeakFinder() if request.find_peaks else None
+        self._samples: int | None = None  # how far it is decoded; None until the source is open
+        self._output = ChannelFiles([Path(path) for path in request.pcm_paths], selection.start)
+        self._chunks: Pcm = (
+            raw_pcm(source, self._findings, selection.track)
+            if request.raw
+            else decoded_pcm(
+                source,
+                self._findings,
+                track=selection.track,
+                separate=len(request.pcm_paths) > 1,
+                start_s=0.0 if request.find_peaks else selection.start / SAMPLE_RATE,
+            )
+        )
 
-    @property
-    def declared(self) -> int:
-        """Where the recording or the part ends, as the file gives it; 0 if it does not."""
-        declared = round(self.findings.declared_s * SAMPLE_RATE)
-        return declared if self.selection.end is None else min(declared, self.selection.end)
+    def advance(self, max_samples: int, max_declared: float) -> DecodeStep:
+        """Decode about `max_samples` more, or nothing yet if the end that the file gives is too late."""
+        findings, is_first = self._findings, self._samples is None
+        if self._samples is None:
+            next(self._chunks)  # opens the source; the first chunk is empty
+            self._samples = findings.skipped_s * SAMPLE_RATE
+        declared = round(findings.declared_s * SAMPLE_RATE)
+        if self._selection.end is not None:
+            declared = min(declared, self._selection.end)
+        if self._samples == findings.skipped_s * SAMPLE_RATE and declared > max_declared:
+            return DecodeStep(
+                0, False, (), declared, tracks=findings.tracks, channels=findings.declared_channels
+            )
+        self._samples = self._decode(self._samples, self._samples + max_samples)
+        self._output.flush()
+        distinct = self._output.finish() if self.finished else (0,)
+        if self.finished:
+            _check(self._samples, self._selection.start, findings)
+        log.debug("decoded %d samples of a recording", self._samples)
+        return DecodeStep(
+            self._samples,
+            self.finished,
+            tuple(findings.warnings()) if self.finished else (),
+            declared,
+            self._peaks.take(finished=self.finished) if self._peaks is not None else b"",
+            findings.tracks if is_first else (),
+            self._output.channels,
+            distinct,
+        )
 
-    def advance(self, max_samples: int) -> bool:
-        """Decode about `max_samples` more. Returns whether the recording or the part has ended."""
-        target = self.samples + max_samples
-        start, end = self.selection.start, self.selection.end
-        while self.samples < target:
-            chunk = next(self.chunks, None)
+    def _decode(self, at: int, target: int) -> int:
+        """Decode from the sample `at` to about `target`. Returns up to where."""
+        start, end = self._selection.start, self._selection.end
+        while at < target and at != end:
+            chunk = next(self._chunks, None)
             if chunk is None:
-                return True
-            form = self.findings.pcm_format
+                self.finished = True
+                return at
+            form = self._findings.pcm_format
             if end is not None:
-                chunk = chunk[: (end - self.samples) * form.frame_bytes]
-            self.output.write(chunk[max(0, start - self.samples) * form.frame_bytes :], form.channels)
-            if self.peaks is not None:
-                self.peaks.feed(mixed(chunk, form.channels))
-            self.samples += len(chunk) // form.frame_bytes
-            if self.samples == end:
-                return True
-        return False
+                chunk = chunk[: (end - at) * form.frame_bytes]
+            self._output.write(chunk[max(0, start - at) * form.frame_bytes :], form.channels)
+            if self._peaks is not None:
+                self._peaks.feed(mixed(chunk, form.channels))
+            at += len(chunk) // form.frame_bytes
+        self.finished = at == end
+        return at
 
     def close(self) -> None:
-        self.chunks.close()
-        self.output.close()
-
-
-_sessions: dict[str, _Session] = {}
+        self._chunks.close()
+        self._output.close()
 
 
 def decode(
-    session_id: str,
-    source: str,
-    pcm_path: str,
-    max_samples: int,
-    raw: bool = False,
-    max_declared: float = math.inf,
-    selection: Selection = EVERYTHING,
-    more_channels: tuple[str, ...] = (),
-    find_peaks: bool = True,
+    session_id: str, request: DecodeRequest, max_samples: int, max_declared: float = math.inf
 ) -> DecodeStep:
-    """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
-
-    With `more_channels`, `pcm_path` gets the first channel, and each further one a file of its own, which
-    must exist. A source with fewer channels leaves the last files empty. Without, all channels are mixed.
-    `find_peaks`: also find the peaks, for a waveform.
+    """Decode about `max_samples` more of a recording.
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
-    The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call
-    with a `session_id` in this process starts at the beginning: decoding is deterministic, so a worker that
-    replaces a crashed one writes the same samples again. It overwrites the file in place, because other
-    processes may be reading it. After the last step, the file is truncated to its samples, and the worker
-    forgets the session.
+    The PCM is s16le, mono, 16 kHz. The first call with a `session_id` in this process starts at the
+    beginning: decoding is deterministic, so a worker that replaces a crashed one writes the same samples
+    again. It overwrites the files in place, because other processes may be reading them. After the last step,
+    they are truncated to their samples, and the worker forgets the session.
 
     A sample has the same place in the file as in the recording, so a part has a hole before it, which takes
     no space. What precedes the part is decoded for the peaks, and where seeking is not exact.
 
     Raises `RecordingRefused` if the file contains nothing to transcribe, `OSError` if a file operation fails.
     """
-    session = _sessions.get(session_id)
-    is_new = session is None
-    if session is None:
-        session = _sessions[session_id] = _start(
-            Path(source), [pcm_path, *more_channels], raw, selection, PeakFinder() if find_peaks else None
-        )
-    try:
-        if is_new:
-            next(session.chunks)  # opens the source; the first chunk is empty
-            session.samples = session.findings.skipped_s * SAMPLE_RATE
-        findings = session.findings
-        if session.samples == findings.skipped_s * SAMPLE_RATE and session.declared > max_declared:
-            return DecodeStep(
-                0, False, (), session.declared, tracks=findings.tracks, channels=findings.declared_channels
-            )
-        finished = session.advance(max_samples)
-        session.output.flush()
-        distinct = session.output.finish() if finished else (0,)
-        if finished:
-            _check(session)
-    except BaseException:
-        close(session_id)
-        raise
-    if finished:
-        close(session_id)
-    log.debug("decoded %d samples of a recording", session.samples)
-    warnings = tuple(session.findings.warnings()) if finished else ()
-    peaks = session.peaks.take(finished=finished) if session.peaks is not None else b""
-    tracks = session.findings.tracks if is_new else ()
-    channels = session.output.channels
-    return DecodeStep(
-        session.samples, finished, warnings, session.declared, peaks, tracks, channels, distinct
-    )
-
-
-def close(session_id: str) -> None:
-    """Close a session of decoding. The PCM file stays."""
-    session = _sessions.pop(session_id, None)
-    if session is not None:
-        session.close()
+    with session(session_id, lambda: _Decoding(request)) as decoding:
+        return decoding.advance(max_samples, max_declared)
 
 
 def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
@@ -201,32 +197,15 @@ def limit_memory(headroom_bytes: int) -> None:
     runtime.limit_memory(headroom_bytes)
 
 
-def _start(
-    source: Path, pcm_paths: Sequence[str], raw: bool, selection: Selection, peaks: PeakFinder | None
-) -> _Session:
-    if source.stat().st_size == 0:
-        raise refusal.empty_file()
-    findings, track = Findings(), selection.track
-    start_s = selection.start / SAMPLE_RATE if peaks is None else 0.0
-    chunks = (
-        raw_pcm(source, findings, track)
-        if raw
-        else decoded_pcm(source, findings, track=track, separate=len(pcm_paths) > 1, start_s=start_s)
-    )
-    output = ChannelFiles([Path(path) for path in pcm_paths], selection.start)
-    return _Session(chunks, output, findings, selection, peaks)
-
-
-def _check(session: _Session) -> None:
-    """Raise `RecordingRefused` if the decoded recording, or its part, is too short to transcribe."""
-    start = session.selection.start
-    if session.samples - start >= MIN_SAMPLES:
+def _check(samples: int, start: int, findings: Findings) -> None:
+    """Raise `RecordingRefused` if a decoded recording, or its part from `start` on, is too short."""
+    if samples - start >= MIN_SAMPLES:
         return
-    if session.findings.damaged:
+    if findings.damaged:
         raise refusal.nothing_decoded()
     if start:
-        raise refusal.outside(start / SAMPLE_RATE, session.samples / SAMPLE_RATE)
-    raise refusal.too_short(session.samples / SAMPLE_RATE)
+        raise refusal.outside(start / SAMPLE_RATE, samples / SAMPLE_RATE)
+    raise refusal.too_short(samples / SAMPLE_RATE)
 
 
 @cache

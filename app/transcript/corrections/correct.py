@@ -7,8 +7,8 @@ from itertools import count, pairwise
 from operator import attrgetter
 
 from app.transcript.corrections.diff import longest_increasing
-from app.transcript.corrections.edits import PlacedEdit, SegmentEdit, placed_edits
-from app.transcript.corrections.words import NewText, NewWords, OldText, new_words
+from app.transcript.corrections.edits import SegmentEdit, placed_edits
+from app.transcript.corrections.words import NewWords, PlacedEdit, new_words
 from app.transcript.edited import EditedSegment, clip_start, speaker_of
 from app.transcript.reading.alignment import align
 from app.transcript.reading.words import ReadWord, fill_word_times
@@ -43,36 +43,36 @@ def correct(
     words, the correction has none. Raises as `placed_edits` does.
     """
     base = tuple(base)
-    placed = placed_edits(base, edits, samples)
-    texts = _stored_texts(base, placed)
+    placed = _with_spaces(base, placed_edits(base, edits, samples))
     found: dict[int, NewWords] = {}
     if any(segment.words for segment in base):
-        for old, new in _regions(base, placed, texts):
-            found |= _words_of_region(base, placed, texts, old, new)
+        for old, new in _regions(base, placed):
+            before = {index: _with_words_of_text(base[index]) for index in old}
+            found |= zip(new, new_words(before, [placed[index] for index in new]), strict=True)
     starts = [start for start, _ in clips]
     numbers = count()  # of new segments: each id is given once, since no other revision has this one's number
     segments: list[EditedSegment] = []
     changed = len(base)
-    for index, (edit, text) in enumerate(zip(placed, texts, strict=True)):
+    for index, edit in enumerate(placed):
         words = found.get(index)
         if edit.base is None:
             new_id = f"{clip_start(starts, edit.start)}-r{revision}-{next(numbers)}"
-            segments.append(_new_segment(edit, text, words, _origin(base, edit, words), new_id))
+            segments.append(_new_segment(edit, words, _origin(base, edit, words), new_id))
             changed += 1
             continue
-        segments.append(_corrected(base[edit.base], edit, text, words))
+        segments.append(_corrected(base[edit.base], edit, words))
         changed -= segments[-1] == base[edit.base]
     return Correction(tuple(segments), changed)
 
 
-def _corrected(segment: EditedSegment, edit: PlacedEdit, text: str, words: NewWords | None) -> EditedSegment:
+def _corrected(segment: EditedSegment, edit: PlacedEdit, words: NewWords | None) -> EditedSegment:
     """The segment with the text, times and speaker of the edit."""
     corrected = replace(segment, timed_by_hand=segment.timed_by_hand or edit.is_moved)
     if edit.speaker != segment.speaker:
         corrected = replace(corrected, speaker=edit.speaker, speaker_by_hand=True, turns=())
-    if text != segment.text:
+    if edit.text != segment.text:
         of_text = words.words if words and segment.words else ()
-        corrected = replace(corrected, text=text, tokens=(), words=of_text, turns=())
+        corrected = replace(corrected, text=edit.text, tokens=(), words=of_text, turns=())
     if (edit.start, edit.end) != (segment.start, segment.end):
         corrected = moved(corrected, edit.start, edit.end)
         if len(corrected.words) != len(segment.words):  # words without text are gone
@@ -80,13 +80,11 @@ def _corrected(segment: EditedSegment, edit: PlacedEdit, text: str, words: NewWo
     return corrected
 
 
-def _new_segment(
-    edit: PlacedEdit, text: str, words: NewWords | None, origin: Segment, new_id: str
-) -> EditedSegment:
+def _new_segment(edit: PlacedEdit, words: NewWords | None, origin: Segment, new_id: str) -> EditedSegment:
     return EditedSegment(
         edit.start,
         edit.end,
-        text,
+        edit.text,
         tokens=(),
         **{name: getattr(origin, name) for name in _SCORES},
         words=words.words if words else (),
@@ -118,29 +116,30 @@ def _origin(base: Sequence[EditedSegment], edit: PlacedEdit, words: NewWords | N
     )
 
 
-def _stored_texts(base: Sequence[EditedSegment], placed: Sequence[PlacedEdit]) -> list[str]:
-    """The text of each edit with the space before it that its script wants, as Whisper writes it."""
-    texts: list[str] = []
+def _with_spaces(base: Sequence[EditedSegment], placed: Sequence[PlacedEdit]) -> list[PlacedEdit]:
+    """The edits, each text with the space before it that its script wants, as Whisper writes it."""
+    spaced: list[PlacedEdit] = []
     for edit in placed:
         old = "" if edit.base is None else base[edit.base].text
-        if edit.text == old.strip():
-            texts.append(old)
-            continue
-        lead = old[: len(old) - len(old.lstrip())]
-        if not lead and not is_unspaced(edit.text[0]) and not (texts and is_unspaced(texts[-1][-1])):
-            lead = " "
-        texts.append(lead + edit.text)
-    return texts
+        text = old
+        if edit.text != old.strip():
+            lead = old[: len(old) - len(old.lstrip())]
+            after_unspaced = bool(spaced) and is_unspaced(spaced[-1].text[-1])
+            if not lead and not is_unspaced(edit.text[0]) and not after_unspaced:
+                lead = " "
+            text = lead + edit.text
+        spaced.append(replace(edit, text=text))
+    return spaced
 
 
 def _regions(
-    base: Sequence[EditedSegment], placed: Sequence[PlacedEdit], texts: Sequence[str]
+    base: Sequence[EditedSegment], placed: Sequence[PlacedEdit]
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Indices of segments and edits with other texts, between those that keep segment and text."""
     equal = [
         (edit.base, index)
         for index, edit in enumerate(placed)
-        if edit.base is not None and texts[index] == base[edit.base].text
+        if edit.base is not None and edit.text == base[edit.base].text
     ]
     of_base, of_edits = ({pair[side] for pair in equal} for side in (0, 1))
     borders = [equal[place] for place in longest_increasing([of for of, _ in equal])]
@@ -150,33 +149,11 @@ def _regions(
             yield [index for index in range(left[0] + 1, right[0]) if index not in of_base], new
 
 
-def _words_of_region(
-    base: Sequence[EditedSegment],
-    placed: Sequence[PlacedEdit],
-    texts: Sequence[str],
-    old: Sequence[int],
-    new: Sequence[int],
-) -> dict[int, NewWords]:
-    """The words of each edit of the region. `origin` is an index of the base."""
-    numbers: dict[int | None, int] = {index: number for number, index in enumerate(old)}
-    found = new_words(
-        [_old_text(base[index]) for index in old],
-        [
-            NewText(texts[index], placed[index].start, placed[index].end, numbers.get(placed[index].base))
-            for index in new
-        ],
-    )
-    return {
-        index: NewWords(words.words, None if words.origin is None else old[words.origin])
-        for index, words in zip(new, found, strict=True)
-    }
-
-
-def _old_text(segment: EditedSegment) -> OldText:
+def _with_words_of_text(segment: EditedSegment) -> EditedSegment:
     """The segment with words that make up its text."""
-    words = segment.words
-    if words and "".join(word.text for word in words) != segment.text:
-        read = [ReadWord(word.text, word.start, word.end, word.probability) for word in words]
-        aligned = fill_word_times(align(segment.text, read), segment.start, segment.end)
-        words = tuple(Word(word.text, word.start or 0, word.end or 0, word.probability) for word in aligned)
-    return OldText(segment.text, words)
+    if not segment.words or "".join(word.text for word in segment.words) == segment.text:
+        return segment
+    read = [ReadWord(word.text, word.start, word.end, word.probability) for word in segment.words]
+    aligned = fill_word_times(align(segment.text, read), segment.start, segment.end)
+    words = tuple(Word(word.text, word.start or 0, word.end or 0, word.probability) for word in aligned)
+    return replace(segment, words=words)

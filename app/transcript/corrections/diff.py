@@ -30,10 +30,10 @@ def kept_tokens(old: Tokens, new: Tokens) -> list[int]:
 
 
 # `(first token of old, first token of new, number of tokens)`
-Run = tuple[int, int, int]
+EqualRun = tuple[int, int, int]
 
 
-def _equal_runs(old: Tokens, new: Tokens) -> Iterator[Run]:
+def _equal_runs(old: Tokens, new: Tokens) -> Iterator[EqualRun]:
     prefix, shorter = 0, min(len(old), len(new))
     while prefix < shorter and old[prefix] == new[prefix]:
         prefix += 1
@@ -45,7 +45,9 @@ def _equal_runs(old: Tokens, new: Tokens) -> Iterator[Run]:
     yield len(old) - suffix, len(new) - suffix, suffix
 
 
-def _cut_at_anchors(old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, int]) -> Iterator[Run]:
+def _cut_at_anchors(
+    old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, int]
+) -> Iterator[EqualRun]:
     if (end[0] - begin[0]) * (end[1] - begin[1]) <= _MOST_PAIRS:
         yield from _compared(old, new, begin, end)
         return
@@ -87,7 +89,7 @@ def longest_increasing(numbers: Sequence[int]) -> list[int]:
     return chain[::-1]
 
 
-def _windows(old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, int]) -> Iterator[Run]:
+def _windows(old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, int]) -> Iterator[EqualRun]:
     """The equal runs of texts of any length, compared window after window.
 
     What stands near the end of a window is compared again in the next one, with the text that follows it.
@@ -119,7 +121,7 @@ def _window_lengths(length: int, other: int) -> tuple[int, int]:
     return (shorter, min(other, longer)) if length <= other else (min(length, longer), shorter)
 
 
-def _compared(old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, int]) -> Iterator[Run]:
+def _compared(old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, int]) -> Iterator[EqualRun]:
     """The equal runs of two texts that are short enough."""
     if begin[0] == end[0] or begin[1] == end[1]:
         return

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app.errors import InvalidInput, TooLarge
 from app.transcript.corrections.matching import count_tokens
+from app.transcript.corrections.words import PlacedEdit
 from app.transcript.edited import EditedSegment, speakers_of
 from workers.messages import MAX_LISTED_SPEAKERS, SAMPLE_RATE, Segment
 
@@ -48,18 +49,6 @@ class SegmentEdit:
     text: str
     id: str | None = None  # of the segment of the base that it replaces; None, unknown or repeated: a new one
     speaker: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedEdit:
-    """A checked edit with its time in samples of the recording."""
-
-    text: str  # without white space at its ends
-    start: int
-    end: int
-    speaker: str | None
-    base: int | None  # index of the segment that it replaces; None: it is new
-    is_moved: bool  # its start or end is not that of the segment that it replaces
 
 
 def placed_edits(

@@ -2,13 +2,13 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from app.transcript.corrections.matching import TokenRow, match
 from app.transcript.text.scripts import may_break_between, width
-from workers.messages import SAMPLE_RATE, Span, Word
+from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 _BY_A_PERSON = 1.0  # the probability of a word that a person wrote
 
@@ -17,50 +17,47 @@ _REACH = 5 * SAMPLE_RATE  # samples
 
 
 @dataclass(frozen=True, slots=True)
-class OldText:
-    """A segment before the correction. Joined, its words are its text; none if they are not known."""
+class PlacedEdit:
+    """A checked edit with its time in samples of the recording."""
 
-    text: str
-    words: Sequence[Word]
-
-
-@dataclass(frozen=True, slots=True)
-class NewText:
-    """A segment after the correction. Times in samples."""
-
-    text: str
+    text: str  # without white space at its ends
     start: int
     end: int
-    replaces: int | None  # number of an old text
+    speaker: str | None
+    base: int | None  # index of the segment that it replaces; None: it is new
+    is_moved: bool  # its start or end is not that of the segment that it replaces
 
 
 @dataclass(frozen=True, slots=True)
 class NewWords:
-    """The words of a new text. Joined, they are the text."""
+    """The words of an edit. Joined, they are its text."""
 
     words: tuple[Word, ...]
-    origin: int | None  # number of the old text that most of its tokens come from; None: they are new
+    origin: int | None  # the old text that most of its tokens come from; None: they are new
 
 
-def new_words(old: Sequence[OldText], new: Sequence[NewText]) -> Iterator[NewWords]:
-    """The words of each new text, inside its time, in order, without overlap.
+def new_words(old: Mapping[int, Segment], new: Sequence[PlacedEdit]) -> Iterator[NewWords]:
+    """The words of each edit, inside its time, in order, without overlap.
 
-    A word of the old texts keeps its time and probability, clamped to the text that has it now. Words between
-    them share the time that is left there, in proportion to their width.
+    `old`: segments before the correction, by their index in the base. Joined, the words of each are its text;
+    it has none if they are not known. A word of theirs keeps its time and probability, clamped to the edit
+    that has it now. Words between them share the time that is left there, in proportion to their width.
     """
-    before = TokenRow(text.text for text in old)
-    after = TokenRow(text.text for text in new)
+    before = TokenRow(segment.text for segment in old.values())
+    after = TokenRow(edit.text for edit in new)
     sources = [
-        _Source(text.words, before.spaced[first:end])
-        for text, (first, end) in zip(old, pairwise(before.edges), strict=True)
+        _Source(segment.words, before.spaced[first:end])
+        for segment, (first, end) in zip(old.values(), pairwise(before.edges), strict=True)
     ]
+    indices = list(old)
+    numbers: dict[int | None, int] = {index: number for number, index in enumerate(indices)}
 
     def may_keep(token: int, number: int) -> bool:
         owner = before.owners[token]
         return sources[owner].is_near(token - before.edges[owner], new[number])
 
-    kept = match(before, after, [text.replaces for text in new], may_keep)
-    for text, (first, end) in zip(new, pairwise(after.edges), strict=True):
+    kept = match(before, after, [numbers.get(edit.base) for edit in new], may_keep)
+    for edit, (first, end) in zip(new, pairwise(after.edges), strict=True):
         words: list[Word | str] = []
         owners: Counter[int] = Counter()
         for begin, stop in _runs(kept, before, first, end):
@@ -72,8 +69,8 @@ def new_words(old: Sequence[OldText], new: Sequence[NewText]) -> Iterator[NewWor
                 words += sources[owner].words_of(was - before.edges[owner], tokens)
             else:
                 words += _written(tokens)
-        origin = max(owners, key=lambda owner: owners[owner]) if owners else None
-        yield NewWords(_timed(words, text.start, text.end), origin)
+        origin = indices[max(owners, key=lambda owner: owners[owner])] if owners else None
+        yield NewWords(_timed(words, edit.start, edit.end), origin)
 
 
 def _runs(kept: Sequence[int], before: TokenRow, first: int, end: int) -> Iterator[Span]:
@@ -101,17 +98,14 @@ class _Source:
         # Where words begin, and tokens end, in characters.
         self._begins = [] if self._is_word_by_word else _edges(word.text for word in words)
         self._ends = [] if self._is_word_by_word else _edges(tokens)
-        self._columns = (
-            -1,
-            [0],
-        )  # of the word divided last: its index, and its characters' ends
+        self._columns = -1, [0]  # of the word divided last: its index, and its characters' ends
 
-    def is_near(self, token: int, text: NewText) -> bool:
-        """Whether the token is spoken near the time of a new text."""
+    def is_near(self, token: int, edit: PlacedEdit) -> bool:
+        """Whether the token is spoken near the time of an edit."""
         if not self.words:
             return False
         word = self.words[token if self._is_word_by_word else self._word_at(self._ends[token + 1] - 1)]
-        return word.end >= text.start - _REACH and word.start <= text.end + _REACH
+        return word.end >= edit.start - _REACH and word.start <= edit.end + _REACH
 
     def words_of(self, first: int, tokens: Sequence[str]) -> list[Word]:
         """These tokens, which follow each other in the old text from `first`, as words of the new text."""

@@ -9,10 +9,11 @@ overlaps the one before it, and cannot join it, waits for its end (`timing`).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from app.transcript.cues.lines import CueStyle, Lines, break_lines, count_lines
 from app.transcript.cues.passages import PAUSE, Passage
-from app.transcript.cues.split import CUE_COST, LINGER, CueUnits, cost_of_shortness, split
+from app.transcript.cues.split import CUE_COST, LINGER, CueUnits, cheapest_ends, cost_of_shortness, split
 from app.transcript.cues.timed_text import TimedText
 from app.transcript.text.breaks import begins_with_dash, begins_with_minus, is_sound
 from app.transcript.text.scripts import SPACES, WidthIndex, width
@@ -122,23 +123,16 @@ class _Dialogue:
         )
 
     def shared(self, run: Sequence[CueUnits]) -> list[Sequence[CueUnits]]:
-        """The cues of a run, alone or two together, at the least cost (dynamic programming)."""
+        """The cues of a run, alone or two together, at the least cost."""
         if len(run) == 1:
             return [run]
-        costs, sizes = [0], [0]  # of the best choice for the cues up to here; how many its last cue unites
-        for end in range(1, len(run) + 1):
-            options = [
-                (costs[end - size] + self._cost(run, end - size, end), size) for size in (1, 2)[: min(end, 2)]
-            ]
-            cost, size = min(options)
-            costs.append(cost)
-            sizes.append(size)
-        chosen: list[Sequence[CueUnits]] = []
-        end = len(run)
-        while end:
-            chosen.append(run[end - sizes[end] : end])
-            end -= sizes[end]
-        return chosen[::-1]
+
+        def united(begin: int) -> Iterator[tuple[int, int]]:
+            for end in range(begin + 1, min(begin + 2, len(run)) + 1):
+                yield end, self._cost(run, begin, end)
+
+        ends = cheapest_ends(len(run), united)
+        return [run[begin:end] for begin, end in pairwise([0, *ends])]
 
     def lines(self, cues: Sequence[CueUnits]) -> Iterator[Lines]:
         """The lines of one cue, or of several if one is too long with the name of its speaker."""

@@ -18,7 +18,7 @@ from workers.messages import SAMPLE_RATE
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingLimits:
     """What depends on the language."""
 
     line_chars: int  # columns
@@ -29,8 +29,8 @@ class Reading:
 class Profile:
     """The limits of one publisher."""
 
-    reading: Reading  # of the languages without a row
-    rows: Mapping[str, Reading]  # by ISO 639 code
+    reading: ReadingLimits  # of the languages without a row
+    rows: Mapping[str, ReadingLimits]  # by ISO 639 code
     max_lines: int = 2
     min_cue_s: float = 5 / 6
     max_cue_s: float = 7.0
@@ -40,7 +40,7 @@ class Profile:
 
 def _profile(table: dict[str, Any]) -> Profile:
     """The profile of a table in the file, whose rows name one code or several."""
-    rows = {code: Reading(*row) for codes, row in table.pop("rows").items() for code in codes.split()}
+    rows = {code: ReadingLimits(*row) for codes, row in table.pop("rows").items() for code in codes.split()}
     return Profile(rows.pop("other"), MappingProxyType(rows), **table)
 
 

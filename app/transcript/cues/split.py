@@ -1,7 +1,8 @@
 """Split a passage into the units of each cue, at the best places. Pure."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 
 from app.transcript.cues.lines import CueStyle, begins_line, count_lines
@@ -43,6 +44,30 @@ def cost_of_shortness(length: int) -> int:
     return _TOO_SHORT * missing // _COMFORTABLE if missing > 0 else 0
 
 
+def cheapest_ends(total: int, parts: Callable[[int], Iterable[tuple[int, int]]]) -> list[int]:
+    """Where the parts of `total` things end that cost least together (dynamic programming).
+
+    `parts`: of those that may begin at a place, where each ends, and its cost. Of equal ones, the earlier
+    parts are long. Empty if no parts lead to the end.
+    """
+    costs: list[int | None] = [0, *[None] * total]  # of the best parts up to each place
+    begins = [0] * (total + 1)  # of the last of these parts
+    for begin in range(total):
+        before = costs[begin]
+        if before is None:
+            continue
+        for end, cost in parts(begin):
+            best = costs[end]
+            if best is None or before + cost <= best:
+                costs[end], begins[end] = before + cost, begin
+    ends: list[int] = []
+    end = total if costs[total] is not None else 0
+    while end:
+        ends.append(end)
+        end = begins[end]
+    return ends[::-1]
+
+
 class _Cost:
     """What each cue costs that a passage could be split into."""
 
@@ -67,7 +92,10 @@ class _Cost:
                 may_end[begin + 1 : end] = [
                     unit.break_before < Break.POOR for unit in self._units[begin + 1 : end]
                 ]
-        return self._cheapest(may_end) or self._cheapest([True] * len(may_end))
+        total, anywhere = len(self._units), [True] * len(may_end)
+        return cheapest_ends(total, partial(self._possible_cues, may_end)) or cheapest_ends(
+            total, partial(self._possible_cues, anywhere)
+        )
 
     def _fits(self, begin: int, end: int) -> bool:
         """Whether a sentence fits one cue. If not, its cues get an even width."""
@@ -84,45 +112,23 @@ class _Cost:
         self._even |= dict.fromkeys(range(begin, end), even)
         return False
 
-    def _cheapest(self, may_end: Sequence[bool]) -> list[int]:
-        """The ends of the cheapest cues that end only where they may; none if there are no such cues."""
-        total = len(self._units)
-        costs: list[int | None] = [0, *[None] * total]  # of the best cues that end before each unit
-        begins = [0] * (total + 1)  # of the last of these cues
-        for begin in range(total):
-            before = costs[begin]
-            if before is None:
-                continue
-            before += self._of_break(begin) + CUE_COST
-            for end, lines, last_line in self._possible_ends(begin, may_end):
-                cost = before + self._of_cue(begin, end, lines, last_line)
-                best = costs[end]
-                if best is None or cost <= best:  # of equal ones, the earlier cues are full
-                    costs[end], begins[end] = cost, begin
-        ends: list[int] = []
-        end = total if costs[total] is not None else 0
-        while end:
-            ends.append(end)
-            end = begins[end]
-        return ends[::-1]
-
-    def _possible_ends(self, begin: int, may_end: Sequence[bool]) -> Iterator[tuple[int, int, int]]:
-        """Where a cue that begins at `begin` may end as long as it fits.
-
-        With the number of its lines, and where the last one begins if the others are full.
-        """
+    def _possible_cues(self, may_end: Sequence[bool], begin: int) -> Iterator[tuple[int, int]]:
+        """Where a cue that begins at `begin` may end as long as it fits, and its cost."""
         units, style = self._units, self._style
+        before = CUE_COST
+        if begin:
+            pause = min(units[begin].start - units[begin - 1].end, SAMPLE_RATE)
+            before += max(_BREAK_COST[units[begin].break_before] - _PAUSE * pause // SAMPLE_RATE, 0)
         latest = units[begin].start + style.max_samples
-        if may_end[begin + 1]:
-            yield begin + 1, 1, begin
-        lines, line_begin = 1, begin
-        for end in range(begin + 2, len(units) + 1):
-            if self._begins_line[end - 1] or self._width(line_begin, end) > style.max_line_chars:
-                lines, line_begin = lines + 1, end - 1
-            if lines > style.max_lines or units[end - 1].end > latest:
-                return
+        lines, line_begin = 1, begin  # the number of its lines, and where the last one begins
+        for end in range(begin + 1, len(units) + 1):
+            if end > begin + 1:  # a single unit that does not fit is a cue
+                if self._begins_line[end - 1] or self._width(line_begin, end) > style.max_line_chars:
+                    lines, line_begin = lines + 1, end - 1
+                if lines > style.max_lines or units[end - 1].end > latest:
+                    return
             if may_end[end]:
-                yield end, lines, line_begin
+                yield end, before + self._of_cue(begin, end, lines, line_begin)
 
     def _of_cue(self, begin: int, end: int, lines: int, last_line: int) -> int:
         units = self._units
@@ -133,25 +139,15 @@ class _Cost:
         if sentence_ends:
             cost += _SENTENCES * sentence_ends
             cost += _MIXED * (not self._is_edge[begin] or not self._is_edge[end])
-            return cost + _SOUND_WITH_SPEECH * self._mixes_sounds(begin, end)
+            starts = [begin, *(at for at in range(begin + 1, end) if self._is_edge[at])]
+            are_sounds = {is_sound(units[at].text) for at in starts}
+            return cost + _SOUND_WITH_SPEECH * (len(are_sounds) > 1)
         even = self._even.get(begin)
         if even is not None:
             cost += _UNEVEN * (self._width(begin, end) - even) ** 2 // even**2
         if lines == 2 and units[last_line].break_before is Break.POOR:
             cost += _POOR_LINE * self._has_poor_lines(begin, end, last_line)
         return cost
-
-    def _of_break(self, at: int) -> int:
-        if not at:
-            return 0
-        before, after = self._units[at - 1], self._units[at]
-        pause = min(after.start - before.end, SAMPLE_RATE)
-        return max(_BREAK_COST[after.break_before] - _PAUSE * pause // SAMPLE_RATE, 0)
-
-    def _mixes_sounds(self, begin: int, end: int) -> bool:
-        """Whether some of the sentences from `begin` to `end` describe sounds, and some do not."""
-        starts = [begin, *(at for at in range(begin + 1, end) if self._is_edge[at])]
-        return len({is_sound(self._units[at].text) for at in starts}) > 1
 
     def _has_poor_lines(self, begin: int, end: int, latest: int) -> bool:
         """Whether a cue of two lines has no good place for the line to break, up to `latest`."""

@@ -1,12 +1,11 @@
 """LRC, the format of lyrics: one line for each cue, without an end."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, centiseconds, clock, timed_cues
-from app.transcript.text.scripts import may_break_between
+from app.transcript.text.scripts import joined_lines
 from app.transcript.timeline import Transcript
 
 # Tags stand in square brackets, and there is no escape. Some readers find tags inside a line, too.
@@ -17,13 +16,5 @@ _WORD_TIME = re.compile(r"<(\d+:\d+(?:[.:]\d+)?)>")  # a tag of the format's ext
 def write_lrc(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """LRC; an empty file if there are no cues. Minutes go on beyond 59: the format has no hours."""
     for cue in timed_cues(cues, centiseconds):
-        text = _WORD_TIME.sub(r"‹\1›", _in_one_line(cue.lines).translate(_SIMILAR))
+        text = _WORD_TIME.sub(r"‹\1›", joined_lines(cue.lines).translate(_SIMILAR))
         yield f"[{clock(cue.start, digits=2, hour_digits=0)}]{text}\n"
-
-
-def _in_one_line(lines: Sequence[str]) -> str:
-    """The lines joined by spaces, or by nothing where the text may break without a space."""
-    joined = lines[0]
-    for before, after in pairwise(lines):
-        joined += after if may_break_between(before[-1], after[0]) else f" {after}"
-    return joined

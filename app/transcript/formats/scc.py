@@ -25,18 +25,18 @@ ROWS = 15  # of the picture
 MAX_ROWS = 4  # of a caption
 _LATE_CUE = 15  # frames that a cue stays if it appears when its end has nearly passed, or until the next one
 
-Word = int  # two bytes, sent in one frame
-Code = tuple[Word, ...]  # what must be sent without a break
+BytePair = int  # what a frame carries
+Code = tuple[BytePair, ...]  # what must be sent without a break
 
 # ttconv names three characters by their looks in one font. CEA-608 says what they mean.
 _MEANINGS = {"\u2501": "—", "\u028c": "^", "\u2503": "¦"}
 _STANDARD: dict[str, int] = dict(TO_SCC_BYTES)
-_SPECIAL: dict[str, Word] = {
+_SPECIAL: dict[str, BytePair] = {
     code.get_unicode_value(): code.get_ch1_value()
     for code in SccSpecialCharacter
     if code.get_unicode_value() not in _STANDARD
 }
-_EXTENDED: dict[str, Word] = {
+_EXTENDED: dict[str, BytePair] = {
     char: code.get_ch1_value()
     for code in SccExtendedCharacter
     if (char := _MEANINGS.get(code.get_unicode_value(), code.get_unicode_value())) not in _STANDARD
@@ -85,7 +85,7 @@ def _schedule(cues: Iterable[FileCue]) -> Iterator[tuple[int, Sequence[Code]]]:
         yield max(erase_at, free), [_ERASE]
 
 
-def _control(code: Word) -> Code:
+def _control(code: BytePair) -> Code:
     """A control code. Receivers ignore its repetition, which is for those that missed it."""
     return (code, code)
 
@@ -149,6 +149,6 @@ def _fallback(char: str) -> int:
     return _STANDARD.get(unicodedata.normalize("NFD", char)[0], _STANDARD[" "])
 
 
-def _with_parity(word: Word) -> str:
+def _with_parity(word: BytePair) -> str:
     """The word in hexadecimal, with odd parity in the highest bit of each byte."""
     return "".join(f"{byte | (not byte.bit_count() % 2) << 7:02x}" for byte in word.to_bytes(2, "big"))

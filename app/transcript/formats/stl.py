@@ -43,7 +43,7 @@ def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     shown = list(cues)
     table = _choose_table(shown)
     rate, disk_format = _frame_rate(style.fps)
-    narrow = narrow_cues(shown, table.character_set, STL_COLUMNS, style.max_lines)
+    narrow = narrow_cues(shown, table, STL_COLUMNS, style.max_lines)
     timed = list(timed_cues(narrow, rounded_to(rate)))
     numbered = enumerate(timed[:_MOST_SUBTITLES], start=1)
     blocks = [_text_blocks(number, cue, table, rate) for number, cue in numbered]
@@ -64,7 +64,7 @@ def _choose_table(cues: Sequence[Cue]) -> CharacterTable:
     counts = Counter(char for cue in cues for line in cue.lines for char in visible(line))
 
     def lacks(table: CharacterTable) -> int:
-        return sum(count for char, count in counts.items() if table.character_set.written(char) is None)
+        return sum(count for char, count in counts.items() if table.written(char) is None)
 
     return min(character_tables(), key=lacks)
 
@@ -148,6 +148,6 @@ def _codes(lines: Sequence[str], table: CharacterTable) -> Iterator[bytes]:
         if index:
             yield _NEW_ROW
         yield _BEGIN_ROW
-        yield from table.encode(line)
+        yield from (table.codes[char] for char in line)
         if len(line) + len(_END_BOX) <= STL_COLUMNS:  # the box ends with the row, too
             yield _END_BOX

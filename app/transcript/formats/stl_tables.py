@@ -16,21 +16,16 @@ _ACCENTS = range(0xC1, 0xD0)  # of ISO 6937: each stands before its letter
 _UNKNOWN = "\ufffd"
 
 
-@dataclass(frozen=True)
-class CharacterTable:
+@dataclass(frozen=True, slots=True)
+class CharacterTable(CharacterSet):
     """One of the tables. A file uses one table for all its text."""
 
     number: str  # as the file names it
-    codes: Mapping[str, bytes]
-    character_set: CharacterSet
-
-    def encode(self, text: str) -> list[bytes]:
-        """The bytes of each character."""
-        return [self.codes[char] for char in text]
+    codes: Mapping[str, bytes]  # of the characters
 
 
 def _table(number: str, name: str, codes: Mapping[str, bytes]) -> CharacterTable:
-    return CharacterTable(number, codes, CharacterSet(f"EBU-STL's {name} table", codes.keys()))
+    return CharacterTable(f"EBU-STL's {name} table", codes.keys(), number, codes)
 
 
 @cache

@@ -146,7 +146,7 @@ _MARGIN = SAMPLE_RATE  # samples
 _OFFSETS = (0, 1, -1, 2, -2, 3, -3)
 
 
-def assign_words(
+def words_of_segments(
     segments: Iterable[tuple[str, Span]], words: Sequence[ReadWord]
 ) -> Iterator[Sequence[ReadWord]]:
     """For each `(text, span)`, its words: those with the letters of its text, or those at its time.

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
-from app.transcript.edited import EditedSegment
-from app.transcript.reading.alignment import align, assign_words
+from app.transcript.edited import edited
+from app.transcript.reading.alignment import align, words_of_segments
 from app.transcript.reading.fields import (
     as_object,
     name_field,
@@ -53,7 +53,7 @@ def listed_segments(
     assigned: Iterator[Sequence[ReadWord]] = (draft.words for draft in drafts)
     if words and not any(draft.words for draft in drafts):
         timed = fill_word_times(words, 0, max((end for _, end in spans), default=0))
-        assigned = assign_words(zip(texts, spans, strict=True), timed)
+        assigned = words_of_segments(zip(texts, spans, strict=True), timed)
     for draft, text, span, candidates in zip(drafts, texts, spans, assigned, strict=True):
         yield new_segment(span, text, _aligned(text, span, candidates), draft.speaker)
 
@@ -110,8 +110,7 @@ def new_segment(span: Span, text: str, words: Sequence[ReadWord] = (), speaker: 
     if not any(speakers):
         return segment
     turns = [(at, after) for at, (before, after) in enumerate(pairwise(speakers), start=1) if before != after]
-    values = {field.name: getattr(segment, field.name) for field in fields(Segment)}
-    return EditedSegment(**values, speaker=speakers[0], turns=tuple(turns))
+    return edited(segment, speaker=speakers[0], turns=tuple(turns))
 
 
 def known_speakers(words: Sequence[ReadWord], speaker: str | None = None) -> list[str | None]:

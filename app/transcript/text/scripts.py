@@ -7,7 +7,7 @@ between phrases, not inside one. Text of other such scripts may break wherever t
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 
@@ -60,6 +60,14 @@ def may_break_between(before: str, after: str) -> bool:
     if after in CLOSING or after in _VOWELS_AFTER or after in _JOINERS:
         return False
     return unicodedata.category(after)[0] != "M"
+
+
+def joined_lines(lines: Iterable[str]) -> str:
+    """The lines, none empty, joined by spaces, or by nothing where the text may break without a space."""
+    joined = ""
+    for line in lines:
+        joined += line if not joined or may_break_between(joined[-1], line[0]) else f" {line}"
+    return joined
 
 
 MOST_MARKS = 30  # on a character: no language has more (UAX #15, 13)

@@ -1,7 +1,6 @@
 """What a unit of text is: a number, a part of a name, an abbreviation, a word that leans. Pure."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from app.transcript.lexicon import lexicon_of, word_form
@@ -42,103 +41,70 @@ _WITH_LATE_PREPOSITIONS = frozenset({"da", "de", "en", "lb", "nl", "nn", "no", "
 _LONGEST_UNKNOWN_ABBREVIATION = 3  # letters
 
 
-@dataclass(frozen=True, slots=True)
 class Traits:
     """What decides on the breaks beside a unit."""
 
-    bare: str  # as the tables of words list it, without punctuation
-    core: str  # without spaces, and without quotes and brackets after it
-    form: str  # as the tables of abbreviations list it, with the dot
-    last: str  # character of the core, or nothing
-    is_lower: bool  # it begins as no sentence does
-    is_capital: bool
-    has_no_case: bool
-    is_all_caps: bool
-    has_dotted_letters: bool  # and nothing else
-    is_abbreviation: bool  # that something must follow, if it does not end a sentence
-    is_complete_abbreviation: bool
-    begins_with_han: bool
-    ends_with_han: bool
-    is_one_hiragana: bool
-    is_number: bool
-    is_year: bool
-    is_amount: bool
-    is_roman: bool
-    is_number_word: bool
-    is_currency: bool
-    starts_with_digit: bool
-    precedes_number: bool
-    is_month: bool
-    is_unit_of_measure: bool
-    leans_forward: bool
-    leans_before_and: bool  # not even `and` can come after it; a Germanic preposition may end a clause
-    leans_back: bool
-    is_connective: bool
-    is_coordinator: bool
-    is_title: bool
-    is_name_particle: bool  # and no word of the language
-    is_in_names: bool  # a word of the language, too
+    def __init__(self, unit: str, language: str) -> None:
+        words = lexicon_of(language)
+        word = unit.strip(SPACES)
+        naked = word.strip(PUNCTUATION + SPACES)
+        self.core = word.rstrip(_QUOTES_AND_BRACKETS + SPACES + _NO_BREAK_SPACES)
+        self.last = self.core[-1:]  # character, or nothing
+        self.bare = word_form(naked)  # as the tables of words list it, without punctuation
+        if language == "he" and word[word.find(naked) + len(naked) :][:1] in ("'", "’"):
+            self.bare += "'"  # the sign of a Hebrew abbreviation: עמ'
+        bare = self.bare
+        abbreviation = self.core.lstrip(PUNCTUATION + SPACES)
+        self.form = word_form(abbreviation)  # as the tables of abbreviations list it, with the dot
+        if language in _WITH_ELISION:
+            self.form = self.form.rpartition("'")[2]
+
+        first = next((char for char in naked if char.isalnum()), "")
+        self.is_lower = _is_lower(word, naked, first, language)  # it begins as no sentence does
+        self.is_capital = (first.isupper() or naked[1:2].isupper()) and not (
+            language == "en" and _I.fullmatch(naked)
+        )
+        self.has_no_case = first.isalpha() and first.lower() == first.upper()
+        self.is_all_caps = len(naked) > 1 and naked.isupper()
+        self.has_dotted_letters = _LETTERS_WITH_DOTS.fullmatch(abbreviation) is not None  # and nothing else
+        is_initial = self.has_dotted_letters and len(abbreviation) == 2 and first.isupper()
+        self.is_complete_abbreviation = self.form in words.ambiguous_abbreviations and not is_initial
+        # That something must follow, if it does not end a sentence.
+        self.is_abbreviation = not self.is_complete_abbreviation and _is_abbreviation(
+            bare, self.core, self.form, self.has_dotted_letters, language
+        )
+        self.begins_with_han = _HAN.match(naked) is not None
+        self.ends_with_han = _HAN.match(self.last) is not None
+        self.is_one_hiragana = _ONE_HIRAGANA.fullmatch(naked) is not None
+
+        self.is_month = bare in words.months
+        self.leans_forward = bare in words.leaning_forward
+        self.leans_back = bare in words.leaning_back
+        self.is_connective = bare in words.connectives
+        self.is_coordinator = bare in words.coordinators
+        is_preposition = self.is_connective and language not in _WITH_LATE_PREPOSITIONS
+        # Not even `and` can come after it; a Germanic preposition may end a clause.
+        self.leans_before_and = self.leans_forward and (is_preposition or self.is_coordinator)
+        self.is_title = bare in words.titles
+        self.is_name_particle = bare in words.name_particles  # and no word of the language
+        self.is_in_names = bare in words.particles_in_names  # a word of the language, too
+
+        self.is_number = _is_number(naked, language)
+        self.is_year = _YEAR.fullmatch(bare) is not None
+        self.is_amount = _AMOUNT.fullmatch(naked) is not None
+        self.is_roman = _ROMAN.fullmatch(naked) is not None and not self.leans_forward
+        self.is_number_word = bare in words.number_words
+        self.is_currency = _CURRENCY_SIGN.fullmatch(naked) is not None
+        self.starts_with_digit = _STARTS_WITH_DIGIT.match(naked) is not None
+        self.is_unit_of_measure = bare in words.units_of_measure
+        self.precedes_number = (
+            self.is_month
+            or bare in words.nouns_before_numbers
+            or self.form in words.abbreviations_before_numbers
+        )
 
 
-@lru_cache(maxsize=8192)
-def traits(unit: str, language: str) -> Traits:
-    words = lexicon_of(language)
-    word = unit.strip(SPACES)
-    core = word.rstrip(_QUOTES_AND_BRACKETS + SPACES + _NO_BREAK_SPACES)
-    naked = word.strip(PUNCTUATION + SPACES)
-    bare = word_form(naked)
-    if language == "he" and word[word.find(naked) + len(naked) :][:1] in ("'", "’"):
-        bare += "'"  # the sign of a Hebrew abbreviation: עמ'
-    abbreviation = core.lstrip(PUNCTUATION + SPACES)
-    form = word_form(abbreviation)
-    if language in _WITH_ELISION:
-        form = form.rpartition("'")[2]
-    first = next((char for char in naked if char.isalnum()), "")
-    dotted = _LETTERS_WITH_DOTS.fullmatch(abbreviation) is not None
-    is_initial = dotted and len(abbreviation) == 2 and first.isupper()
-    is_complete = form in words.ambiguous_abbreviations and not is_initial
-    is_month = bare in words.months
-    leans_forward = bare in words.leaning_forward
-    is_connective = bare in words.connectives
-    is_coordinator = bare in words.coordinators
-    is_preposition = is_connective and language not in _WITH_LATE_PREPOSITIONS
-    return Traits(
-        bare=bare,
-        core=core,
-        form=form,
-        last=core[-1:],
-        is_lower=_is_lower(word, naked, first, language),
-        is_capital=(first.isupper() or naked[1:2].isupper())
-        and not (language == "en" and _I.fullmatch(naked)),
-        has_no_case=first.isalpha() and first.lower() == first.upper(),
-        is_all_caps=len(naked) > 1 and naked.isupper(),
-        has_dotted_letters=dotted,
-        is_abbreviation=not is_complete and _is_abbreviation(bare, core, form, dotted, language),
-        is_complete_abbreviation=is_complete,
-        begins_with_han=_HAN.match(naked) is not None,
-        ends_with_han=_HAN.match(core[-1:]) is not None,
-        is_one_hiragana=_ONE_HIRAGANA.fullmatch(naked) is not None,
-        is_number=_is_number(naked, language),
-        is_year=_YEAR.fullmatch(bare) is not None,
-        is_amount=_AMOUNT.fullmatch(naked) is not None,
-        is_roman=_ROMAN.fullmatch(naked) is not None and not leans_forward,
-        is_number_word=bare in words.number_words,
-        is_currency=_CURRENCY_SIGN.fullmatch(naked) is not None,
-        starts_with_digit=_STARTS_WITH_DIGIT.match(naked) is not None,
-        precedes_number=(
-            is_month or bare in words.nouns_before_numbers or form in words.abbreviations_before_numbers
-        ),
-        is_month=is_month,
-        is_unit_of_measure=bare in words.units_of_measure,
-        leans_forward=leans_forward,
-        leans_before_and=leans_forward and (is_preposition or is_coordinator),
-        leans_back=bare in words.leaning_back,
-        is_connective=is_connective,
-        is_coordinator=is_coordinator,
-        is_title=bare in words.titles,
-        is_name_particle=bare in words.name_particles,
-        is_in_names=bare in words.particles_in_names,
-    )
+traits = lru_cache(maxsize=8192)(Traits)  # of a unit in a language; nobody changes them
 
 
 def _is_lower(word: str, naked: str, first: str, language: str) -> bool:

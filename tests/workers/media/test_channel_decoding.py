@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from tests.media_files import RATE, Pcm, encode, film, read_pcm
-from workers.media import tasks
+from tests.workers.media.decoding import read, steps_of
 from workers.media.channels import ChannelFiles
 from workers.media.tasks import DecodeStep
 from workers.messages import MAX_SEPARATE_CHANNELS, RecordingRefused, Selection
@@ -23,21 +23,9 @@ def decode(
     """The last step, and the content of each file."""
     (folder / "upload").write_bytes(content)
     paths = [folder / f"pcm.{channel}" for channel in range(MAX_SEPARATE_CHANNELS)]
-    for path in paths:
-        path.write_bytes(b"")
-    first, *others = map(str, paths)
-    while True:  # in small steps: the first has nothing but the headers for some files
-        step = tasks.decode(
-            "job",
-            str(folder / "upload"),
-            first,
-            RATE,
-            raw,
-            selection=selection,
-            more_channels=tuple(others),
-        )
-        if step.finished:
-            return step, [np.fromfile(path, "<i2") for path in paths[: step.channels]]
+    # In small steps: the first has nothing but the headers for some files.
+    [*_, step] = steps_of(folder / "upload", paths, RATE, raw=raw, selection=selection)
+    return step, [read(path) for path in paths[: step.channels]]
 
 
 def recording(channels: Sequence[Pcm], rate: int = RATE, form: str = "WAV", **how: str) -> bytes:

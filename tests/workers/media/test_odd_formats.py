@@ -1,7 +1,6 @@
 """Formats, codings and headers that FFmpeg misreads, does not know or guesses at."""
 
 import io
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +10,18 @@ import pytest
 import soundfile
 
 from tests.media_files import GOOD, RATE, Pcm, encode, read_pcm, wav_header
-from workers.media import streams, tasks
+from tests.workers.media import decoding
+from workers.media import streams
+from workers.media.tasks import DecodeStep
 from workers.messages import RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
 LARGE = (1 << 24).to_bytes(4) + b"free" + bytes((1 << 24) - 8)  # a box of MP4 that says nothing
 ID3_BYTES = 1_500_000  # of a tag with a cover
 
-jobs = (f"odd-{number}" for number in itertools.count())
 
-
-def decode(content: bytes, folder: Path, start: int = 0) -> tuple[tasks.DecodeStep, Pcm]:
-    source, pcm_path = folder / "upload", folder / "pcm"
-    source.write_bytes(content)
-    pcm_path.write_bytes(b"")
-    job, selection = next(jobs), Selection(start=start)
-    while True:
-        step = tasks.decode(
-            job, str(source), str(pcm_path), 60 * RATE, selection=selection, find_peaks=not start
-        )
-        if step.finished:
-            return step, np.fromfile(pcm_path, "<i2")
+def decode(content: bytes, folder: Path, start: int = 0) -> tuple[DecodeStep, Pcm]:
+    return decoding.decode(folder, content, selection=Selection(start=start), find_peaks=not start)
 
 
 def by_libsndfile(

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from tests.media_files import GOOD, RATE, Pcm, read_pcm, wav_header
 from tests.sample_peaks import pairs
+from tests.workers.media.decoding import request
 from workers.media import peaks as module
+from workers.media import sessions
 from workers.media import tasks as media
 from workers.media.peaks import PeakFinder
 from workers.messages import PEAK_SAMPLES
@@ -57,7 +59,7 @@ def decoded(source: Path, pcm_path: Path, job: str, max_samples: int, stop_after
     found = b""
     steps = 0
     while steps != stop_after:
-        step = media.decode(job, str(source), str(pcm_path), max_samples)
+        step = media.decode(job, request(source, pcm_path), max_samples)
         found += step.peaks
         steps += 1
         bins = -(-step.samples // PEAK_SAMPLES) if step.finished else step.samples // PEAK_SAMPLES
@@ -84,7 +86,7 @@ def test_a_worker_that_takes_over_finds_all_peaks(speech: Pcm, tmp_path: Path) -
     source.write_bytes(GOOD["ogg opus"].encode(speech))
     pcm_path.touch()
     before = decoded(source, pcm_path, "first", 12_345, stop_after=3)
-    media.close("first")
+    sessions.close("first")
     found = decoded(source, pcm_path, "second", RATE)
     assert read(found) == pairs(np.fromfile(pcm_path, "<i2"))
     assert found.startswith(before)
@@ -94,7 +96,7 @@ def test_bare_pcm_has_peaks(speech: Pcm, tmp_path: Path) -> None:
     source, pcm_path = tmp_path / "upload", tmp_path / "pcm"
     source.write_bytes(speech.astype("<i2").tobytes())
     pcm_path.touch()
-    step = media.decode("bare", str(source), str(pcm_path), 60 * RATE, raw=True)
+    step = media.decode("bare", request(source, pcm_path, raw=True), 60 * RATE)
     assert read(step.peaks) == pairs(speech)
 
 
@@ -102,13 +104,13 @@ def test_a_recording_that_declares_too_much_has_none(tmp_path: Path) -> None:
     source, pcm_path = tmp_path / "upload", tmp_path / "pcm"
     source.write_bytes(wav_header(2 * RATE) + bytes(2 * RATE))
     pcm_path.touch()
-    step = media.decode("long", str(source), str(pcm_path), RATE, max_declared=100)
+    step = media.decode("long", request(source, pcm_path), RATE, max_declared=100)
     assert (step.samples, step.peaks) == (0, b"")
-    media.close("long")
+    sessions.close("long")
 
 
 def test_peaks_that_nobody_wants_are_not_looked_for(speech: Pcm, tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
     (tmp_path / "pcm").touch()
-    step = media.decode("job", str(tmp_path / "upload"), str(tmp_path / "pcm"), 60 * RATE, find_peaks=False)
+    step = media.decode("job", request(tmp_path / "upload", tmp_path / "pcm", find_peaks=False), 60 * RATE)
     assert (step.samples, step.finished, step.peaks) == (len(speech), True, b"")

@@ -1,6 +1,5 @@
 """One of several sound tracks, and a part of a recording."""
 
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.media_files import GOOD, RATE, Pcm, encode, film, read_pcm
-from workers.media import tasks
+from tests.workers.media.decoding import read, steps_of
 from workers.media.decode import decoded_pcm
 from workers.media.findings import Findings
 from workers.media.tasks import DecodeStep
@@ -18,20 +17,12 @@ from workers.messages import MAX_TRACKS, RecordingRefused, Selection
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
 FILM = {"ger": SPEECH, "eng": SPEECH[::-1].copy(), "jpn": SPEECH // 2}
 
-jobs = (f"selection-{number}" for number in itertools.count())
-
 
 def decode(
-    path: Path, selection: Selection, *, step: int = RATE, raw: bool = False, find_peaks: bool = True
+    path: Path, selection: Selection, *, step: int = RATE, **more: bool
 ) -> tuple[list[DecodeStep], Pcm]:
-    job, pcm_path = next(jobs), path.with_suffix(".pcm")
-    pcm_path.write_bytes(b"")
-    steps = []
-    while not steps or not steps[-1].finished:
-        steps.append(
-            tasks.decode(job, str(path), str(pcm_path), step, raw, selection=selection, find_peaks=find_peaks)
-        )
-    return steps, np.fromfile(pcm_path, "<i2")
+    pcm_path = path.with_suffix(".pcm")
+    return steps_of(path, [pcm_path], step, selection=selection, **more), read(pcm_path)
 
 
 @pytest.fixture(scope="module")
@@ -229,13 +220,6 @@ def test_what_precedes_a_part_takes_no_space(flac: Path) -> None:
     status = path.stat()
     assert status.st_size == 2 * len(SPEECH)
     assert status.st_blocks * 512 < status.st_size // 4
-
-
-def test_a_part_after_the_end_is_refused_with_the_length(flac: Path) -> None:
-    with pytest.raises(RecordingRefused) as refused:
-        decode(flac, Selection(start=len(SPEECH) + RATE))
-    assert refused.value.code == "start_after_end"
-    assert f"ends at {len(SPEECH) / RATE:.2f} s" in refused.value.message
 
 
 def test_what_a_failed_seek_finds_is_not_reported(flac: Path, monkeypatch: pytest.MonkeyPatch) -> None:

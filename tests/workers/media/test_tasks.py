@@ -1,5 +1,4 @@
 import contextlib
-import itertools
 import multiprocessing
 import os
 import pickle
@@ -17,12 +16,12 @@ import pytest
 
 from tests import media_files
 from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode, talk, wav_header
+from tests.workers.media.decoding import STEP, decode, read, request
+from workers.media import sessions
 from workers.media import tasks as media
-from workers.media.clock import Clock
 from workers.media.tasks import WARM_UP_FRAMES, DecodeStep
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
 
-STEP = 60 * RATE
 # What people send. The other formats are tested in the soak.
 USUAL = (
     "wav 16 bit", "wav 24 bit 48 kHz stereo", "wav u-law 8 kHz", "flac", "mp3 44.1 kHz stereo", "m4a aac",
@@ -36,8 +35,6 @@ DECLARED = (
     "aiff", "caf alac", "flac", "fragmented mp4", "m4a aac", "mka flac", "mov video pcm", "ogg opus", "tta",
     "w64", "wav 16 bit", "wav a-law 8 kHz", "wavpack", "webm opus",
 )  # fmt: skip
-
-jobs = (f"job-{number}" for number in itertools.count())
 
 
 @pytest.fixture(scope="module")
@@ -54,25 +51,6 @@ def long_speech(speech: Pcm) -> Pcm:
 def child() -> Iterator[ProcessPoolExecutor]:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool
-
-
-def decode_file(path: Path, max_samples: int = STEP, raw: bool = False) -> tuple[DecodeStep, Pcm]:
-    job, pcm_path = next(jobs), path.with_suffix(".pcm")
-    pcm_path.touch()
-    while True:
-        step = media.decode(job, str(path), str(pcm_path), max_samples, raw)
-        if step.finished:
-            return step, read(pcm_path)
-
-
-def decode_bytes(folder: Path, content: bytes) -> tuple[DecodeStep, Pcm]:
-    path = folder / "upload"
-    path.write_bytes(content)
-    return decode_file(path)
-
-
-def read(pcm_path: Path) -> Pcm:
-    return np.fromfile(pcm_path, "<i2")
 
 
 def offset_s(original: Pcm, decoded: Pcm, limit_s: float = 0.5) -> float:
@@ -94,7 +72,7 @@ class TestFormats:
     def test_every_format_gives_the_same_sound_at_the_same_time(
         self, name: str, speech: Pcm, tmp_path: Path
     ) -> None:
-        step, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
+        step, pcm = decode(tmp_path, GOOD[name].encode(speech))
 
         assert (step.samples, step.finished, step.warnings) == (len(pcm), True, ())
         assert len(pcm) / RATE == pytest.approx(len(speech) / RATE, abs=0.1)
@@ -103,38 +81,38 @@ class TestFormats:
 
     @pytest.mark.parametrize("name", ["wav 16 bit", "flac", "mka flac", "caf", "w64"])
     def test_16_khz_mono_stays_as_it_is(self, name: str, speech: Pcm, tmp_path: Path) -> None:
-        _, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
+        _, pcm = decode(tmp_path, GOOD[name].encode(speech))
         assert np.array_equal(pcm[: len(speech)], speech)
 
     @pytest.mark.parametrize("rate", [22_050, 24_000, 44_100, 48_000])
     def test_a_resampled_recording_keeps_the_top_of_its_sound(self, rate: int, tmp_path: Path) -> None:
         tone = (10_000 * np.sin(2 * np.pi * 7600 / rate * np.arange(rate))).astype("<i2")
-        _, pcm = decode_bytes(tmp_path, wav_header(tone.nbytes, rate=rate) + tone.tobytes())
+        _, pcm = decode(tmp_path, wav_header(tone.nbytes, rate=rate) + tone.tobytes())
         assert level(pcm[1000:-1000]) > 0.7 * level(tone)
 
     @pytest.mark.parametrize("data_bytes", [0, 0xFFFFFFFF, 0x7FFFFFFF])
     def test_a_streamed_wav_has_no_length_in_its_header(
         self, data_bytes: int, speech: Pcm, tmp_path: Path
     ) -> None:
-        _, pcm = decode_bytes(tmp_path, wav_header(data_bytes) + speech.tobytes())
+        _, pcm = decode(tmp_path, wav_header(data_bytes) + speech.tobytes())
         assert np.array_equal(pcm, speech)
 
     def test_raw_pcm(self, speech: Pcm, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(speech.tobytes() + b"\x01")
-        step, pcm = decode_file(tmp_path / "upload", max_samples=1000, raw=True)
+        step, pcm = decode(tmp_path, tmp_path / "upload", max_samples=1000, raw=True)
         assert step.finished
         assert np.array_equal(pcm, speech)
 
     def test_tags_in_an_unknown_encoding_do_no_harm(self, speech: Pcm, tmp_path: Path) -> None:
         tags = b"LIST" + struct.pack("<I", 18) + b"INFOIART" + struct.pack("<I", 6) + b"M\xfcller"
         header = wav_header(speech.nbytes)
-        _, pcm = decode_bytes(tmp_path, header[:36] + tags + header[36:] + speech.tobytes())
+        _, pcm = decode(tmp_path, header[:36] + tags + header[36:] + speech.tobytes())
         assert np.array_equal(pcm, speech)
 
     def test_invalid_floats_affect_only_their_own_samples(self, speech: Pcm, tmp_path: Path) -> None:
         floats = (speech / 32768).astype("<f4")
         floats[1000:1004] = [np.nan, np.inf, -np.inf, 1e30]
-        _, pcm = decode_bytes(tmp_path, wav_header(floats.nbytes, bits=32, coding=3) + floats.tobytes())
+        _, pcm = decode(tmp_path, wav_header(floats.nbytes, bits=32, coding=3) + floats.tobytes())
         assert np.array_equal(np.delete(pcm, slice(1000, 1004)), np.delete(speech, slice(1000, 1004)))
 
     @pytest.mark.parametrize("channels", [2, 3, 6, 8, 12, 64])
@@ -147,8 +125,8 @@ class TestFormats:
         only_last[:, -1] = full
         header = wav_header(everywhere.nbytes, channels=channels)
 
-        _, loud = decode_bytes(tmp_path, header + everywhere.tobytes())
-        _, soft = decode_bytes(tmp_path, header + only_last.tobytes())
+        _, loud = decode(tmp_path, header + everywhere.tobytes())
+        _, soft = decode(tmp_path, header + only_last.tobytes())
 
         assert loud == pytest.approx(32_000, abs=2)
         assert soft == pytest.approx(32_000 / 2 if channels == 2 else 32_000, abs=2)
@@ -170,7 +148,7 @@ class TestTimeline:
         self, container: str, codec: str, rate: int, video: str, starts_at: float, speech: Pcm, tmp_path: Path
     ) -> None:
         content = encode(speech, container, codec, rate=rate, video=video, audio_starts_at=starts_at)
-        step, pcm = decode_bytes(tmp_path, content)
+        step, pcm = decode(tmp_path, content)
 
         silent = round((starts_at - 0.05) * RATE)
         assert not pcm[:silent].any()
@@ -178,13 +156,13 @@ class TestTimeline:
         assert not step.warnings
 
     def test_a_file_starts_at_its_first_timestamp(self, speech: Pcm, tmp_path: Path) -> None:
-        step, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", audio_starts_at=30))
+        step, pcm = decode(tmp_path, encode(speech, "matroska", "pcm_s16le", audio_starts_at=30))
         assert np.array_equal(pcm, speech)
         assert not step.warnings
 
     @pytest.mark.parametrize("container", ["matroska", "nut"])
     def test_a_gap_between_timestamps_is_silence(self, container: str, speech: Pcm, tmp_path: Path) -> None:
-        step, pcm = decode_bytes(tmp_path, encode(speech, container, "pcm_s16le", clock_jumps={3: 2.0}))
+        step, pcm = decode(tmp_path, encode(speech, container, "pcm_s16le", clock_jumps={3: 2.0}))
 
         assert np.array_equal(pcm[: 3 * RATE], speech[: 3 * RATE])
         assert not pcm[3 * RATE : 5 * RATE].any()
@@ -194,17 +172,17 @@ class TestTimeline:
         assert warning.message == "Nothing was recorded from 0:03 to 0:05."
 
     def test_a_clock_that_goes_back_costs_no_sound(self, speech: Pcm, tmp_path: Path) -> None:
-        step, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: -0.5}))
+        step, pcm = decode(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: -0.5}))
         assert np.array_equal(pcm, speech)
         assert not step.warnings
 
     def test_a_jump_of_days_resets_the_clock(self, speech: Pcm, tmp_path: Path) -> None:
-        _, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: 400_000.0}))
+        _, pcm = decode(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: 400_000.0}))
         assert np.array_equal(pcm, speech)
 
     @pytest.mark.parametrize("name", ["ogg opus", "flac", "mp3 44.1 kHz stereo", "ts video aac"])
     def test_concatenated_files(self, name: str, speech: Pcm, tmp_path: Path) -> None:
-        _, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech) * 2)
+        _, pcm = decode(tmp_path, GOOD[name].encode(speech) * 2)
 
         assert len(pcm) == pytest.approx(2 * len(speech), abs=RATE // 10)
         for half in np.split(pcm[: len(pcm) // 2 * 2], 2):
@@ -212,22 +190,8 @@ class TestTimeline:
 
     def test_the_sampling_rate_may_change(self, speech: Pcm, tmp_path: Path) -> None:
         content = GOOD["mp3 44.1 kHz stereo"].encode(speech) + GOOD["mp3 16 kHz"].encode(speech)
-        _, pcm = decode_bytes(tmp_path, content)
+        _, pcm = decode(tmp_path, content)
         assert len(pcm) == pytest.approx(2 * len(speech), abs=RATE // 5)
-
-    @pytest.mark.parametrize(
-        ("start", "jump"),
-        [(5.05, 0), (4.95, 0), (7.0, 2.0), (4.92, 0), (None, 0), (100.0, 0), (4000.0, 0), (0.5, 0)],
-    )
-    def test_which_jumps_of_the_clock_are_accepted(self, start: float | None, jump: float) -> None:
-        clock = Clock(origin=0.0, duration=20.0)
-        for second in range(5):
-            assert clock.place(float(second), 1.0) == 0
-
-        assert clock.place(start, 1.0) == round(jump * RATE)
-        assert clock.position == 6 + jump
-        if start is not None and not jump:
-            assert clock.place(start + 1.0, 1.0) == 0  # the clock was reset
 
 
 class TestDeclaredLength:
@@ -235,21 +199,21 @@ class TestDeclaredLength:
 
     @pytest.mark.parametrize("name", DECLARED)
     def test_which_files_declare_their_length(self, name: str, speech: Pcm, tmp_path: Path) -> None:
-        step, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
+        step, pcm = decode(tmp_path, GOOD[name].encode(speech))
         assert step.declared == pytest.approx(len(pcm), abs=RATE // 10)
 
     @pytest.mark.parametrize("name", ["mp3 44.1 kHz stereo", "aac adts", "ts video aac", "mkv video opus"])
     def test_other_lengths_are_estimates_or_those_of_pictures(
         self, name: str, speech: Pcm, tmp_path: Path
     ) -> None:
-        step, _ = decode_bytes(tmp_path, GOOD[name].encode(speech))
+        step, _ = decode(tmp_path, GOOD[name].encode(speech))
         assert step.declared == 0
 
     @pytest.mark.parametrize("data_bytes", [0, 0xFFFFFFFF, 0x7FFFFFFF])
     def test_a_wav_file_is_not_longer_than_its_size(
         self, data_bytes: int, speech: Pcm, tmp_path: Path
     ) -> None:
-        step, _ = decode_bytes(tmp_path, wav_header(data_bytes) + speech.tobytes())
+        step, _ = decode(tmp_path, wav_header(data_bytes) + speech.tobytes())
         assert step.declared == pytest.approx(len(speech), abs=RATE)
 
     @pytest.mark.parametrize("raw", [True, False])
@@ -258,26 +222,26 @@ class TestDeclaredLength:
         source.write_bytes(speech.tobytes() if raw else GOOD["flac"].encode(speech))
         pcm_path.touch()
 
-        def decode(max_declared: float) -> DecodeStep:
-            return media.decode("limited", str(source), str(pcm_path), STEP, raw, max_declared)
+        def step_of(max_declared: float) -> DecodeStep:
+            return media.decode("limited", request(source, pcm_path, raw=raw), STEP, max_declared)
 
         for _ in range(2):
-            step = decode(len(speech) - 1)
+            step = step_of(len(speech) - 1)
             assert (step.samples, step.finished, step.declared) == (0, False, len(speech))
         assert pcm_path.stat().st_size == 0
-        assert decode(len(speech)).finished
+        assert step_of(len(speech)).finished
         assert np.array_equal(read(pcm_path), speech)
 
     def test_a_length_that_is_left_open(self, tmp_path: Path) -> None:
-        step, pcm = decode_bytes(tmp_path, media_files.flac_of_silence(0.1, declared=False))
+        step, pcm = decode(tmp_path, media_files.flac_of_silence(0.1, declared=False))
         assert (step.declared, len(pcm)) == (0, 360 * RATE)
 
     def test_a_step_of_long_frames_is_a_step(self, tmp_path: Path) -> None:
         """Each frame lasts a minute, and the mixer takes several."""
         (tmp_path / "upload").write_bytes(media_files.flac_of_silence(0.5))
         (tmp_path / "pcm").touch()
-        step = media.decode("long frames", str(tmp_path / "upload"), str(tmp_path / "pcm"), STEP)
-        media.close("long frames")
+        step = media.decode("long frames", request(tmp_path / "upload", tmp_path / "pcm"), STEP)
+        sessions.close("long frames")
         assert STEP <= step.samples < 3 * STEP
 
 
@@ -300,11 +264,11 @@ class TestDamage:
     ) -> None:
         make, code = BROKEN[name]
         with pytest.raises(RecordingRefused, match=REASONS.get(name)) as refused:
-            decode_bytes(tmp_path, make())
+            decode(tmp_path, make())
 
         assert refused.value.code == code
         assert refused.value.message.endswith(".")
-        assert not media._sessions
+        assert not sessions._open
 
     @pytest.mark.parametrize(
         ("name", "warned"),
@@ -325,7 +289,7 @@ class TestDamage:
         self, name: str, warned: bool, long_speech: Pcm, tmp_path: Path
     ) -> None:
         content = GOOD[name].encode(long_speech)
-        step, pcm = decode_bytes(tmp_path, content[: len(content) * 6 // 10])
+        step, pcm = decode(tmp_path, content[: len(content) * 6 // 10])
 
         assert 10 * RATE < len(pcm) < 13 * RATE
         assert abs(offset_s(long_speech[: len(pcm)], pcm)) < 0.025
@@ -344,7 +308,7 @@ class TestDamage:
         middle, damaged = len(content) // 2, len(content) // 20
         content[middle : middle + damaged] = np.random.default_rng(2).bytes(damaged)
 
-        _, pcm = decode_bytes(tmp_path, bytes(content))
+        _, pcm = decode(tmp_path, bytes(content))
 
         assert len(pcm) == pytest.approx(len(long_speech), abs=RATE // 10)
         assert abs(offset_s(long_speech[16 * RATE : 19 * RATE], pcm[16 * RATE : 19 * RATE])) < 0.1
@@ -353,7 +317,7 @@ class TestDamage:
         content = np.frombuffer(GOOD["mp3 44.1 kHz stereo"].encode(long_speech), np.uint8).copy()
         content[np.random.default_rng(3).integers(5000, len(content), 100)] ^= 0x10
 
-        _, pcm = decode_bytes(tmp_path, content.tobytes())
+        _, pcm = decode(tmp_path, content.tobytes())
 
         assert len(pcm) == pytest.approx(len(long_speech), abs=RATE // 2)
 
@@ -371,7 +335,7 @@ class TestDamage:
             damaged = content.copy()
             damaged[random.integers(0, 600, 5)] = random.integers(0, 256, 5)
             with contextlib.suppress(RecordingRefused):
-                step, _ = decode_bytes(tmp_path, damaged.tobytes())
+                step, _ = decode(tmp_path, damaged.tobytes())
                 assert step.samples
 
 
@@ -397,47 +361,29 @@ class TestForeignFiles:
     )
     def test_playlists_are_not_followed(self, content: str, secret: Path, tmp_path: Path) -> None:
         with pytest.raises(RecordingRefused) as refused:
-            decode_bytes(tmp_path, content.format(path=secret).encode())
+            decode(tmp_path, content.format(path=secret).encode())
         assert refused.value.code == "not_audio"
 
     def test_movies_with_external_sound_are_not_followed(self, speech: Pcm, tmp_path: Path) -> None:
         external = tmp_path / "secret.mov"
         external.write_bytes(encode(speech, "mov", "pcm_s16le"))
         with pytest.raises(RecordingRefused):
-            decode_bytes(tmp_path, media_files.mov_with_external_sound(external))
+            decode(tmp_path, media_files.mov_with_external_sound(external))
 
 
 class TestSteps:
-    def test_each_step_continues_the_last_one(self, speech: Pcm, tmp_path: Path) -> None:
-        (tmp_path / "upload").write_bytes(GOOD["mp3 44.1 kHz stereo"].encode(speech))
-        _, at_once = decode_file(tmp_path / "upload")
-        pcm_path = tmp_path / "steps.pcm"
-        pcm_path.touch()
-
-        sizes = []
-        while True:
-            step = media.decode("steps", str(tmp_path / "upload"), str(pcm_path), RATE)
-            sizes.append(step.samples)
-            assert pcm_path.stat().st_size == step.samples * BYTES_PER_SAMPLE
-            if step.finished:
-                break
-
-        assert len(sizes) >= 5
-        assert sizes == sorted(sizes)
-        assert np.array_equal(read(pcm_path), at_once)
-
     def test_a_worker_that_replaces_another_writes_the_same_samples(
         self, speech: Pcm, tmp_path: Path
     ) -> None:
         (tmp_path / "upload").write_bytes(GOOD["ogg opus"].encode(speech))
-        _, expected = decode_file(tmp_path / "upload")
+        _, expected = decode(tmp_path, tmp_path / "upload")
         partial = tmp_path / "taken.pcm"
         partial.write_bytes(b"\x01" * 1_000_000)
 
-        step = media.decode("taken", str(tmp_path / "upload"), str(partial), RATE)
+        step = media.decode("taken", request(tmp_path / "upload", partial), RATE)
         assert np.array_equal(read(partial)[: step.samples], expected[: step.samples])
         assert partial.stat().st_size == 1_000_000  # others may be reading it
-        media.decode("taken", str(tmp_path / "upload"), str(partial), STEP)
+        media.decode("taken", request(tmp_path / "upload", partial), STEP)
         assert np.array_equal(read(partial), expected)
 
     def test_interleaved_jobs(self, speech: Pcm, tmp_path: Path) -> None:
@@ -449,7 +395,7 @@ class TestSteps:
         running = list(recordings)
         while running:
             for job in list(running):
-                if media.decode(job, str(tmp_path / job), str(tmp_path / f"{job}.pcm"), RATE).finished:
+                if media.decode(job, request(tmp_path / job, tmp_path / f"{job}.pcm"), RATE).finished:
                     running.remove(job)
 
         for job, pcm in recordings.items():
@@ -460,27 +406,27 @@ class TestSteps:
         (tmp_path / "pcm").touch()
         before = psutil.Process().num_fds()
 
-        assert not media.decode("cancelled", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE).finished
+        assert not media.decode("cancelled", request(tmp_path / "upload", tmp_path / "pcm"), RATE).finished
         assert psutil.Process().num_fds() == before + 2
-        media.close("cancelled")
-        media.close("cancelled")
+        sessions.close("cancelled")
+        sessions.close("cancelled")
 
         assert psutil.Process().num_fds() == before
-        assert not media._sessions
+        assert not sessions._open
 
     def test_a_job_without_its_pcm_file_fails_and_creates_none(self, speech: Pcm, tmp_path: Path) -> None:
         """Its request was cancelled while the call was in a queue."""
         (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
         with pytest.raises(FileNotFoundError):
-            media.decode("gone", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE)
+            media.decode("gone", request(tmp_path / "upload", tmp_path / "pcm"), RATE)
         assert not (tmp_path / "pcm").exists()
-        assert not media._sessions
+        assert not sessions._open
 
     def test_a_full_disk_is_an_os_error(self, speech: Pcm, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
         with pytest.raises(OSError, match="No space left"):
-            media.decode("full", str(tmp_path / "upload"), "/dev/full", STEP)
-        assert not media._sessions
+            media.decode("full", request(tmp_path / "upload", Path("/dev/full")), STEP)
+        assert not sessions._open
 
     def test_memory_is_flat_in_length(self, tmp_path: Path) -> None:
         size = 44 + 3600 * RATE * BYTES_PER_SAMPLE  # an hour
@@ -493,7 +439,7 @@ class TestSteps:
         memory = []
         finished = False
         while not finished:
-            finished = media.decode("long", str(path), str(tmp_path / "pcm"), 5 * STEP).finished
+            finished = media.decode("long", request(path, tmp_path / "pcm"), 5 * STEP).finished
             memory.append(process.memory_info().rss)
 
         assert len(memory) >= 8
@@ -546,7 +492,7 @@ class TestProcesses:
         (tmp_path / "upload").write_bytes(BROKEN["png"][0]())
         (tmp_path / "pcm").touch()
         with pytest.raises(RecordingRefused, match="picture") as refused:
-            child.submit(media.decode, "x", str(tmp_path / "upload"), str(tmp_path / "pcm"), 1).result()
+            child.submit(media.decode, "x", request(tmp_path / "upload", tmp_path / "pcm"), 1).result()
         assert refused.value.code == "not_audio"
         assert pickle.loads(pickle.dumps(refused.value)).message == refused.value.message
 
@@ -557,7 +503,7 @@ class TestProcesses:
 
         (tmp_path / "upload").write_bytes(GOOD["mp4 video aac"].encode(speech))
         (tmp_path / "pcm").touch()
-        step = child.submit(media.decode, "y", str(tmp_path / "upload"), str(tmp_path / "pcm"), STEP).result()
+        step = child.submit(media.decode, "y", request(tmp_path / "upload", tmp_path / "pcm"), STEP).result()
         assert step.finished
         speaking = child.submit(media.speech_probabilities, str(tmp_path / "pcm"), 0, 1875).result()
         assert np.frombuffer(speaking, "<f4").max() > 0.5

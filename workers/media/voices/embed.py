@@ -9,9 +9,9 @@ from typing import BinaryIO, Protocol
 import numpy as np
 
 from workers import runtime
+from workers.media.voices import Floats, unit_rows
 from workers.media.voices.ge2e import Ge2e
 from workers.media.voices.onnx_model import SUPPORTED, OnnxModel, UnknownVoiceModel, first_line
-from workers.media.voices.units import Floats, unit_rows
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Span, SpeakerModel
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.media.voices.units import Floats
+from workers.media.voices import Floats
 from workers.mel import FFT_SAMPLES, HOP_SAMPLES, mel_filters
 
 MEL_BANDS = 40

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.media.voices.units import Floats, unit_rows
+from workers.media.voices import Floats, unit_rows
 from workers.messages import SAMPLE_RATE
 
 SUPPORTED = (
