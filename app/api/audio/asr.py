@@ -18,6 +18,7 @@ from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
 from app.api.http.forms import QueryFields
+from app.api.http.json_bodies import documented_body
 from app.api.http.receiving import received
 from app.api.http.requests import warn
 from app.api.http.sending import sendable
@@ -48,20 +49,12 @@ Encode = Annotated[
     Field(description="false: the file is raw 16-bit little-endian PCM, mono, 16 kHz, without a header."),
 ]
 
-BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {FILE_FIELD: {"type": "string", "format": "binary"}},
-                    "required": [FILE_FIELD],
-                }
-            }
-        },
-    }
+_FORM = {
+    "type": "object",
+    "properties": {FILE_FIELD: {"type": "string", "format": "binary"}},
+    "required": [FILE_FIELD],
 }
+BODY = documented_body(_FORM, "multipart/form-data")
 
 
 if TYPE_CHECKING:

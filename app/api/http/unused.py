@@ -7,8 +7,8 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.http.errors import unknown_names
-from app.api.http.forms import LISTS, FormFields, names_of
+from app.api.http.errors import names_of, unknown_names
+from app.api.http.forms import LISTS, FormFields
 from app.api.http.requests import WARNING_HEADER, warn
 from app.api.jobs.signatures import LINK_PARAMETERS
 from app.media.uploads import Fields

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Header, Request
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.errors import documented_errors, invalid_input
+from app.api.http.errors import documented_errors, validated
 from app.api.http.forms import RequestFields
-from app.api.http.json_bodies import json_object
+from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
 from app.api.http.unused import note_without_effect
@@ -131,10 +131,7 @@ def _parse(parent: Job, given: Mapping[str, Any]) -> AgainFields:
                 "with. Leave it out, or submit the recording as a new job.",
                 param=name,
             )
-    try:
-        return AgainFields.model_validate({**_inherited(parent, given), **given})
-    except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False), _FIELDS) from None
+    return validated(AgainFields, {**_inherited(parent, given), **given}, _FIELDS)
 
 
 def _inherited(parent: Job, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,4 +215,4 @@ def _body() -> dict[str, Any]:
     """OpenAPI's description of the body."""
     schema = AgainFields.model_json_schema()
     schema["properties"] = {name: schema["properties"][name] for name in _FIELDS}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return documented_body(schema)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.errors import documented_errors, invalid_input
-from app.api.http.json_bodies import json_object
+from app.api.http.errors import documented_errors, validated
+from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.keys import operators_only, shared_link_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
@@ -55,14 +55,7 @@ class ResultLink(FileChanges):
 
 
 _KINDS: Mapping[str, type[AudioLink | ResultLink]] = {"audio": AudioLink, "result": ResultLink}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"oneOf": [kind.model_json_schema() for kind in _KINDS.values()]}}
-        },
-    }
-}
+_BODY = documented_body({"oneOf": [kind.model_json_schema() for kind in _KINDS.values()]})
 
 
 def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
@@ -123,10 +116,7 @@ def _parse(body: bytes) -> AudioLink | ResultLink:
     path = document.get("path")
     if not isinstance(path, str) or path not in _KINDS:
         raise InvalidInput("`path`: name what the link is for, `audio` or `result`.", param="path")
-    try:
-        return _KINDS[path].model_validate(document)
-    except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False), _KINDS[path].model_fields) from None
+    return validated(_KINDS[path], document)
 
 
 def _query(link: AudioLink | ResultLink, shared: SharedLink | None) -> str:

@@ -20,10 +20,10 @@ from app.api.http.unused import WARNING, note_without_effect
 from app.api.jobs.details import (
     MAX_TAGS,
     MERGE_PATCH,
+    PATCH_BODY,
     check_details,
     detail_changes,
     details_etag,
-    patch_body,
     split_tags,
 )
 from app.api.jobs.events import events_response
@@ -224,7 +224,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         summary="Change the title, the notes or the tags of a job",
         response_model=Job,
         responses={200: {"headers": ETAG}, **documented_errors(400, 401, 404, 412, 413, 415, 429, 503, 507)},
-        openapi_extra=patch_body(),
+        openapi_extra=PATCH_BODY,
     )
     async def describe_job(
         request: Request,

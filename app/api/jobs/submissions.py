@@ -4,18 +4,17 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
 from fastapi import Header, Request
-from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app import url_policy
 from app.api.http.admission import Admission
+from app.api.http.errors import validated
 from app.api.http.forms import (
     LARGE_FIELDS,
     JobFields,
@@ -23,7 +22,6 @@ from app.api.http.forms import (
     JobSource,
     KnownSpeakerFields,
     check_early,
-    invalid_fields,
     known_speakers,
     parse,
     request_body,
@@ -41,7 +39,6 @@ from app.jobs.job import Job, Submission
 from app.jobs.webhooks.client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
-from app.speakers.labelling import KnownSpeaker
 from app.telemetry import traces
 from app.telemetry.work import current_work
 
@@ -92,7 +89,7 @@ async def submit_job(
         keep_file = False
         try:
             submission = await _submission(service, fields, upload, owner, key)
-            known = await _known_speakers(service, fields)
+            known = await known_speakers(service, fields)
             job, keep_file = await jobs.submit(submission, known)
         except OutcomeUnknown:
             keep_file = True  # the job may be in the database
@@ -116,7 +113,7 @@ async def _submit_upload(
         if fields.filename:
             upload = replace(upload, filename=base_name(fields.filename.encode()))
         submission = await _submission(service, fields, upload, owner, key)
-        known = await _known_speakers(service, fields)
+        known = await known_speakers(service, fields)
         job, _ = await jobs.submit(replace(submission, from_upload=True), known)
     return job
 
@@ -143,7 +140,8 @@ async def _read_body(
             await asyncio.to_thread(form.remove)
             raise
     if content_type == "application/json":
-        fields = _parse_json(await receive_document(service, request), defaults)
+        document = json_object(await receive_document(service, request), '{"url": "https://…"}')
+        fields = validated(JobSource, with_implied(JobSource, {**defaults, **document}))
         if fields.upload:
             return fields, None
         if not service.settings.allow_urls:
@@ -174,18 +172,6 @@ async def check_webhook(service: "TranscriptionService", url: str | None) -> Non
             code="webhooks_not_configured",
         )
     await check_webhook_url(url, service.settings.webhook_allow_private)
-
-
-def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
-    document = json_object(body, '{"url": "https://…"}')
-    try:
-        return JobSource.model_validate(with_implied(JobSource, {**defaults, **document}))
-    except ValidationError as error:
-        raise invalid_fields(JobSource, error.errors(include_url=False)) from None
-
-
-async def _known_speakers(service: "TranscriptionService", fields: JobFields) -> Sequence[KnownSpeaker]:
-    return await known_speakers(service, fields) if isinstance(fields, KnownSpeakerFields) else ()
 
 
 async def _submission(

@@ -7,12 +7,13 @@ from starlette.responses import Response
 
 from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
+from app.api.http.json_bodies import documented_body
 from app.api.http.receiving import MAX_DOCUMENT_BYTES, receive_document
 from app.api.jobs.lookup import find_job
 from app.api.schemas import Segments
 from app.api.transcripts.correction_steps import Outcome, relabelled
 from app.api.transcripts.corrections import RESPONSES, check_condition, revise
-from app.api.transcripts.speaker_bodies import parse_speakers, speakers_body
+from app.api.transcripts.speaker_bodies import SpeakersBody, parse_speakers
 from app.api.transcripts.versions import IfMatch
 from app.errors import NoVoices
 from app.jobs.serialization import PackedTranscript
@@ -33,7 +34,7 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
         summary="Find the speakers again, or rename them",
         response_model=Segments,
         responses=RESPONSES,
-        openapi_extra=speakers_body(),
+        openapi_extra=documented_body(SpeakersBody.model_json_schema()),
     )
     async def find_speakers(request: Request, job_id: str, if_match: IfMatch = None) -> Response:
         """Compares the voices of a job anew, without transcribing. Texts and times stay.
