@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 from fastapi import Depends, FastAPI
@@ -46,35 +45,28 @@ from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
 from app.api.wyoming.server import WyomingServer
+from app.database.connection import Database
+from app.engines.plan import make_plan
 from app.errors import WhisperfleetError
+from app.jobs.service import JobService
+from app.live.service import LiveService
 from app.owners import KeyRing
 from app.settings import Settings, key_ring
-
-if TYPE_CHECKING:
-    from app.database.connection import Database
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
-
+from app.transcription.service import TranscriptionService
 
 log = structlog.get_logger("whisperfleet.api")
 
 
 def create_app(
     settings: Settings,
-    service: "TranscriptionService | None" = None,
-    database: "Database | None" = None,
+    service: TranscriptionService | None = None,
+    database: Database | None = None,
 ) -> FastAPI:
     """The application with `service`, by default the real one. Its lifespan starts and stops the service.
 
     The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
     fit.
     """
-    from app.database.connection import Database
-    from app.engines.plan import make_plan
-    from app.jobs.service import JobService
-    from app.live.service import LiveService
-    from app.transcription.service import TranscriptionService
-
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
     keys = key_ring(settings)
@@ -171,8 +163,8 @@ def create_app(
 
 def _middleware(
     settings: Settings,
-    service: "TranscriptionService",
-    jobs: "JobService",
+    service: TranscriptionService,
+    jobs: JobService,
     requests: RequestCounts,
     keys: KeyRing,
 ) -> list[Middleware]:
@@ -213,7 +205,7 @@ def _middleware(
     ]
 
 
-async def _reload_keys(keys: KeyRing, jobs: "JobService") -> None:
+async def _reload_keys(keys: KeyRing, jobs: JobService) -> None:
     """Read the file of keys again. After an error, which is logged, the keys stay as they were."""
     try:
         keys.load()

@@ -20,7 +20,7 @@ from app.errors import InvalidInput
 from app.media.clip_search import FoundSpeech
 from app.media.speech import SAMPLES_PER_MS, VadParameters, divide
 from app.media.uploads import Fields
-from app.numbers import check_number, check_whole
+from app.options import check_number, check_whole
 from workers.messages import SAMPLE_RATE
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from io import RawIOBase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import structlog
@@ -27,11 +27,9 @@ from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetErr
 from app.files import folded_name
 from app.ids import ID
 from app.jobs.job import Job, Status
+from app.jobs.service import JobService
 from app.options import Options
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 MAX_JOBS = 1000
 ERRORS = "errors.txt"  # lists the results that are not in the archive
@@ -67,7 +65,7 @@ class ArchiveNames:
         return name
 
 
-def archive_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def archive_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.get(
@@ -117,8 +115,8 @@ class ArchiveResponse(AdmittedResponse, StreamingResponse):
 
 
 async def archive(
-    service: "TranscriptionService",
-    jobs: "JobService",
+    service: TranscriptionService,
+    jobs: JobService,
     ids: Sequence[str],
     file: FileQuery,
     owner: str | None = None,
@@ -152,7 +150,7 @@ def _add(file: ZipFile, entry: ZipInfo, result: Response) -> None:
 
 
 async def _entry(
-    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job: Job, file: FileQuery
+    service: TranscriptionService, jobs: JobService, names: ArchiveNames, job: Job, file: FileQuery
 ) -> tuple[ZipInfo, Response]:
     """The result of one job, with its name and time. Raises as `result_response` does."""
     response = await result_response(service, jobs, job, file)
@@ -187,7 +185,7 @@ class _Written(RawIOBase):
         return taken
 
 
-async def _check_done(jobs: "JobService", ids: Sequence[str], owner: str | None) -> None:
+async def _check_done(jobs: JobService, ids: Sequence[str], owner: str | None) -> None:
     """Raises UnknownJob and JobNotDone, for the first job of the owner that has no result."""
     statuses = await jobs.store.statuses([job_id for job_id in ids if ID.fullmatch(job_id)], owner)
     for job_id in ids:

@@ -1,7 +1,7 @@
 """The endpoints of links: paths of a job's audio and result that work without an API key for a while."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request
@@ -22,12 +22,10 @@ from app.api.transcripts.correction_bodies import RevisionNumber
 from app.api.transcripts.versions import wanted_number
 from app.errors import InvalidInput, NotAllowed
 from app.jobs.document import timestamp
+from app.jobs.service import JobService
 from app.jobs.shared_links import SharedLink
 from app.options import FileChanges
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 LIFETIME_S = 12 * 3600
 
@@ -58,7 +56,7 @@ _KINDS: Mapping[str, type[AudioLink | ResultLink]] = {"audio": AudioLink, "resul
 _BODY = documented_body({"oneOf": [kind.model_json_schema() for kind in _KINDS.values()]})
 
 
-def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
+def link_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["jobs"])
 
     @router.post(

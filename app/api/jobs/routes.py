@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.convertors import StringConvertor, register_url_convertor
@@ -40,15 +40,12 @@ from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
 from app.jobs.passages import Sentence
-from app.numbers import WHOLE
-from app.options import Options
+from app.jobs.service import JobService
+from app.options import WHOLE, Options
 from app.owners import Client
 from app.transcript.formats import FORMATS
+from app.transcription.service import TranscriptionService
 from workers.messages import seconds
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
 
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_QUERY_CHARS = 200
@@ -113,7 +110,7 @@ def _list_response(
     return Response(f"{head}[{data}]{tail}", media_type="application/json")
 
 
-def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def job_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     async def job_response(request: Request, job: StoredJob) -> Response:

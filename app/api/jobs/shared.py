@@ -1,6 +1,6 @@
 """The endpoints of shared links, which open one transcript on the page without a key; and who a client is."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,12 +15,10 @@ from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Identity, NewSharedLink, SharedLink, SharedLinkList
 from app.errors import NoKeys
 from app.jobs.document import timestamp
+from app.jobs.service import JobService
 from app.jobs.shared_links import SharedLink as StoredLink
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 DAY_S = 24 * 3600
 
@@ -37,7 +35,7 @@ class LinkOptions(BaseModel):
     )
 
 
-def shared_routes(service: "TranscriptionService", jobs: "JobService", settings: Settings) -> APIRouter:
+def shared_routes(service: TranscriptionService, jobs: JobService, settings: Settings) -> APIRouter:
     router = APIRouter(tags=["jobs"])
 
     def document(link: StoredLink) -> SharedLink:

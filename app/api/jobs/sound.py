@@ -4,7 +4,7 @@ import asyncio
 import math
 from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from starlette.requests import Request
@@ -18,11 +18,8 @@ from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
-from app.numbers import NUMBER
-from app.options import MAX_POSITION_S
-
-if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+from app.options import MAX_POSITION_S, NUMBER
+from app.transcription.service import TranscriptionService
 
 SoundFormat = Literal["flac", "ogg"]
 SpanTime = Annotated[
@@ -38,7 +35,7 @@ SpanTime = Annotated[
 
 
 async def sound_response(
-    service: "TranscriptionService",
+    service: TranscriptionService,
     admission: Admission,
     request: Request,
     job: Job,
@@ -65,12 +62,20 @@ async def sound_response(
 
 def check_sound_query(job: Job, form: SoundFormat | None, start_s: float | None, end_s: float | None) -> None:
     """Raise InvalidInput if a span has no format, or is not one of the recording."""
-    if form is not None:
-        _check_span(job, start_s or 0.0, math.inf if end_s is None else end_s)
-    elif start_s is not None or end_s is not None:
+    if form is None:
+        if start_s is None and end_s is None:
+            return
         raise InvalidInput(
             "`format` is missing: a span is made in a format, `flac` or `ogg`.", param="format"
         )
+    start_s, end_s = start_s or 0.0, math.inf if end_s is None else end_s
+    if end_s <= start_s:
+        raise InvalidInput(f"`end` is {end_s:g} s, and must be after `start`, {start_s:g} s.", param="end")
+    # Else the encoder finds it out.
+    if job.duration is not None and job.submission.options.end is None:
+        check_within("start", start_s, job.duration)
+        if not math.isinf(end_s):
+            check_within("end", end_s, job.duration)
 
 
 class SoundFileResponse(AudioFileResponse):
@@ -95,17 +100,7 @@ class SoundFileResponse(AudioFileResponse):
             await run_shielded(self._held.aclose())
 
 
-def _check_span(job: Job, start_s: float, end_s: float) -> None:
-    if end_s <= start_s:
-        raise InvalidInput(f"`end` is {end_s:g} s, and must be after `start`, {start_s:g} s.", param="end")
-    # Else the encoder finds it out.
-    if job.duration is not None and job.submission.options.end is None:
-        check_within("start", start_s, job.duration)
-        if not math.isinf(end_s):
-            check_within("end", end_s, job.duration)
-
-
-async def _recording(service: "TranscriptionService", job: Job) -> str:
+async def _recording(service: TranscriptionService, job: Job) -> str:
     """The name of a recording's file."""
     name = job.submission.file or ""
     if await asyncio.to_thread((service.media.folder.uploads / name).is_file):

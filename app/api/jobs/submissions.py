@@ -6,13 +6,12 @@ import json
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import structlog
 from fastapi import Header, Request
 from starlette.responses import JSONResponse, Response
 
-from app import url_policy
 from app.api.http.admission import Admission
 from app.api.http.errors import validated
 from app.api.http.forms import (
@@ -36,15 +35,14 @@ from app.concurrency import run_shielded
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.document import public
 from app.jobs.job import Job, Submission
+from app.jobs.service import JobService
 from app.jobs.webhooks.client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.telemetry import traces
 from app.telemetry.work import current_work
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
+from app.url_policy import check_destination
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -61,8 +59,8 @@ IdempotencyKey = Annotated[
 
 
 async def submit_job(
-    service: "TranscriptionService",
-    jobs: "JobService",
+    service: TranscriptionService,
+    jobs: JobService,
     admission: Admission,
     request: Request,
     query: JobFields,
@@ -101,12 +99,17 @@ async def submit_job(
 
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
     log.info("job submitted", job=job.id)
+    return accepted(request, job)
+
+
+def accepted(request: Request, job: Job) -> Response:
+    """The response to a request that has made a job, or has one run."""
     headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
     return JSONResponse(public(job, time.time()), 202, headers)
 
 
 async def _submit_upload(
-    service: "TranscriptionService", jobs: "JobService", fields: JobSource, owner: str, key: str | None
+    service: TranscriptionService, jobs: JobService, fields: JobSource, owner: str, key: str | None
 ) -> Job:
     """Submit a job with a resumable upload, which stays as it is unless this succeeds."""
     async with jobs.uploads.complete(owner, fields.upload) as upload:
@@ -119,7 +122,7 @@ async def _submit_upload(
 
 
 async def _read_body(
-    service: "TranscriptionService", admission: Admission, request: Request, query: JobFields
+    service: TranscriptionService, admission: Admission, request: Request, query: JobFields
 ) -> tuple[JobFields, Upload | None]:
     """The fields of a request, and its file if it has one, by the type of its body."""
     content_type = media_type(request)
@@ -150,7 +153,7 @@ async def _read_body(
                 param="url",
                 code="urls_not_allowed",
             )
-        await url_policy.check_destination(fields.url, param="url")
+        await check_destination(fields.url, param="url")
         return fields, None
     if content_type == "application/octet-stream" or content_type.startswith(("audio/", "video/")):
         return query, await receive_body(service, request, admission.uploads, query.filename or "")
@@ -160,7 +163,7 @@ async def _read_body(
     )
 
 
-async def check_webhook(service: "TranscriptionService", url: str | None) -> None:
+async def check_webhook(service: TranscriptionService, url: str | None) -> None:
     """Raise InvalidInput if the service cannot call a URL; None: it need not."""
     if url is None:
         return
@@ -175,7 +178,7 @@ async def check_webhook(service: "TranscriptionService", url: str | None) -> Non
 
 
 async def _submission(
-    service: "TranscriptionService", fields: JobFields, upload: Upload | None, owner: str, key: str | None
+    service: TranscriptionService, fields: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
     await check_webhook(service, fields.webhook_url)
     options = fields.options

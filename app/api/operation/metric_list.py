@@ -5,20 +5,18 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from app.api.http.admission import Admission
 from app.api.http.requests import RequestCounts
 from app.api.operation.system import VERSION
+from app.jobs.service import JobService
 from app.jobs.webhooks.delivery import Attempt
 from app.live.metrics import LiveMetrics
 from app.scheduling.tasks import STATES, Outcome, RestartReason
 from app.telemetry.histogram import Histogram
+from app.transcription.service import TranscriptionService
 from workers.messages import SAMPLE_RATE
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
 
 PREFIX = "whisperfleet_"
 
@@ -31,8 +29,8 @@ _FILE = Path(__file__).with_name("metrics.toml")
 class Sources:
     """The parts of the service that count."""
 
-    service: "TranscriptionService"
-    jobs: "JobService"
+    service: TranscriptionService
+    jobs: JobService
     admission: Admission
     requests: RequestCounts
     live: LiveMetrics

@@ -1,18 +1,14 @@
 """The endpoints for the nodes of a Ray cluster: which there are, and how to drain one."""
 
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from app.api.http.errors import documented_errors
 from app.api.schemas import Node, NodeList
-
-if TYPE_CHECKING:
-    from app.transcription.fleet import WhisperFleet
+from app.transcription.fleet import WhisperFleet
 
 
-def node_routes(fleet: "WhisperFleet") -> APIRouter:
+def node_routes(fleet: WhisperFleet) -> APIRouter:
     router = APIRouter(prefix="/v1/nodes", tags=["service"])
 
     @router.get("", response_model=NodeList, responses=documented_errors(401))

@@ -1,6 +1,6 @@
 """The endpoints for the workers: what they do, now or as it happens."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
@@ -11,9 +11,7 @@ from app.api.http.errors import documented_errors
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.operation.worker_events import WorkerEvents
 from app.api.schemas import ChangedQueue, ChangedWorkers, EndedBlocks, Fleet, WorkerList
-
-if TYPE_CHECKING:
-    from app.transcription.fleet import WhisperFleet
+from app.transcription.fleet import WhisperFleet
 
 
 def _schema(model: type[BaseModel]) -> Any:
@@ -49,7 +47,7 @@ _EVENT = {
 }
 
 
-def worker_routes(fleet: "WhisperFleet", events: WorkerEvents, admission: Admission) -> APIRouter:
+def worker_routes(fleet: WhisperFleet, events: WorkerEvents, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/workers", tags=["service"])
 
     @router.get("", response_model=WorkerList, responses=documented_errors(401))

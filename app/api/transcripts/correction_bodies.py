@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, Va
 
 from app.api.http.json_bodies import documented_body, fault_of_field, invalid_json, no_object
 from app.errors import InvalidInput
-from app.numbers import WHOLE
+from app.options import WHOLE
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
 from app.transcript.text.scripts import with_few_marks
 

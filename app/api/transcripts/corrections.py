@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
@@ -21,13 +21,11 @@ from app.errors import PreconditionFailed, PreconditionRequired
 from app.jobs.document import timestamp
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript
+from app.jobs.service import JobService
 from app.jobs.storage.revisions import transcript_changed
 from app.owners import LINK_OWNER
 from app.transcription.helper import LONG_S, work_s
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 MAX_CORRECTION_BYTES = 32 << 20
 _LEAST_BYTES, _BYTES_PER_S = 8 << 20, 1 << 10  # that a body may have; per second of the recording
@@ -41,7 +39,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def correction_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def correction_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.put(
@@ -84,7 +82,7 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
 
 
 async def _correct(
-    service: "TranscriptionService", jobs: "JobService", job: Job, body: bytes, base: PackedTranscript
+    service: TranscriptionService, jobs: JobService, job: Job, body: bytes, base: PackedTranscript
 ) -> Outcome:
     """What the body of a request makes of a revision. Raises InvalidInput, TooLarge and UnknownRevision."""
     is_long = len(body) > _LARGE_BYTES or len(body.translate(None, _IN_WORDS)) > _MANY_WORDS
@@ -116,7 +114,7 @@ def check_condition(request: Request, job: Job, if_match: str | None) -> str:
 
 
 async def revise(
-    jobs: "JobService",
+    jobs: JobService,
     job: Job,
     condition: str,
     make: Callable[[PackedTranscript], Awaitable[Outcome]],

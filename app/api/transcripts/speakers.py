@@ -1,7 +1,5 @@
 """The endpoint that finds the speakers of a transcript again, without transcribing, or renames them."""
 
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -17,16 +15,14 @@ from app.api.transcripts.speaker_bodies import SpeakersBody, parse_speakers
 from app.api.transcripts.versions import IfMatch
 from app.errors import NoVoices
 from app.jobs.serialization import PackedTranscript
+from app.jobs.service import JobService
 from app.transcription.helper import LONG_S, work_s
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 MAX_SPEAKERS_BYTES = 1 << 20
 
 
-def speaker_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def speaker_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.post(
