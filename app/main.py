@@ -36,14 +36,12 @@ from app.api.jobs.tus import EXPOSED_HEADERS
 from app.api.jobs.uploads import upload_routes
 from app.api.operation.metric_list import Sources
 from app.api.operation.metrics import metric_routes
-from app.api.operation.nodes import node_routes
 from app.api.operation.system import VERSION, model_routes, probe_routes
 from app.api.operation.worker_events import WorkerEvents
-from app.api.operation.workers import worker_routes
+from app.api.operation.workers import node_routes, worker_routes
 from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
-from app.api.transcripts.speakers import speaker_routes
 from app.api.wyoming.server import WyomingServer
 from app.database.connection import Database
 from app.engines.plan import make_plan
@@ -136,7 +134,6 @@ def create_app(
         segment_routes(running, jobs, admission),
         upload_routes(running, jobs, admission),
         correction_routes(running, jobs, admission),
-        speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         shared_routes(running, jobs, settings),
     )

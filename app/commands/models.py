@@ -38,7 +38,7 @@ _ELSEWHERE = "not here"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedModel:
     """A line of the list."""
 
     name: str
@@ -70,7 +70,7 @@ def run_list() -> int:
     return 0
 
 
-def list_models(default: str, others: Sequence[str]) -> Iterator[Entry]:
+def list_models(default: str, others: Sequence[str]) -> Iterator[ListedModel]:
     """The bundled model, those that settings name, those with a short name, and others in the cache."""
     sizes: dict[str, str] = {}
     for name, repository in REPOSITORIES.items():
@@ -89,11 +89,11 @@ def list_models(default: str, others: Sequence[str]) -> Iterator[Entry]:
             kept = repository_folder(repository)
             size = _bytes(kept if kept.is_dir() else folder)
             source = "bundled" if name == DEMO else repository
-            yield Entry(name, size, _state(folder), source, is_default)
+            yield ListedModel(name, size, _state(folder), source, is_default)
         elif size := _bytes(repository_folder(repository)):
-            yield Entry(name, size, "incomplete: pull it again", repository, is_default)
+            yield ListedModel(name, size, "incomplete: pull it again", repository, is_default)
         else:
-            yield Entry(name, 0, _ELSEWHERE, repository, is_default)
+            yield ListedModel(name, 0, _ELSEWHERE, repository, is_default)
 
 
 @command(stopped="stopped; the next pull goes on from here")

@@ -17,7 +17,7 @@ import watchfiles
 from app.client.jobs import JobClient
 from app.concurrency import Wakeup
 from app.errors import WhisperfleetError
-from app.watch.recording import Outcome, Recording, Tools
+from app.watch.recording import Recording, RunResult, Tools
 from app.watch.report import Report, shown
 from app.watch.rules import Rules
 from app.watch.scan import Scan
@@ -258,7 +258,7 @@ class Watcher:
             await self._process(recording)
 
     async def _process(self, recording: Recording) -> None:
-        outcome = Outcome.FINISHED
+        outcome = RunResult.FINISHED
         try:
             outcome = await recording.run()
         except Exception as error:  # one recording must not end the watch
@@ -270,9 +270,9 @@ class Watcher:
         finally:
             self._running = [other for other in self._running if other is not recording]
         folders = [path.parent for path in (recording.path, recording.seen_at) if path is not None]
-        if outcome is Outcome.LATER:
+        if outcome is RunResult.LATER:
             self._later.update(folders)
-        elif outcome is Outcome.CHANGED or recording.seen_at is not None:
+        elif outcome is RunResult.CHANGED or recording.seen_at is not None:
             self._search_soon(folders)
 
 
