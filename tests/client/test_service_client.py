@@ -306,11 +306,6 @@ async def test_what_is_no_address(server: str) -> None:
         service_url(server)
 
 
-async def test_a_password_is_not_shown() -> None:
-    client = JobClient(connect("http://me:secret@host:8000", None, COMMAND), COMMAND)
-    assert client.name == "http://host:8000/"
-
-
 @pytest.mark.parametrize(
     ("answer", "message", "code"),
     [
