@@ -3,18 +3,15 @@
 import asyncio
 import math
 from contextlib import AsyncExitStack, nullcontext
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
 from app.api.jobs.results import AudioFileResponse
-from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
@@ -57,7 +54,10 @@ async def sound_response(
         held.enter_context((admission.sending if is_span else admission.recordings).hold(request))
         with nullcontext() if is_span else admission.requests.hold(request):
             path = await run_unless_disconnected(request, held.enter_async_context(file))
-        return SoundFileResponse(path, job, form, is_span, held.pop_all())
+        response = AudioFileResponse(path, f"audio/{form}", f"{job.file_stem}.{form}")
+        response.is_kept, response.not_kept = not is_span, AudioNotKept(NOT_KEPT)
+        response.held = held.pop_all()
+        return response
 
 
 def check_sound_query(job: Job, form: SoundFormat | None, start_s: float | None, end_s: float | None) -> None:
@@ -76,28 +76,6 @@ def check_sound_query(job: Job, form: SoundFormat | None, start_s: float | None,
         check_within("start", start_s, job.duration)
         if not math.isinf(end_s):
             check_within("end", end_s, job.duration)
-
-
-class SoundFileResponse(AudioFileResponse):
-    """A copy, which stays until it is sent."""
-
-    not_kept = AudioNotKept(NOT_KEPT)
-
-    def __init__(self, path: Path, job: Job, form: SoundFormat, is_span: bool, held: AsyncExitStack) -> None:
-        self.is_kept = not is_span
-        self._held = held
-        super().__init__(
-            path,
-            media_type=f"audio/{form}",
-            filename=f"{job.file_stem}.{form}",
-            content_disposition_type="inline",
-        )
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await run_shielded(self._held.aclose())
 
 
 async def _recording(service: TranscriptionService, job: Job) -> str:

@@ -83,7 +83,14 @@ async def submit_job(
 
     async def submit() -> Job:
         if isinstance(fields, JobSource) and fields.upload:
-            return await _submit_upload(service, jobs, fields, owner, key)
+            # A resumable upload stays as it is unless this succeeds.
+            async with jobs.uploads.complete(owner, fields.upload) as resumed:
+                if fields.filename:
+                    resumed = replace(resumed, filename=base_name(fields.filename.encode()))
+                submission = await _submission(service, fields, resumed, owner, key)
+                known = await known_speakers(service, fields)
+                job, _ = await jobs.submit(replace(submission, from_upload=True), known)
+            return job
         keep_file = False
         try:
             submission = await _submission(service, fields, upload, owner, key)
@@ -106,19 +113,6 @@ def accepted(request: Request, job: Job) -> Response:
     """The response to a request that has made a job, or has one run."""
     headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
     return JSONResponse(public(job, time.time()), 202, headers)
-
-
-async def _submit_upload(
-    service: TranscriptionService, jobs: JobService, fields: JobSource, owner: str, key: str | None
-) -> Job:
-    """Submit a job with a resumable upload, which stays as it is unless this succeeds."""
-    async with jobs.uploads.complete(owner, fields.upload) as upload:
-        if fields.filename:
-            upload = replace(upload, filename=base_name(fields.filename.encode()))
-        submission = await _submission(service, fields, upload, owner, key)
-        known = await known_speakers(service, fields)
-        job, _ = await jobs.submit(replace(submission, from_upload=True), known)
-    return job
 
 
 async def _read_body(

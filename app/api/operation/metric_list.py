@@ -95,15 +95,10 @@ def _deliveries(source: Sources) -> Samples:
         yield (attempt.value,), source.jobs.webhooks.attempts[attempt]
 
 
-def _jobs(source: Sources) -> Samples:
-    for status, number in source.jobs.store.counts.by_status().items():
-        yield (status.value,), number
-
-
 _READ: Mapping[str, Read] = {
     "http_requests_total": lambda source: source.requests.requests.items(),
     "http_request_seconds": lambda source: source.requests.seconds,
-    "jobs": _jobs,
+    "jobs": lambda source: (((s.value,), n) for s, n in source.jobs.store.counts.by_status().items()),
     "queued_clips": lambda source: source.service.fleet.backlog()[0],
     "queue_oldest_seconds": lambda source: source.service.fleet.backlog()[1],
     "clips_total": _clips,
