@@ -56,9 +56,7 @@ log = structlog.get_logger("whisperfleet.api")
 
 
 def create_app(
-    settings: Settings,
-    service: TranscriptionService | None = None,
-    database: Database | None = None,
+    settings: Settings, service: TranscriptionService | None = None, database: Database | None = None
 ) -> FastAPI:
     """The application with `service`, by default the real one. Its lifespan starts and stops the service.
 

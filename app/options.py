@@ -158,8 +158,7 @@ class FileOptions(BaseModel):
         0.0, ge=0, le=1, description="Each subtitle begins this long before its first word (s)."
     )
     word_level: bool = Field(
-        False,
-        description="The time of each word in the subtitles: timestamps in WebVTT, karaoke in ASS.",
+        False, description="The time of each word in the subtitles: timestamps in WebVTT, karaoke in ASS."
     )
     srt_bom: bool = Field(False, description="SRT begins with a byte order mark, for old players on Windows.")
     srt_crlf: bool = Field(False, description="Lines of SRT end with CR LF, for old players on Windows.")

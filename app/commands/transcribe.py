@@ -96,7 +96,7 @@ def run_transcribe(
     if server is None:
         work = _transcribe_here(targets, checked, chosen, model)
     else:
-        work = _transcribe_there(targets, given, chosen, model, server, api_key, kept)
+        work = _transcribe_there(targets, Remote(server, api_key, given, chosen, model, kept=kept))
     return run_until(work, signal.SIGTERM)
 
 
@@ -187,16 +187,8 @@ def _render(transcript: Transcript, options: Options, chosen: str, target: Targe
         raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
 
 
-async def _transcribe_there(
-    targets: Sequence[Target],
-    options: Options,
-    chosen: str,
-    model: str | None,
-    server: str,
-    api_key: str | None,
-    kept: Mapping[str, str] | None,
-) -> int:
-    async with Remote(server, api_key, options, chosen, model, kept=kept) as remote:
+async def _transcribe_there(targets: Sequence[Target], remote: Remote) -> int:
+    async with remote:
         return await _transcribe_all(targets, remote.transcribe, await remote.jobs_at_once())
 
 

@@ -12,15 +12,7 @@ import httpx
 import pytest
 
 from app.client import service as client_module
-from app.client.answers import (
-    KeyTaken,
-    NotNow,
-    NotRead,
-    Refused,
-    error_code,
-    error_message,
-    retry_after_s,
-)
+from app.client.answers import KeyTaken, NotNow, NotRead, Refused, error_code, error_message, retry_after_s
 from app.client.jobs import JobClient
 from app.client.service import COMMAND, WATCH, Patience, connect, service_url
 from app.errors import InvalidInput, InvalidSetting, WhisperfleetError

@@ -66,9 +66,6 @@ def test_a_completion_imports_little() -> None:
 
 def test_bash_gets_its_script_by_the_option() -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{WHISPERFLEET} --show-completion; true"],
-        capture_output=True,
-        text=True,
-        timeout=30,
+        ["bash", "-c", f"{WHISPERFLEET} --show-completion; true"], capture_output=True, text=True, timeout=30
     )
     assert "complete -o default -F _whisperfleet_completion whisperfleet" in done.stdout

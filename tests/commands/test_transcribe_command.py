@@ -186,11 +186,7 @@ def test_what_is_refused_before_any_work(
 
 @pytest.mark.parametrize(("form", "options", "named"), USAGE["transcribe_options"])
 def test_options_that_are_refused(
-    recording: Path,
-    form: str,
-    options: dict[str, object],
-    named: str,
-    capfd: pytest.CaptureFixture[str],
+    recording: Path, form: str, options: dict[str, object], named: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert transcribe.run_transcribe([recording], None, form or None, options, "demo", None, None) == 2
     assert named in capfd.readouterr().err

@@ -48,10 +48,7 @@ _IDLE = StreamRefused(
 
 
 def realtime_routes(
-    service: TranscriptionService,
-    live: LiveService,
-    streams: RealtimeSessions,
-    admission: Admission,
+    service: TranscriptionService, live: LiveService, streams: RealtimeSessions, admission: Admission
 ) -> APIRouter:
     router = APIRouter(tags=["audio"])
     catalogue = service.fleet.catalogue

@@ -148,11 +148,7 @@ class RealtimeSession:
     def created(self, seen: int) -> str:
         """The first event of a connection whose client has seen the events up to a number."""
         self.is_known = True
-        event = {
-            "type": "session.created",
-            "event_id": f"{EVENT_PREFIX}{seen}",
-            "session": self._document(),
-        }
+        event = {"type": "session.created", "event_id": f"{EVENT_PREFIX}{seen}", "session": self._document()}
         return json.dumps(event, ensure_ascii=False)
 
     async def handle(self, message: bytes) -> None:

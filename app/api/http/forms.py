@@ -62,11 +62,7 @@ class QueryFields(RequestFields):
     @model_validator(mode="before")
     @classmethod
     def _drop_blanks(cls, fields: Mapping[str, object]) -> dict[str, object]:
-        return {
-            name: value
-            for name, value in fields.items()
-            if not (isinstance(value, str) and not value.strip())
-        }
+        return {name: value for name, value in fields.items() if not isinstance(value, str) or value.strip()}
 
 
 def _printable(name: str) -> str:

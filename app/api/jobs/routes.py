@@ -132,9 +132,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         openapi_extra=submission_body(),
     )
     async def create_job(
-        request: Request,
-        query: Annotated[JobFields, Query()],
-        idempotency_key: IdempotencyKey = "",
+        request: Request, query: Annotated[JobFields, Query()], idempotency_key: IdempotencyKey = ""
     ) -> Response:
         """The body is a form with a file, the recording itself, or a JSON object with its URL or its upload.
 
@@ -294,10 +292,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         response_class=Response,
     )
     async def retrieve_result(
-        request: Request,
-        job_id: str,
-        query: Annotated[ResultQuery, Query()],
-        if_none_match: IfNoneMatch = "",
+        request: Request, job_id: str, query: Annotated[ResultQuery, Query()], if_none_match: IfNoneMatch = ""
     ) -> Response:
         """With all corrections, unless a `revision` is named. Absent options are those of the job."""
         job = await find_job(jobs, request, job_id)
@@ -311,9 +306,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         "/{job_id}/audio",
         summary="Get the recording or a copy that browsers play, or ranges of it",
         responses={
-            200: {
-                "content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY),
-            },
+            200: {"content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY)},
             206: {"description": "The requested range of bytes"},
             **documented_errors(400, 401, 403, 404, 409, 413, 416, 429, 503, 507),
         },

@@ -51,10 +51,7 @@ MAX_KEY_CHARS = 255
 
 IdempotencyKey = Annotated[
     str,
-    Header(
-        max_length=MAX_KEY_CHARS,
-        description="Requests with the same key and content give the same job.",
-    ),
+    Header(max_length=MAX_KEY_CHARS, description="Requests with the same key and content give the same job."),
 ]
 
 
@@ -124,12 +121,7 @@ async def _read_body(
     if content_type == "multipart/form-data":
         check = partial(check_early, JobForm, service, defaults=defaults)
         form = await receive(
-            service,
-            request,
-            admission.uploads,
-            before_file=check,
-            durable=True,
-            large_fields=LARGE_FIELDS,
+            service, request, admission.uploads, before_file=check, durable=True, large_fields=LARGE_FIELDS
         )
         try:
             return parse(JobForm, form.fields, form.file, defaults), form.file

@@ -46,11 +46,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         "", summary="What the service offers of tus", status_code=204, responses=documented_errors(401)
     )
     async def describe_uploads() -> Response:
-        headers = {
-            "Tus-Version": TUS_VERSION,
-            "Tus-Max-Size": str(max_bytes),
-            "Tus-Extension": EXTENSIONS,
-        }
+        headers = {"Tus-Version": TUS_VERSION, "Tus-Max-Size": str(max_bytes), "Tus-Extension": EXTENSIONS}
         return Response(status_code=204, headers=headers)
 
     @router.post(
