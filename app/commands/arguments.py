@@ -135,8 +135,12 @@ def plan_targets(recordings: Sequence[Input], output: str | None, chosen: str) -
         targets = _folder_targets(recordings, target, chosen)
     elif has_folders:
         targets = [(one.path, one.path.with_suffix(f".{chosen}")) for one in recordings]
+    elif len(recordings) > 1:
+        raise InvalidInput("several files need an output folder: add -o FOLDER")
+    elif target is not None and not target.parent.is_dir():
+        raise InvalidInput(f"{target} cannot be written: there is no folder {target.parent}")
     else:
-        targets = _single_target(recordings, target)
+        targets = [(recordings[0].path, target)]
     _check_outputs(targets)
     return targets
 
@@ -145,32 +149,18 @@ def _is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
-def _single_target(recordings: Sequence[Input], output: Path | None) -> list[Target]:
-    if len(recordings) > 1:
-        raise InvalidInput("several files need an output folder: add -o FOLDER")
-    if output is not None and not output.parent.is_dir():
-        raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
-    return [(recordings[0].path, output)]
-
-
 def _folder_targets(recordings: Sequence[Input], folder: Path, chosen: str) -> list[Target]:
     """Each recording with a file of the same name in `folder`, or in the same folder below it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"the folder {folder} cannot be created: {error.strerror}") from None
-    return [(one.path, folder / _place(one) / f"{_stem(one.path)}.{chosen}") for one in recordings]
-
-
-def _place(recording: Input) -> Path:
-    """Where a recording lies in the named folder."""
-    if recording.folder is None:
-        return Path()
-    return recording.path.relative_to(recording.folder).parent
-
-
-def _stem(path: Path) -> str:
-    return "stdin" if path == STANDARD_STREAM else path.stem
+    targets: list[Target] = []
+    for one in recordings:
+        place = Path() if one.folder is None else one.path.relative_to(one.folder).parent
+        stem = "stdin" if one.path == STANDARD_STREAM else one.path.stem
+        targets.append((one.path, folder / place / f"{stem}.{chosen}"))
+    return targets
 
 
 def _check_outputs(targets: Sequence[Target]) -> None:

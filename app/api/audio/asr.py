@@ -197,20 +197,17 @@ def _body(transcript: Transcript, query: AsrQuery, title: str) -> bytes:
     if query.diarize or query.channels == "separate":
         transcript = with_labels(transcript, speaker_00)
     if query.output == "json":
-        return _json(transcript, words=query.word_timestamps)
+        # In the format of openai-whisper, with the speakers of whisperX.
+        document = {
+            "text": transcript.text,
+            "segments": [
+                _segment(number, segment, words=query.word_timestamps)
+                for number, segment in enumerate(transcript.segments)
+            ],
+            "language": transcript.language,
+        }
+        return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     return render_transcript(transcript, query.options, query.output, _PREFIX, title)
-
-
-def _json(transcript: Transcript, *, words: bool) -> bytes:
-    """The transcript in the format of openai-whisper, with the speakers of whisperX."""
-    document = {
-        "text": transcript.text,
-        "segments": [
-            _segment(number, segment, words=words) for number, segment in enumerate(transcript.segments)
-        ],
-        "language": transcript.language,
-    }
-    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:

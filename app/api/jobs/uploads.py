@@ -83,7 +83,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         if upload_length > max_bytes:
             raise too_large(max_bytes, "Upload-Length")
         filename = file_name(upload_metadata)
-        has_part = _has_body(request)
+        has_part = "transfer-encoding" in request.headers or declared_length(request) not in (None, 0)
         if has_part:
             _check_type(request)
         owner = client_of(request).owner
@@ -170,10 +170,6 @@ async def resumable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise UploadConflict(
             f"{error.fault} Ask for the upload's offset, and go on from there.", code=error.code
         ) from None
-
-
-def _has_body(request: Request) -> bool:
-    return "transfer-encoding" in request.headers or declared_length(request) not in (None, 0)
 
 
 def _check_type(request: Request) -> None:
