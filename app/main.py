@@ -1,12 +1,11 @@
 """The web application, assembled from its parts."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
 import structlog
 from fastapi import Depends, FastAPI
-from fastapi.params import Depends as Dependency
 from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -137,7 +136,8 @@ def create_app(
     )
     for_operators = (worker_routes(running.fleet, worker_events, admission), node_routes(running.fleet))
     metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
-    key = _documented_key(settings)
+    # For OpenAPI alone: `Authentication` checks the key, before the body is read.
+    key = [Depends(HTTPBearer(auto_error=False))] if settings.needs_key else []
     noting, refusing = Depends(note_unknown_parameters), Depends(refuse_unknown_parameters)
     for router in of_other_programs:
         app.include_router(router, dependencies=[*key, noting])
@@ -209,8 +209,3 @@ async def _reload_keys(keys: KeyRing, jobs: JobService) -> None:
         log.error("the file of keys cannot be used; the keys stay as they were", error=str(error))
     else:
         log.info("the file of keys was read again", keys=len(keys), owners=len(keys.owners()))
-
-
-def _documented_key(settings: Settings) -> Sequence[Dependency]:
-    """Document the API key in OpenAPI. `Authentication` checks it, before the body is read."""
-    return [Depends(HTTPBearer(auto_error=False))] if settings.needs_key else []

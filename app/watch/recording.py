@@ -86,7 +86,11 @@ class Recording:
             return RunResult.LATER
         try:
             try:
-                await self._recall_and_transcribe()
+                with suppress(FileNotFoundError):
+                    self._device = (await asyncio.to_thread(self.path.stat)).st_dev
+                entry = await self._recall()
+                if not entry.is_final(self.version, self.tools.rules.digest):
+                    await self._transcribe(entry)
             except FileNotFoundError:
                 await self._check_file(must_be_there=True)
                 return RunResult.CHANGED  # it was renamed just then
@@ -117,13 +121,6 @@ class Recording:
         report.solved(str(self.path.parent))
         report.solved("state")
         return RunResult.FINISHED
-
-    async def _recall_and_transcribe(self) -> None:
-        with suppress(FileNotFoundError):
-            self._device = (await asyncio.to_thread(self.path.stat)).st_dev
-        entry = await self._recall()
-        if not entry.is_final(self.version, self.tools.rules.digest):
-            await self._transcribe(entry)
 
     async def _recall(self) -> Entry:
         """What is known of this version of the recording, under whatever name."""

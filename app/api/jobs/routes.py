@@ -87,13 +87,6 @@ class _IdConvertor(StringConvertor):
 register_url_convertor("job_id", _IdConvertor())
 
 
-def _check_owner(client: Client, owner: str) -> str:
-    """The owner whose jobs are wanted. Raises NotAllowed."""
-    if client.visible_owner not in (None, owner):
-        raise NotAllowed(f"Only operators see the jobs of others; leave `owner` out, or give {client.owner}.")
-    return owner
-
-
 def _listed(job: Job, found: Sequence[Sentence]) -> ListedJob:
     matches = [Match(text=text, start=seconds(start), segment=segment) for segment, start, text in found]
     return ListedJob(**dict(job), matches=matches)
@@ -185,7 +178,11 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         ] = "",
     ) -> Response:
         client = client_of(request)
-        whose = client.visible_owner if owner is None else _check_owner(client, owner)
+        whose = client.visible_owner if owner is None else owner
+        if client.visible_owner not in (None, whose):
+            raise NotAllowed(
+                f"Only operators see the jobs of others; leave `owner` out, or give {client.owner}."
+            )
         matches: Mapping[int, Sequence[Sentence]] = {}
         if ids is not None:
             named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]

@@ -75,7 +75,10 @@ class WorkerEvents:
     async def stream(self) -> AsyncGenerator[str]:
         """The encoded events for one client, until `close`."""
         with self._listen() as mailbox:
-            await self._know_figures()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._fleet.gpus.sample()
+                    await self._counted.wait()
             while not self._is_closed:
                 if mailbox.needs_snapshot:
                     yield await self._snapshot(mailbox)
@@ -100,13 +103,6 @@ class WorkerEvents:
                     loop.cancel()
                 self._loops, self._state = [], None
                 self._counted.clear()
-
-    async def _know_figures(self) -> None:
-        """Wait a little until the GPUs are sampled and the jobs are counted."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._fleet.gpus.sample()
-                await self._counted.wait()
 
     async def _publish_forever(self) -> None:
         while True:
