@@ -62,7 +62,7 @@ async def receive_form(
     *,
     content_length: int | None = None,
     file_field: str = "file",
-    before_file: Callable[[Fields], None] | None = None,
+    before_file: Callable[[Fields], object] | None = None,
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:

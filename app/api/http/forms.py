@@ -188,8 +188,7 @@ F = TypeVar("F", bound=FormFields)
 
 def parse(form: type[F], fields: Fields, file: Upload | None, defaults: Mapping[str, Any] = NOTHING) -> F:
     """The checked fields of a request, with `defaults` for absent ones. Raises InvalidInput."""
-    values = with_implied(form, {**defaults, **_values(form, fields)}) | ({"file": file} if file else {})
-    return validated(form, values)
+    return validated(form, _values(form, fields, defaults) | ({"file": file} if file else {}))
 
 
 def check_early(
@@ -219,12 +218,11 @@ def check_present(
 
     Returns their values. Raises InvalidInput.
     """
-    values = with_implied(form, {**defaults, **_values(form, fields)})
+    values = _values(form, fields, defaults)
     try:
         form.model_validate(values)
     except ValidationError as error:
-        problems = [problem for problem in error.errors(include_url=False) if problem["type"] != "missing"]
-        if problems:
+        if problems := [one for one in error.errors(include_url=False) if one["type"] != "missing"]:
             raise invalid_fields(form, problems) from None
     return values
 
@@ -245,13 +243,17 @@ async def known_speakers(service: "TranscriptionService", fields: FormFields) ->
     return await service.media.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
 
 
-def _values(form: type[FormFields], fields: Fields) -> dict[str, object]:
-    """The fields of a form, for pydantic, without blank values; the last one of a repeated field."""
+def _values(form: type[FormFields], fields: Fields, defaults: Mapping[str, Any]) -> dict[str, object]:
+    """The fields of a form, for pydantic, without blank values; the last one of a repeated field.
+
+    With `defaults` for absent ones, and what they imply.
+    """
     filled = {name: [value for value in values if value.strip()] for name, values in fields.items()}
     lists = {name: filled.pop(name, []) + filled.pop(name.removesuffix("[]"), []) for name in LISTS}
     last: dict[str, object] = {name: values[-1] for name, values in filled.items() if values}
     last.pop("file", None)
-    return last | {name: values for name, values in lists.items() if values} | dict(form.fixed)
+    given = last | {name: values for name, values in lists.items() if values} | dict(form.fixed)
+    return with_implied(form, {**defaults, **given})
 
 
 def request_body(form: type[FormFields]) -> dict[str, Any]:
