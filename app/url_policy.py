@@ -1,4 +1,4 @@
-"""Which URLs the service may contact: `workers.addresses` for async code, with the service's errors."""
+"""The URLs that the service may contact: `workers.addresses` for async code, with the service's errors."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Which connections the server keeps, and how long it waits for the head of a request.
+"""The connections of the server: which of them stay, and how long each may wait for the head of a request.
 
 A connection without a complete request costs a client nothing, and needs no key. So if there are too many,
 the oldest of them is closed for a new one: a head that arrives at once is answered, however many never end.

@@ -1,4 +1,4 @@
-"""What `transcribe` and `subtitles` have in common: files in, files out, and options."""
+"""Arguments of commands: files in, files out, and options."""
 
 import glob
 import os

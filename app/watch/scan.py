@@ -1,4 +1,4 @@
-"""Finds the recordings in a folder and below it."""
+"""A search for the recordings in a folder and below it."""
 
 import os
 from collections.abc import Callable, Iterator

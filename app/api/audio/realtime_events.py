@@ -1,4 +1,4 @@
-"""What clients of OpenAI's Realtime API send to a transcription session. Pure."""
+"""Events that clients of OpenAI's Realtime API send to a transcription session. Pure."""
 
 import binascii
 from collections.abc import Mapping

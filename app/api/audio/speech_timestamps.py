@@ -1,4 +1,4 @@
-"""Where somebody speaks, without a transcript: the endpoint of speaches."""
+"""Times of speech without a transcript: the endpoint of speaches."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What becomes of a request if its body, its work or its client ends early."""
+"""Requests whose body, work or client ends early."""
 
 import asyncio
 from collections.abc import Awaitable

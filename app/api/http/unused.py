@@ -1,4 +1,4 @@
-"""What a request says and the service does not use: it is refused, or named in a header of the answer."""
+"""Names in a request that the service does not use: refused, or listed in a header of the answer."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What people call a job: its title, its notes and its tags, as requests send and change them."""
+"""The title, the notes and the tags of a job, as requests send and change them."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What clients know of the fleet, and which events bring them up to date. Pure."""
+"""The fleet as its clients know it, and the events that bring them up to date. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

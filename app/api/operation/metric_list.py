@@ -1,4 +1,4 @@
-"""Where the values of the metrics come from. `metrics.toml` has their names, labels and texts."""
+"""The sources of the metrics' values. `metrics.toml` has their names, labels and texts."""
 
 import platform
 import tomllib
