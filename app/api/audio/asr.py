@@ -119,7 +119,13 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
             length_s = rendering_s(query.output, transcript.seconds)
             title = PurePath(upload.filename).stem
             body = await service.helper.run(length_s, _body, transcript, query, title)
-        return await sendable(Response(body, headers=_headers(upload, query.output)))
+        name = quote(upload.filename or FILE_FIELD)
+        headers = {
+            "Asr-Engine": ENGINE,
+            "Content-Disposition": f'attachment; filename="{name}.{query.output}"',
+            "Content-Type": FORMATS[query.output].content_type if query.output in DOCUMENT_FORMATS else TEXT,
+        }
+        return await sendable(Response(body, headers=headers))
 
     @router.post(
         "/detect-language",
@@ -183,31 +189,25 @@ async def _received(
             raise
 
 
-def _headers(upload: Upload, output: str) -> dict[str, str]:
-    name = quote(upload.filename or FILE_FIELD)
-    return {
-        "Asr-Engine": ENGINE,
-        "Content-Disposition": f'attachment; filename="{name}.{output}"',
-        "Content-Type": FORMATS[output].content_type if output in DOCUMENT_FORMATS else TEXT,
-    }
-
-
 def _body(transcript: Transcript, query: AsrQuery, title: str) -> bytes:
     """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
     if query.diarize or query.channels == "separate":
         transcript = with_labels(transcript, speaker_00)
     if query.output == "json":
-        # In the format of openai-whisper, with the speakers of whisperX.
-        document = {
-            "text": transcript.text,
-            "segments": [
-                _segment(number, segment, words=query.word_timestamps)
-                for number, segment in enumerate(transcript.segments)
-            ],
-            "language": transcript.language,
-        }
-        return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+        return _json(transcript, words=query.word_timestamps)
     return render_transcript(transcript, query.options, query.output, _PREFIX, title)
+
+
+def _json(transcript: Transcript, *, words: bool) -> bytes:
+    """The transcript in the format of openai-whisper, with the speakers of whisperX."""
+    document = {
+        "text": transcript.text,
+        "segments": [
+            _segment(number, segment, words=words) for number, segment in enumerate(transcript.segments)
+        ],
+        "language": transcript.language,
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:

@@ -185,13 +185,6 @@ def names_of(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def unknown_names(
-    names: Collection[str], known: Collection[str], advice: Mapping[str, str] = NOTHING
-) -> errors.InvalidInput:
-    """The error of a request with names that it may not use, which is worded as by `invalid_input`."""
-    return invalid_input([{"type": "extra_forbidden", "loc": (name,)} for name in names], known, advice)
-
-
 def _instead(name: str, known: Collection[str], advice: Mapping[str, str]) -> str:
     if name in advice:
         return f": {advice[name]}"

@@ -7,7 +7,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.http.errors import names_of, unknown_names
+from app.api.http.errors import invalid_input, names_of
 from app.api.http.forms import LISTS, FormFields
 from app.api.http.requests import WARNING_HEADER, warn
 from app.api.jobs.signatures import LINK_PARAMETERS
@@ -34,7 +34,8 @@ async def refuse_unknown_parameters(request: Request) -> None:
     """Raise InvalidInput for parameters of a query that the path does not have. A dependency of routes."""
     if request.query_params and (unknown := _unknown_parameters(request)):
         model = next(_models(request), None)
-        raise unknown_names(unknown, _parameters(request), getattr(model, "advice", {}))
+        problems = [{"type": "extra_forbidden", "loc": (name,)} for name in unknown]
+        raise invalid_input(problems, _parameters(request), getattr(model, "advice", {}))
 
 
 async def note_unknown_parameters(request: Request) -> None:
