@@ -41,8 +41,7 @@ def _format_option(default: str = "") -> Any:
 
 
 _Output = Annotated[
-    str | None,
-    typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
+    str | None, typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /).")
 ]
 _Format = Annotated[str | None, _format_option(" Default: the output's suffix, or srt.")]
 _Task = Annotated[
@@ -51,8 +50,7 @@ _Task = Annotated[
 _Prompt = Annotated[str | None, typer.Option(help="Text that sets style and spelling.")]
 _Hotwords = Annotated[str | None, typer.Option(help="Words to expect.")]
 _Model = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model),
+    str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model)
 ]
 _NamedOptions = Annotated[
     list[str] | None,

@@ -1,4 +1,4 @@
-"""What asyncio lacks: tasks that nobody or many await, signals, threads for what may hang, shielded work."""
+"""Beside asyncio: tasks that nobody or many await, signals, threads for what may hang, shielded work."""
 
 import asyncio
 import threading

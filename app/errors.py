@@ -1,4 +1,4 @@
-"""The service's errors. `api.errors` maps each class to an HTTP status."""
+"""The service's errors. `api.http.errors` maps each class to an HTTP status."""
 
 import errno
 from collections.abc import Mapping
@@ -28,11 +28,7 @@ class WhisperfleetError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # The default would call the class with `args` alone, which loses param and code.
-        return (_rebuild, (type(self), self.message, self.param, self.code))
-
-
-def _rebuild(cls: type[WhisperfleetError], message: str, param: str | None, code: str | None) -> object:
-    return cls(message, param=param, code=code)
+        return (partial(type(self), self.message, param=self.param, code=self.code), ())
 
 
 def fault_of(problem: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What programs do with files: names of recordings, locks, whole writes, and compressed objects."""
+"""Tools for files: names of recordings, locks, whole writes, and compressed objects."""
 
 import ctypes
 import errno

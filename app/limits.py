@@ -1,4 +1,4 @@
-"""How many requests, jobs and uploads there may be at the same time, and how many of them one owner may have.
+"""Limits of requests, jobs and uploads at the same time: of all together, and of one owner.
 
 All links together are one owner, and without keys there is one in all. While nobody
 else has any or waits for one, an owner may have all places. As soon as others come, none may take more than

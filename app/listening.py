@@ -1,4 +1,4 @@
-"""Whether this process can listen on an address, and how many connections it can have there."""
+"""Addresses to listen on: whether this process can, and how many connections it can have there."""
 
 import errno
 import resource

@@ -1,13 +1,11 @@
 """The web application, assembled from its parts."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 from fastapi import Depends, FastAPI
-from fastapi.params import Depends as Dependency
 from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -37,44 +35,33 @@ from app.api.jobs.tus import EXPOSED_HEADERS
 from app.api.jobs.uploads import upload_routes
 from app.api.operation.metric_list import Sources
 from app.api.operation.metrics import metric_routes
-from app.api.operation.nodes import node_routes
 from app.api.operation.system import VERSION, model_routes, probe_routes
 from app.api.operation.worker_events import WorkerEvents
-from app.api.operation.workers import worker_routes
+from app.api.operation.workers import node_routes, worker_routes
 from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
-from app.api.transcripts.speakers import speaker_routes
 from app.api.wyoming.server import WyomingServer
+from app.database.connection import Database
+from app.engines.plan import make_plan
 from app.errors import WhisperfleetError
+from app.jobs.service import JobService
+from app.live.service import LiveService
 from app.owners import KeyRing
 from app.settings import Settings, key_ring
-
-if TYPE_CHECKING:
-    from app.database.connection import Database
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
-
+from app.transcription.service import TranscriptionService
 
 log = structlog.get_logger("whisperfleet.api")
 
 
 def create_app(
-    settings: Settings,
-    service: "TranscriptionService | None" = None,
-    database: "Database | None" = None,
+    settings: Settings, service: TranscriptionService | None = None, database: Database | None = None
 ) -> FastAPI:
     """The application with `service`, by default the real one. Its lifespan starts and stops the service.
 
     The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
     fit.
     """
-    from app.database.connection import Database
-    from app.engines.plan import make_plan
-    from app.jobs.service import JobService
-    from app.live.service import LiveService
-    from app.transcription.service import TranscriptionService
-
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
     keys = key_ring(settings)
@@ -144,13 +131,13 @@ def create_app(
         segment_routes(running, jobs, admission),
         upload_routes(running, jobs, admission),
         correction_routes(running, jobs, admission),
-        speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         shared_routes(running, jobs, settings),
     )
     for_operators = (worker_routes(running.fleet, worker_events, admission), node_routes(running.fleet))
     metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
-    key = _documented_key(settings)
+    # For OpenAPI alone: `Authentication` checks the key, before the body is read.
+    key = [Depends(HTTPBearer(auto_error=False))] if settings.needs_key else []
     noting, refusing = Depends(note_unknown_parameters), Depends(refuse_unknown_parameters)
     for router in of_other_programs:
         app.include_router(router, dependencies=[*key, noting])
@@ -171,8 +158,8 @@ def create_app(
 
 def _middleware(
     settings: Settings,
-    service: "TranscriptionService",
-    jobs: "JobService",
+    service: TranscriptionService,
+    jobs: JobService,
     requests: RequestCounts,
     keys: KeyRing,
 ) -> list[Middleware]:
@@ -213,7 +200,7 @@ def _middleware(
     ]
 
 
-async def _reload_keys(keys: KeyRing, jobs: "JobService") -> None:
+async def _reload_keys(keys: KeyRing, jobs: JobService) -> None:
     """Read the file of keys again. After an error, which is logged, the keys stay as they were."""
     try:
         keys.load()
@@ -222,8 +209,3 @@ async def _reload_keys(keys: KeyRing, jobs: "JobService") -> None:
         log.error("the file of keys cannot be used; the keys stay as they were", error=str(error))
     else:
         log.info("the file of keys was read again", keys=len(keys), owners=len(keys.owners()))
-
-
-def _documented_key(settings: Settings) -> Sequence[Dependency]:
-    """Document the API key in OpenAPI. `Authentication` checks it, before the body is read."""
-    return [Depends(HTTPBearer(auto_error=False))] if settings.needs_key else []

@@ -1,5 +1,6 @@
-"""The options of one transcription, for every endpoint and the command line."""
+"""The options of one transcription, for every endpoint and the command line; numbers in requests."""
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -20,13 +21,35 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from app.languages import language_code, names_in_files
-from app.numbers import NUMBER, WHOLE, check_number, check_whole
 from workers.messages import SAMPLE_RATE, Selection
 
 MAX_POSITION_S = 1_000_000  # over eleven days
 SHORTEST_PART_S = 0.1  # as the shortest recording
 MAX_SPEAKERS = 100
 MAX_SPEAKER_CHARS = 100  # of a name
+
+
+# Python would also take `1_000`, which is a number nowhere else.
+_DIGITS = re.compile(r"-?0*[1-9][0-9]*|0+")
+
+
+def check_whole(value: object) -> object:
+    """Refuse a text that is no whole number in digits."""
+    if isinstance(value, str) and not _DIGITS.fullmatch(value.strip()):
+        raise PydanticCustomError("whole_number", "must be a whole number, written in digits such as 1000")
+    return value
+
+
+def check_number(value: object) -> object:
+    """Refuse a text with `_`. pydantic refuses everything else that is no number."""
+    if isinstance(value, str) and "_" in value:
+        raise PydanticCustomError("number", "must be a number, written in digits such as 0.5")
+    return value
+
+
+# After the limits of a type: they belong to the number.
+WHOLE = BeforeValidator(check_whole)
+NUMBER = BeforeValidator(check_number)
 
 
 def _blank_is_none(value: object) -> object:
@@ -135,8 +158,7 @@ class FileOptions(BaseModel):
         0.0, ge=0, le=1, description="Each subtitle begins this long before its first word (s)."
     )
     word_level: bool = Field(
-        False,
-        description="The time of each word in the subtitles: timestamps in WebVTT, karaoke in ASS.",
+        False, description="The time of each word in the subtitles: timestamps in WebVTT, karaoke in ASS."
     )
     srt_bom: bool = Field(False, description="SRT begins with a byte order mark, for old players on Windows.")
     srt_crlf: bool = Field(False, description="Lines of SRT end with CR LF, for old players on Windows.")

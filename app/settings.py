@@ -51,7 +51,7 @@ _MAY_BE_EMPTY = frozenset({"model_aliases"})
 
 # How the service's own paths begin. Below one of them, it could not tell a root path from its own path.
 OWN_PATHS = frozenset(
-    {
+    [
         "asr",
         "detect-language",
         "docs",
@@ -63,7 +63,7 @@ OWN_PATHS = frozenset(
         "status",
         "v1",
         "web",
-    }
+    ]
 )
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+")

@@ -9,22 +9,6 @@ from tests.event_loop import let_tasks_run
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-async def test_a_signal_wakes_the_loop_that_waits() -> None:
-    wakeup = Wakeup()
-    waiting = asyncio.create_task(wakeup.wait())
-    await let_tasks_run()
-    assert not waiting.done()
-    wakeup.set()
-    await waiting
-
-
-async def test_a_signal_set_while_nobody_waits_is_not_lost() -> None:
-    wakeup = Wakeup()
-    wakeup.set()
-    wakeup.set()
-    await wakeup.wait()
-
-
 async def test_a_signal_wakes_only_once() -> None:
     wakeup = Wakeup()
     wakeup.set()
@@ -41,24 +25,6 @@ async def test_waiting_ends_at_the_timeout() -> None:
     await wakeup.wait(timeout_s=0.01)
     wakeup.set()
     await wakeup.wait(timeout_s=0)  # a signal that is set counts even then
-
-
-async def test_work_completes_before_the_cancellation_is_raised() -> None:
-    done: list[str] = []
-
-    async def work() -> str:
-        for _ in range(5):
-            await asyncio.sleep(0)
-        done.append("work")
-        return "result"
-
-    assert await run_shielded(work()) == "result"
-    caller = asyncio.create_task(run_shielded(work()))
-    await asyncio.sleep(0)
-    caller.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await caller
-    assert done == ["work"] * 2
 
 
 async def test_work_completes_although_the_caller_is_cancelled_repeatedly() -> None:

@@ -27,11 +27,6 @@ def refusal(**options: object) -> str:
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_auto_is_the_default(name):
-    assert getattr(Options(), name) == "auto"
-
-
-@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("value", ["auto", "Auto", " AUTO "])
 def test_auto_in_any_case(name, value):
     assert Options.model_validate({name: value}) == Options()

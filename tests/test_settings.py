@@ -98,10 +98,6 @@ def test_an_empty_list_of_aliases_switches_the_usual_ones_off(monkeypatch: pytes
     assert (settings.model_aliases, settings.model) == ((), "demo")  # any other empty value counts as absent
 
 
-def test_no_webhook_secret_by_default() -> None:
-    assert load_settings().webhook_secret is None
-
-
 @pytest.mark.parametrize("value", ["short", "AUTO", "10"])
 def test_an_unknown_audio_context_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().audio_context == "full"

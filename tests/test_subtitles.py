@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import srt
@@ -88,11 +87,6 @@ def test_chinese_script(tmp_path: Path) -> None:
     assert texts(done.stdout) == ["漢語"]
 
 
-def test_standard_input(talk: Path) -> None:
-    done = run(talk.parent, "-", "-f", "txt", content=talk.read_bytes())
-    assert (done.returncode, done.stdout.decode().splitlines()) == (0, BOTH), done.stderr
-
-
 def test_several_files_one_of_them_broken(talk: Path) -> None:
     (talk.parent / "broken.json").write_text('{"segments": [')
     (talk.parent / "other.json").write_text(json.dumps(TRANSCRIPT))
@@ -158,8 +152,3 @@ def test_it_imports_little(talk: Path) -> None:
     imported = set(done.stderr.decode().split())
     assert "app.commands.subtitles" in imported
     assert not (WEB | MODELS | SERVICE) & imported
-
-
-def test_help_names_it() -> None:
-    shown: Any = subprocess.run([str(WHISPERFLEET), "--help"], capture_output=True, timeout=60)
-    assert b"subtitles" in shown.stdout

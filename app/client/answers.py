@@ -1,4 +1,4 @@
-"""What the answers of a service say, and the errors that a client raises for them."""
+"""Answers of a service, and the errors that a client raises for them."""
 
 from typing import Any
 

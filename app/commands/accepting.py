@@ -1,4 +1,4 @@
-"""Which connections the server keeps, and how long it waits for the head of a request.
+"""The connections of the server: which of them stay, and how long each may wait for the head of a request.
 
 A connection without a complete request costs a client nothing, and needs no key. So if there are too many,
 the oldest of them is closed for a new one: a head that arrives at once is answered, however many never end.
@@ -42,16 +42,16 @@ class Connections:
         self._limit = limit
         self._proxies = [ip_network(proxy) for proxy in settings.trusted_proxies]
         # The oldest is first in each of these.
-        self._heads: dict[Connection, None] = {}  # with an incomplete head
-        self._heads_of: dict[bytes, dict[Connection, None]] = {}  # the same, by address
-        self._idle: dict[Connection, None] = {}  # after a response
+        self._heads: dict[HttpConnection, None] = {}  # with an incomplete head
+        self._heads_of: dict[bytes, dict[HttpConnection, None]] = {}  # the same, by address
+        self._idle: dict[HttpConnection, None] = {}  # after a response
         self._held = Counter[bytes]()  # all connections, by address
         self._evicted = RareWarning(log, "connections without a request were closed to make place for others")
         self._refused = RareWarning(
             log, "connections were refused: all have requests (WHISPER_MAX_CONNECTIONS)"
         )
 
-    def enter(self, connection: "Connection", count: int) -> bool:
+    def enter(self, connection: "HttpConnection", count: int) -> bool:
         """Whether a new connection, one of `count`, may stay. Another one may be closed for it."""
         self._held[connection.address] += 1
         if count <= self._limit or self._evict_oldest(self._heads) or self._evict_oldest(self._idle):
@@ -61,7 +61,7 @@ class Connections:
         self._refused.add(limit=self._limit)
         return False
 
-    def begin_head(self, connection: "Connection") -> None:
+    def begin_head(self, connection: "HttpConnection") -> None:
         """The server waits for the head of a request."""
         self._idle.pop(connection, None)
         of_address = self._heads_of.setdefault(connection.address, {})
@@ -72,7 +72,7 @@ class Connections:
         elif len(self._heads) > MAX_HEADS:
             self._evict_oldest(self._heads)
 
-    def end_head(self, connection: "Connection") -> None:
+    def end_head(self, connection: "HttpConnection") -> None:
         """The head is complete: the server works for the request, or sends its response."""
         self._idle.pop(connection, None)
         if connection in self._heads:
@@ -82,11 +82,11 @@ class Connections:
             if not of_address:
                 del self._heads_of[connection.address]
 
-    def become_idle(self, connection: "Connection") -> None:
+    def become_idle(self, connection: "HttpConnection") -> None:
         """The response is complete, and the next request has not begun."""
         self._idle[connection] = None
 
-    def leave(self, connection: "Connection") -> None:
+    def leave(self, connection: "HttpConnection") -> None:
         """The connection has ended."""
         self.end_head(connection)
         self.release(connection.address)
@@ -97,7 +97,7 @@ class Connections:
         if not self._held[address]:
             del self._held[address]
 
-    def _evict_oldest(self, connections: Iterable["Connection"]) -> bool:
+    def _evict_oldest(self, connections: Iterable["HttpConnection"]) -> bool:
         """Close the first of some connections. False if there is none."""
         oldest = next(iter(connections), None)
         if oldest is None:
@@ -107,14 +107,14 @@ class Connections:
         oldest.close()
         return True
 
-    def _is_proxy(self, connection: "Connection") -> bool:
+    def _is_proxy(self, connection: "HttpConnection") -> bool:
         if connection.client is None:
             return False
         address = ip_address(connection.client[0])
         return any(address in network for network in self._proxies)
 
 
-class Connection(Steady, H11Protocol):
+class HttpConnection(Steady, H11Protocol):
     """uvicorn's protocol for HTTP, with a deadline for each head, and among `Connections`."""
 
     def __init__(self, all_connections: Connections, **options: Any) -> None:

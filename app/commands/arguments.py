@@ -1,17 +1,18 @@
-"""What `transcribe` and `subtitles` have in common: files in, files out, and options."""
+"""Arguments of commands: files in, files out, and options."""
 
+import glob
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.commands.inputs import Input
 from app.errors import InvalidInput, fault_of
-from app.files import write_whole
+from app.files import is_recording, write_whole
 from app.options import Options
 from app.suggestions import nearest_name
 from app.transcript.formats import FORMATS
@@ -20,6 +21,63 @@ from app.transcript.rendering import without_effect
 STANDARD_STREAM = Path("-")
 
 Target = tuple[Path, Path | None]  # an input and its output file; None: standard output
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file to read, and the named folder in which it was found; None if the file was named."""
+
+    path: Path
+    folder: Path | None = None
+
+
+def find_recordings(named: Sequence[Path]) -> list[Input]:
+    """The named files, and the recordings in named folders and in the folders below, in order.
+
+    A name with `*`, `?` or `[` that is no file stands for what it matches: not every shell expands it.
+    Raises `InvalidInput` if something is missing, or a folder has no recordings.
+    """
+    return [recording for name in named for path in _matches(name) for recording in _recordings(path)]
+
+
+def _matches(name: Path) -> list[Path]:
+    if name.exists():
+        return [name]
+    if glob.has_magic(str(name)):
+        pattern = os.path.expanduser(str(name))  # noqa: PTH111 - as the shell does, before it expands
+        if found := sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 - absolute patterns, too
+            return [Path(path) for path in found]
+        raise InvalidInput(f"no file matches {name}")
+    raise InvalidInput(f"there is no file {name}")
+
+
+def _recordings(path: Path) -> Iterator[Input]:
+    if not path.is_dir():
+        yield Input(path)
+        return
+    found = False
+    for recording in _walk(path):
+        found = True
+        yield Input(recording, path)
+    if not found:
+        raise InvalidInput(f"there are no recordings in the folder {path}: files are found by their suffixes")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The recordings below a folder. Links to folders are not followed: they may lead in circles.
+
+    Raises `InvalidInput` for a folder that cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise InvalidInput(f"the folder {error.filename} cannot be read: {error.strerror}")
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(place, name)
+            if is_recording(path) and path.is_file():
+                yield path
 
 
 def named_files(files: Sequence[Path]) -> list[Input]:
@@ -77,8 +135,12 @@ def plan_targets(recordings: Sequence[Input], output: str | None, chosen: str) -
         targets = _folder_targets(recordings, target, chosen)
     elif has_folders:
         targets = [(one.path, one.path.with_suffix(f".{chosen}")) for one in recordings]
+    elif len(recordings) > 1:
+        raise InvalidInput("several files need an output folder: add -o FOLDER")
+    elif target is not None and not target.parent.is_dir():
+        raise InvalidInput(f"{target} cannot be written: there is no folder {target.parent}")
     else:
-        targets = _single_target(recordings, target)
+        targets = [(recordings[0].path, target)]
     _check_outputs(targets)
     return targets
 
@@ -87,32 +149,18 @@ def _is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
-def _single_target(recordings: Sequence[Input], output: Path | None) -> list[Target]:
-    if len(recordings) > 1:
-        raise InvalidInput("several files need an output folder: add -o FOLDER")
-    if output is not None and not output.parent.is_dir():
-        raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
-    return [(recordings[0].path, output)]
-
-
 def _folder_targets(recordings: Sequence[Input], folder: Path, chosen: str) -> list[Target]:
     """Each recording with a file of the same name in `folder`, or in the same folder below it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"the folder {folder} cannot be created: {error.strerror}") from None
-    return [(one.path, folder / _place(one) / f"{_stem(one.path)}.{chosen}") for one in recordings]
-
-
-def _place(recording: Input) -> Path:
-    """Where a recording lies in the named folder."""
-    if recording.folder is None:
-        return Path()
-    return recording.path.relative_to(recording.folder).parent
-
-
-def _stem(path: Path) -> str:
-    return "stdin" if path == STANDARD_STREAM else path.stem
+    targets: list[Target] = []
+    for one in recordings:
+        place = Path() if one.folder is None else one.path.relative_to(one.folder).parent
+        stem = "stdin" if one.path == STANDARD_STREAM else one.path.stem
+        targets.append((one.path, folder / place / f"{stem}.{chosen}"))
+    return targets
 
 
 def _check_outputs(targets: Sequence[Target]) -> None:

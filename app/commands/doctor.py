@@ -58,10 +58,8 @@ async def check_machine(report: ReportFinding) -> None:
     settings = _settings(report)
     if settings is None:
         return
-    report(machine.check_data_dir(settings))
-    report(machine.check_port(settings))
-    report(machine.check_connections(settings))
-    report(machine.check_keys(settings))
+    for check in (machine.check_data_dir, machine.check_port, machine.check_connections, machine.check_keys):
+        report(check(settings))
     report(machine.check_python())
     report(machine.check_packages())
     report(machine.check_start_method(await worker_checks.child_start_method(), set_globally))

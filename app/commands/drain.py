@@ -33,12 +33,7 @@ def run_drain(node: str, server: str, api_key: str | None, *, timeout_s: float |
     return 0
 
 
-async def _drain(
-    node: str,
-    server: str,
-    api_key: str | None,
-    timeout_s: float | None,
-) -> None:
+async def _drain(node: str, server: str, api_key: str | None, timeout_s: float | None) -> None:
     """Drain a node, and wait until it has no workers.
 
     Raises InvalidInput if it is unknown, and WhisperfleetError if that takes too long or the service is away.

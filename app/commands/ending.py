@@ -1,4 +1,4 @@
-"""How commands end: with a line on standard error if something is wrong, and with an exit code."""
+"""The end of a command: a line on standard error if something is wrong, and an exit code."""
 
 import asyncio
 import sys

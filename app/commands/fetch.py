@@ -6,6 +6,7 @@ import signal
 import sys
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +57,15 @@ def run_fetch(
         raise WhisperfleetError(f"{folder.path} cannot be written: {error.strerror}") from None
 
 
+@dataclass(slots=True)
 class Fetch:
     """One run."""
 
-    def __init__(self, client: JobClient, folder: Folder, chosen: str, options: Options) -> None:
-        self._client = client
-        self._folder = folder
-        self._chosen = chosen
-        self._options = options
-        self._fields = option_fields(options)
-        self._counts: Counter[str] = Counter()
+    _client: JobClient
+    _folder: Folder
+    _chosen: str
+    _options: Options
+    _counts: Counter[str] = field(default_factory=Counter)
 
     async def run(self, text: str, tags: Sequence[str]) -> int:
         """Returns the exit code. Raises WhisperfleetError if the service does not answer, and OSError."""
@@ -113,7 +113,7 @@ class Fetch:
     async def _content(self, job: Job) -> bytes | None:
         """The file of a job; None if it was deleted meanwhile."""
         if self._chosen != "json":
-            return await self._client.result(job["id"], self._chosen, self._fields)
+            return await self._client.result(job["id"], self._chosen, option_fields(self._options))
         content = await self._client.result(job["id"], "verbose_json")
         return content and await asyncio.to_thread(complete_json, content, self._options)
 
@@ -129,7 +129,8 @@ class Fetch:
         """Which file a job has: its key, its name without and its extension, and what it is made of."""
         title = job["title"] or ""
         stem = titled_stem(title, job["filename"] or "", job["id"])
-        version = json.dumps([job["revision"], title, sorted(self._fields.items())], ensure_ascii=False)
+        options = sorted(option_fields(self._options).items())
+        version = json.dumps([job["revision"], title, options], ensure_ascii=False)
         return f"{job['id']}.{self._chosen}", stem, self._chosen, version
 
 

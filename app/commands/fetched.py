@@ -25,7 +25,7 @@ class ChangedHere(WhisperfleetError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FetchedFile:
     """A file that was written for a transcript."""
 
     name: str
@@ -97,7 +97,7 @@ class Folder:
         if entry:
             self._owners.pop(folded_name(entry.name), None)
         self._owners[folded_name(name)] = key
-        self._entries[key] = Entry(name, version, digest)
+        self._entries[key] = FetchedFile(name, version, digest)
         if entry and entry.name != name:
             self.save()  # before another file gets the name that is free now
         return target, has_changed
@@ -123,11 +123,11 @@ class Folder:
         raise AssertionError("count() does not end")
 
 
-def _read_index(path: Path) -> dict[str, Entry]:
+def _read_index(path: Path) -> dict[str, FetchedFile]:
     """Raises WhisperfleetError."""
     try:
         document = json.loads(path.read_bytes())
-        entries = {str(key): Entry(**entry) for key, entry in document["files"].items()}
+        entries = {str(key): FetchedFile(**entry) for key, entry in document["files"].items()}
         if any(not _is_name(entry.name) for entry in entries.values()):
             raise ValueError
     except FileNotFoundError:

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -34,33 +33,12 @@ from app.errors import InvalidSetting, ModelUnavailable
 from app.settings import load_settings
 from workers.whisper.model_check import check_files, read_shape
 
-_ELSEWHERE = "not here"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A line of the list."""
-
-    name: str
-    size: int  # bytes on this machine
-    state: str
-    source: str  # repository, or folder
-    default: bool = False
-
 
 @command()
 def run_list() -> int:
     """Print the models that are on this machine, and those that have a short name. Returns the exit code."""
     default, *others = make_plan(load_settings(engine="local")).models
-    rows = [
-        (
-            entry.name + (" (default)" if entry.default else ""),
-            gigabytes(entry.size) if entry.state != _ELSEWHERE else "",
-            entry.state,
-            entry.source,
-        )
-        for entry in list_models(default, others)
-    ]
+    rows = list(_listed_models(default, others))
     header = ("NAME", "SIZE", "STATE", "REPOSITORY OR FOLDER")
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for name, size, state, source in (header, *rows):
@@ -70,8 +48,11 @@ def run_list() -> int:
     return 0
 
 
-def list_models(default: str, others: Sequence[str]) -> Iterator[Entry]:
-    """The bundled model, those that settings name, those with a short name, and others in the cache."""
+def _listed_models(default: str, others: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
+    """The bundled model, those that settings name, those with a short name, and others in the cache.
+
+    Of each its name, its size on this machine, its state, and its repository or folder.
+    """
     sizes: dict[str, str] = {}
     for name, repository in REPOSITORIES.items():
         sizes.setdefault(repository, name)
@@ -83,17 +64,15 @@ def list_models(default: str, others: Sequence[str]) -> Iterator[Entry]:
     found = [sizes.get(name, name) for name in cached if name in sizes or _has_weights(name)]
     for name in dict.fromkeys([DEMO, *named, *sizes.values(), *found]):
         repository = repository_of(name)
-        is_default = repository == repository_of(default)
-        folder = local_folder(name)
+        shown = f"{name} (default)" if repository == repository_of(default) else name
+        folder, cached_size = local_folder(name), _bytes(repository_folder(repository))
         if folder is not None:
-            kept = repository_folder(repository)
-            size = _bytes(kept if kept.is_dir() else folder)
             source = "bundled" if name == DEMO else repository
-            yield Entry(name, size, _state(folder), source, is_default)
-        elif size := _bytes(repository_folder(repository)):
-            yield Entry(name, size, "incomplete: pull it again", repository, is_default)
+            yield shown, gigabytes(cached_size or _bytes(folder)), _state(folder), source
+        elif cached_size:
+            yield shown, gigabytes(cached_size), "incomplete: pull it again", repository
         else:
-            yield Entry(name, 0, _ELSEWHERE, repository, is_default)
+            yield shown, "", "not here", repository
 
 
 @command(stopped="stopped; the next pull goes on from here")

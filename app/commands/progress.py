@@ -81,8 +81,15 @@ class Board:
     ) -> None:
         self._bars.remove_task(self._whole)
         self._bars.stop()
-        if kind is None and self._count > 1:
-            self._summarise()
+        if kind is not None or self._count == 1:
+            return
+        meter, done = self.meter, self._count - len(self.failed)
+        self.note(
+            f"{done} of {self._count} recordings, {clock_time(meter.audio_s)} of audio in "
+            f"{clock_time(meter.elapsed_s)}: {speed(meter.audio_s, meter.elapsed_s)}"
+        )
+        if self.failed:
+            self.note(f"failed: {', '.join(map(str, self.failed))}")
 
     def begin(self, path: Path) -> "FileBar":
         """A bar for a recording."""
@@ -114,16 +121,6 @@ class Board:
             self.failed.append(path)
         style = "red" if failed else None
         self._console.print(printable(line), style=style, markup=False, highlight=False, soft_wrap=True)
-
-    def _summarise(self) -> None:
-        meter = self.meter
-        done = self._count - len(self.failed)
-        self.note(
-            f"{done} of {self._count} recordings, {clock_time(meter.audio_s)} of audio in "
-            f"{clock_time(meter.elapsed_s)}: {speed(meter.audio_s, meter.elapsed_s)}"
-        )
-        if self.failed:
-            self.note(f"failed: {', '.join(map(str, self.failed))}")
 
 
 class FileBar:

@@ -18,8 +18,8 @@ from fastapi import FastAPI
 
 from app.commands.accepting import (
     ACCEPTED_AT_ONCE,
-    Connection,
     Connections,
+    HttpConnection,
     handle_loop_error,
     lengthen_queues,
 )
@@ -162,7 +162,8 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         proxy_headers=False,  # the application reads them itself, after it knows whose the connection is
         # h11: no other parser has a limit for the head.
         http=cast(
-            type[asyncio.Protocol], partial(Connection, connections, send_timeout_s=settings.send_timeout_s)
+            type[asyncio.Protocol],
+            partial(HttpConnection, connections, send_timeout_s=settings.send_timeout_s),
         ),
         ws=WebSocketConnection,
         ws_max_size=MAX_MESSAGE_BYTES,

@@ -11,16 +11,17 @@ from rich.console import Console
 
 from app.commands.arguments import (
     STANDARD_STREAM,
+    Input,
     Target,
     check_options,
     choose_format,
+    find_recordings,
     note_without_effect,
     plan_targets,
     store_beside,
     write_output,
 )
 from app.commands.ending import command, print_error, run_until
-from app.commands.inputs import Input, find_recordings
 from app.commands.models import find_with_bar
 from app.commands.progress import Board, FileBar
 from app.commands.remote import Remote
@@ -95,7 +96,7 @@ def run_transcribe(
     if server is None:
         work = _transcribe_here(targets, checked, chosen, model)
     else:
-        work = _transcribe_there(targets, given, chosen, model, server, api_key, kept)
+        work = _transcribe_there(targets, Remote(server, api_key, given, chosen, model, kept=kept))
     return run_until(work, signal.SIGTERM)
 
 
@@ -129,8 +130,9 @@ async def _transcribe_here(
         service = TranscriptionService(settings.model_copy(update={"data_dir": Path(folder)}), plan)
 
         async def transcriber(target: Target, bar: FileBar) -> bytes:
-            default = service.fleet.catalogue.resolve("")
-            transcript = await service.transcribe(_upload(target[0]), options, default, BarObserver(bar))
+            file, default = target[0], service.fleet.catalogue.resolve("")
+            upload = Upload(file.resolve(), file.name, file.stat().st_size, sha256="")
+            transcript = await service.transcribe(upload, options, default, BarObserver(bar))
             for warning in transcript.warnings:
                 bar.note(warning.message)
             return await asyncio.to_thread(_render, transcript, options, chosen, target)
@@ -185,20 +187,8 @@ def _render(transcript: Transcript, options: Options, chosen: str, target: Targe
         raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
 
 
-def _upload(file: Path) -> Upload:
-    return Upload(file.resolve(), file.name, file.stat().st_size, sha256="")
-
-
-async def _transcribe_there(
-    targets: Sequence[Target],
-    options: Options,
-    chosen: str,
-    model: str | None,
-    server: str,
-    api_key: str | None,
-    kept: Mapping[str, str] | None,
-) -> int:
-    async with Remote(server, api_key, options, chosen, model, kept=kept) as remote:
+async def _transcribe_there(targets: Sequence[Target], remote: Remote) -> int:
+    async with remote:
         return await _transcribe_all(targets, remote.transcribe, await remote.jobs_at_once())
 
 

@@ -43,7 +43,7 @@ def _no_subprotocol(_: object) -> None:
 
 
 class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
-    """uvicorn's protocol for a WebSocket, after `Connection` has read its handshake.
+    """uvicorn's protocol for a WebSocket, after `HttpConnection` has read its handshake.
 
     A message is parsed when the application waits for one, and nothing is read meanwhile: a client that sends
     faster has to wait. Messages are bytes, also those of text: a parser of JSON wants bytes.

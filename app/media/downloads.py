@@ -15,14 +15,14 @@ from pathlib import Path
 
 import structlog
 
-from app import url_policy
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, ProcessCrashed, TooLarge
 from app.media.disk import disk_full
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
+from app.url_policy import refusing
 from workers import runtime
-from workers.addresses import Connect, Resolver
+from workers.addresses import Connect, Resolver, check_url
 from workers.download import fetch
 from workers.messages import NO_SPACE_ERRNOS, FoundRecording, RecordingRefused
 
@@ -53,7 +53,8 @@ async def download(
     Raises InvalidInput (codes url_refused, url_unavailable, url_is_playlist, url_is_live), TooLarge and
     DiskFull. After an error or a cancellation, no file stays on disk.
     """
-    url_policy.check_url(url, PARAM)
+    with refusing(PARAM):
+        check_url(url)
     name = uuid.uuid4().hex
     work = folder / f"{name}{_FOLDER_SUFFIX}"
     child = ChildProcess(runtime.initialise, "")

@@ -77,23 +77,6 @@ class FileSink:
 
     async def finish(self) -> None:
         """Write the rest. Raises InvalidInput if the part is no file, OSError and DiskFull."""
-        self._check_is_file()
-        await run_shielded(asyncio.to_thread(self._close))
-
-    async def keep(self) -> Prefix:
-        """Write the rest, however little it is; another sink can go on with what this returns.
-
-        Raises OSError and DiskFull. Then the file may have fewer bytes, or a part of the last ones.
-        """
-        self.durable = self.durable and self.size == self.max_bytes  # only the complete file
-        await run_shielded(asyncio.to_thread(self._close))
-        return Prefix(self._written, self.hash)
-
-    async def discard(self) -> None:
-        """Remove the unfinished file."""
-        await run_shielded(asyncio.to_thread(self._delete))
-
-    def _check_is_file(self) -> None:
         if not self.size:
             fault = (
                 "is empty (0 bytes): the upload may have been interrupted, send it again"
@@ -111,6 +94,20 @@ class FileSink:
                 f"`{self.param}` is a text field, not a file; with curl, write -F {self.param}=@PATH.",
                 param=self.param,
             )
+        await run_shielded(asyncio.to_thread(self._close))
+
+    async def keep(self) -> Prefix:
+        """Write the rest, however little it is; another sink can go on with what this returns.
+
+        Raises OSError and DiskFull. Then the file may have fewer bytes, or a part of the last ones.
+        """
+        self.durable = self.durable and self.size == self.max_bytes  # only the complete file
+        await run_shielded(asyncio.to_thread(self._close))
+        return Prefix(self._written, self.hash)
+
+    async def discard(self) -> None:
+        """Remove the unfinished file."""
+        await run_shielded(asyncio.to_thread(self._delete))
 
     def _write(self) -> None:
         chunks, self._pending = self._pending, []

@@ -95,21 +95,19 @@ class Parts:
         if part.sink is not None:
             part.sink.feed(data[start:end])
         elif part.text is not None:
-            self._count_bytes(part.name, end - start)
+            name = part.name
+            if name in self.large_fields:
+                self._large_bytes += end - start
+                if self._large_bytes > MAX_LARGE_FIELD_BYTES:
+                    raise InvalidInput(
+                        f"The fields `{name}` exceed {MAX_LARGE_FIELD_BYTES} bytes together. Send less.",
+                        param=name,
+                    )
+            else:
+                self._field_bytes += end - start
+                if self._field_bytes > MAX_FIELD_BYTES:
+                    raise InvalidInput(f"The text fields exceed {MAX_FIELD_BYTES} bytes.", param=name)
             part.text += data[start:end]
-
-    def _count_bytes(self, name: str, count: int) -> None:
-        if name in self.large_fields:
-            self._large_bytes += count
-            if self._large_bytes > MAX_LARGE_FIELD_BYTES:
-                raise InvalidInput(
-                    f"The fields `{name}` exceed {MAX_LARGE_FIELD_BYTES} bytes together. Send less.",
-                    param=name,
-                )
-            return
-        self._field_bytes += count
-        if self._field_bytes > MAX_FIELD_BYTES:
-            raise InvalidInput(f"The text fields exceed {MAX_FIELD_BYTES} bytes.", param=name)
 
     def _on_part_end(self) -> None:
         part = self._part

@@ -62,7 +62,7 @@ async def receive_form(
     *,
     content_length: int | None = None,
     file_field: str = "file",
-    before_file: Callable[[Fields], None] | None = None,
+    before_file: Callable[[Fields], object] | None = None,
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:
@@ -77,7 +77,13 @@ async def receive_form(
     of the disk for others, and the exceptions of `stream` and
     `before_file`; no file is left then.
     """
-    boundary = _boundary(content_type)
+    kind, options = parse_options_header(content_type)
+    if kind != b"multipart/form-data":
+        raise UnsupportedContentType(
+            f"This path takes multipart/form-data, not {content_type[:100] or 'a body without Content-Type'}."
+        )
+    if not options.get(b"boundary"):
+        raise InvalidInput("The Content-Type names no multipart boundary.")
     overhead = OVERHEAD_BYTES + (MAX_LARGE_FIELD_BYTES if large_fields else 0)
     if content_length is not None and content_length > max_bytes + overhead:
         raise too_large(max_bytes, file_field)
@@ -98,7 +104,7 @@ async def receive_form(
         await asyncio.to_thread(space.expect, content_length or 0)
         try:
             with disk_errors():
-                parser = MultipartParser(boundary, parts.callbacks())
+                parser = MultipartParser(options[b"boundary"], parts.callbacks())
                 async for chunk in _limited(stream, max_bytes, file_field, overhead):
                     parser.write(chunk)
                     for sink in sinks:
@@ -161,18 +167,6 @@ def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
         name = path.name if not path.suffix[1:].isdecimal() else path.stem
         if ID.fullmatch(name) and name not in keep and path.is_file():
             path.unlink(missing_ok=True)
-
-
-def _boundary(content_type: str) -> bytes:
-    kind, options = parse_options_header(content_type)
-    if kind != b"multipart/form-data":
-        raise UnsupportedContentType(
-            f"This path takes multipart/form-data, not {content_type[:100] or 'a body without Content-Type'}."
-        )
-    boundary = options.get(b"boundary")
-    if not boundary:
-        raise InvalidInput("The Content-Type names no multipart boundary.")
-    return boundary
 
 
 async def _limited(

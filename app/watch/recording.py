@@ -29,7 +29,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 60.0, 86_400.0  # after failures of a job; ea
 _MAX_FILENAME_CHARS = 200
 
 
-class Outcome(Enum):
+class RunResult(Enum):
     """What is left to do for a recording."""
 
     FINISHED = "finished"
@@ -79,51 +79,48 @@ class Recording:
     _device: int | None = None  # of the file system
     _began: float = field(default_factory=time.monotonic)
 
-    async def run(self) -> Outcome:
+    async def run(self) -> RunResult:
         """Transcribe the recording and write its subtitle, as far as the rules want that."""
         report, pauses = self.tools.report, self.tools.pauses
         if self.version in pauses and time.monotonic() < pauses[self.version][1]:
-            return Outcome.LATER
+            return RunResult.LATER
         try:
             try:
-                await self._recall_and_transcribe()
+                with suppress(FileNotFoundError):
+                    self._device = (await asyncio.to_thread(self.path.stat)).st_dev
+                entry = await self._recall()
+                if not entry.is_final(self.version, self.tools.rules.digest):
+                    await self._transcribe(entry)
             except FileNotFoundError:
                 await self._check_file(must_be_there=True)
-                return Outcome.CHANGED  # it was renamed just then
+                return RunResult.CHANGED  # it was renamed just then
             except Refused as error:
                 await self._end(FAILED)
                 report.failed(self.path, error.message)
         except Changed:
             await self._drop()
-            return Outcome.CHANGED
+            return RunResult.CHANGED
         except Deleted:
             if await self._drop():
                 report.deleted(self.path)
-            return Outcome.FINISHED
+            return RunResult.FINISHED
         except Unavailable:
             folder = shown(self.path.parent)
             report.say_once(str(self.path.parent), f"{folder} is not there: its recordings wait for it")
-            return Outcome.LATER
+            return RunResult.LATER
         except (NotRead, NotNow) as error:
             message = error.message.removesuffix(".")
             report.say_once(str(self.path), f"{shown(self.path)}: {message}. It is tried again.")
-            return Outcome.LATER
+            return RunResult.LATER
         except OSError as error:
             return await self._not_written(error)
         except WhisperfleetError as error:  # of the state
             report.say_once("state", f"{error.message}. It is tried again.")
-            return Outcome.LATER
+            return RunResult.LATER
         pauses.pop(self.version, None)
         report.solved(str(self.path.parent))
         report.solved("state")
-        return Outcome.FINISHED
-
-    async def _recall_and_transcribe(self) -> None:
-        with suppress(FileNotFoundError):
-            self._device = (await asyncio.to_thread(self.path.stat)).st_dev
-        entry = await self._recall()
-        if not entry.is_final(self.version, self.tools.rules.digest):
-            await self._transcribe(entry)
+        return RunResult.FINISHED
 
     async def _recall(self) -> Entry:
         """What is known of this version of the recording, under whatever name."""
@@ -415,18 +412,18 @@ class Recording:
             await self._store(replace(entry, status=DONE, sidecar_digests=(digest,), language=language))
         return written
 
-    async def _not_written(self, error: OSError) -> Outcome:
+    async def _not_written(self, error: OSError) -> RunResult:
         """After an error of the folder. The job stays, so only the writing is repeated."""
         if error.errno == errno.ENAMETOOLONG:
             await self._end(FAILED)
             self.tools.report.failed(self.path, "Its name is too long for a subtitle beside it.")
-            return Outcome.FINISHED
+            return RunResult.FINISHED
         folder = self.path.parent
         self.tools.report.say_once(
             str(folder),
             f"{shown(folder)}: subtitles cannot be written: {error.strerror}. It is tried again each minute.",
         )
-        return Outcome.LATER
+        return RunResult.LATER
 
 
 def _may_pass(job: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What `whisperfleet watch` prints: a line for each recording, and notices of what is wrong around them."""
+"""The output of `whisperfleet watch`: a line for each recording, and notices of what is wrong around them."""
 
 import os
 import sys

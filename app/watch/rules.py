@@ -1,4 +1,4 @@
-"""Which recordings are transcribed, and as what."""
+"""Rules for the recordings that are transcribed, and for their subtitles."""
 
 import hashlib
 import json

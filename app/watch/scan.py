@@ -1,4 +1,4 @@
-"""Finds the recordings in a folder and below it."""
+"""A search for the recordings in a folder and below it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -39,7 +39,8 @@ class Scan:
                 with os.scandir(path) as entries:
                     for entry in entries:
                         if is_hidden(entry.name):
-                            self._remove_leftover(entry)
+                            if is_temporary(entry.name) and not self.in_use(Path(entry.path)):
+                                Path(entry.path).unlink(missing_ok=True)
                         elif _is_folder(entry):
                             waiting.append(entry.path)
                         elif self.rules.wants(entry.path[prefix:]) and (version := _version(entry)):
@@ -50,10 +51,6 @@ class Scan:
                 self.unreadable[path] = error
             if found:
                 yield found
-
-    def _remove_leftover(self, entry: os.DirEntry[str]) -> None:
-        if is_temporary(entry.name) and not self.in_use(Path(entry.path)):
-            Path(entry.path).unlink(missing_ok=True)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What has become of each recording: a SQLite file, so it survives kills and holds any number of them."""
+"""The state of each recording: a SQLite file, so it survives kills and holds any number of them."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Finds recordings in folders, waits until each is complete, and keeps some of them on their way.
+"""The watcher: finds recordings in folders, waits until each is complete, and has some transcribed at a time.
 
 Events of the file system only say where to search; what is there and what is known of it decide. So a lost
 event is made up for by the next search, and nothing depends on the order of events.
@@ -17,7 +17,7 @@ import watchfiles
 from app.client.jobs import JobClient
 from app.concurrency import Wakeup
 from app.errors import WhisperfleetError
-from app.watch.recording import Outcome, Recording, Tools
+from app.watch.recording import Recording, RunResult, Tools
 from app.watch.report import Report, shown
 from app.watch.rules import Rules
 from app.watch.scan import Scan
@@ -128,25 +128,13 @@ class Watcher:
                 if found != identity or (events is not None and events.failed):
                     if events is not None:
                         events.stop()
-                    events = None if self._polls or found is None else self._watch(root)
+                    watches = found is not None and not self._polls
+                    events = Events(root, self._search_soon, self._no_events) if watches else None
                 identity = found or (identity and _ABSENT)
                 await asyncio.sleep(_ROOT_S)
         finally:
             if events is not None:
                 events.stop()
-
-    def _watch(self, root: Path) -> "Events":
-        loop = asyncio.get_running_loop()
-
-        def changed(folders: Iterable[Path]) -> None:
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._search_soon, list(folders))
-
-        def failed(error: Exception) -> None:
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._no_events, root, error)
-
-        return Events(root, changed, failed)
 
     def _no_events(self, root: Path, error: Exception) -> None:
         self._search_s = min(self._search_s, FALLBACK_POLL_S)
@@ -258,7 +246,7 @@ class Watcher:
             await self._process(recording)
 
     async def _process(self, recording: Recording) -> None:
-        outcome = Outcome.FINISHED
+        outcome = RunResult.FINISHED
         try:
             outcome = await recording.run()
         except Exception as error:  # one recording must not end the watch
@@ -270,9 +258,9 @@ class Watcher:
         finally:
             self._running = [other for other in self._running if other is not recording]
         folders = [path.parent for path in (recording.path, recording.seen_at) if path is not None]
-        if outcome is Outcome.LATER:
+        if outcome is RunResult.LATER:
             self._later.update(folders)
-        elif outcome is Outcome.CHANGED or recording.seen_at is not None:
+        elif outcome is RunResult.CHANGED or recording.seen_at is not None:
             self._search_soon(folders)
 
 
@@ -280,10 +268,16 @@ class Events:
     """The events of a folder and of all below it, from a thread of their own."""
 
     def __init__(
-        self, root: Path, changed: Callable[[Iterable[Path]], None], on_failure: Callable[[Exception], None]
+        self,
+        root: Path,
+        changed: Callable[[Iterable[Path]], None],
+        on_failure: Callable[[Path, Exception], None],
     ) -> None:
-        """`changed` gets the folders to search, and `on_failure` the error that ends this, in the thread."""
+        """The event loop calls `changed` with the folders to search, and `on_failure` with the root and the
+        error that ends this.
+        """
         self.failed = False
+        self._loop = asyncio.get_running_loop()
         self._root = root
         self._changed = changed
         self._on_failure = on_failure
@@ -310,12 +304,16 @@ class Events:
                 folders = {Path(path).parent for _, path in changes}
                 folders |= {Path(path) for kind, path in changes if kind == watchfiles.Change.added}
                 # What came before the events is found by a search.
-                self._changed([self._root] if first else folders)
+                self._call(self._changed, [self._root] if first else folders)
                 first = False
         except Exception as error:  # watchfiles has errors of its own; any of them means no events
             self.failed = True
             if not self._stop.is_set():
-                self._on_failure(error)
+                self._call(self._on_failure, self._root, error)
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, *arguments)
 
 
 def _identity(root: Path) -> tuple[int, int] | None:

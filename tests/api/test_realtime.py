@@ -43,7 +43,7 @@ def _live():
     """The live service of the sites that start."""
     made = FakeLiveService(None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.live.service.LiveService", lambda service: made)
+        patch.setattr("app.main.LiveService", lambda service: made)
         yield made
 
 

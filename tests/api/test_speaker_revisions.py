@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from app.api.transcripts import speakers as api_speakers
+from app.api.transcripts import corrections
 from app.speakers.voices import Voices
 from tests.api.fake_service import DIALOGUE
 from workers.messages import SAMPLE_RATE
@@ -180,7 +180,7 @@ def test_a_correction_that_comes_between_is_kept(site, job, monkeypatch):
     times = []
     document = segments(site, job).json()
     document["segments"][2]["text"] = "Hallelujah."
-    found = api_speakers.relabelled
+    found = corrections.relabelled
 
     def late(base, *rest):
         if not times:
@@ -189,7 +189,7 @@ def test_a_correction_that_comes_between_is_kept(site, job, monkeypatch):
             site.client.put(f"/v1/jobs/{job}/segments", json=document, headers=headers).raise_for_status()
         return found(base, *rest)
 
-    monkeypatch.setattr(api_speakers, "relabelled", late)
+    monkeypatch.setattr(corrections, "relabelled", late)
     answer = find(site, job)
     first, _, third = speakers(answer)
     assert (answer.json()["revision"], answer.json()["segments"][2]["text"]) == (2, "Hallelujah.")

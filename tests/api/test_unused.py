@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.http.forms import JobForm, names_of
+from app.api.http.errors import names_of
+from app.api.http.forms import JobForm
 from app.options import FILE_OPTIONS, Options
 from app.suggestions import nearest_name
 from app.transcript.formats import FORMATS

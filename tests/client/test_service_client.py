@@ -12,15 +12,7 @@ import httpx
 import pytest
 
 from app.client import service as client_module
-from app.client.answers import (
-    KeyTaken,
-    NotNow,
-    NotRead,
-    Refused,
-    error_code,
-    error_message,
-    retry_after_s,
-)
+from app.client.answers import KeyTaken, NotNow, NotRead, Refused, error_code, error_message, retry_after_s
 from app.client.jobs import JobClient
 from app.client.service import COMMAND, WATCH, Patience, connect, service_url
 from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
@@ -304,11 +296,6 @@ async def test_addresses_as_users_have_them(server: str, url: str) -> None:
 async def test_what_is_no_address(server: str) -> None:
     with pytest.raises(InvalidInput, match="is no address"):
         service_url(server)
-
-
-async def test_a_password_is_not_shown() -> None:
-    client = JobClient(connect("http://me:secret@host:8000", None, COMMAND), COMMAND)
-    assert client.name == "http://host:8000/"
 
 
 @pytest.mark.parametrize(

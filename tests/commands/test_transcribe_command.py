@@ -81,17 +81,6 @@ def test_no_other_file_is_overwritten(recording: Path, capfd: pytest.CaptureFixt
     assert json.loads(Path("out.2.json").read_text())["segments"]
 
 
-def test_a_binary_format_reaches_its_file(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeService, "transcribe", _hear_english)
-    assert run(recording, "out.stl", None) == 0
-    assert Path("out.stl").read_bytes()[1024:].count(b"Cats.") == 1
-
-
-async def _hear_english(*_: Any) -> Transcript:
-    segment = Segment(0, 2 * SAMPLE_RATE, " Cats.", (), 0.0, -0.2, 1.1, 0.01)
-    return Transcript("transcribe", "demo", "en", 3 * SAMPLE_RATE, (), (segment,))
-
-
 def tree(folder: Path, *names: str) -> Path:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -146,12 +135,6 @@ def test_existing_outputs_in_folders_are_skipped(talks: Path, capfd: pytest.Capt
     assert "猫が好き。" in (talks / "b.srt").read_text() + (talks / "2024/a.srt").read_text()
 
 
-def test_a_named_file_is_overwritten(recording: Path) -> None:
-    Path("out.srt").write_text("old")
-    assert run(recording, "out.srt", None) == 0
-    assert "猫が好き。" in Path("out.srt").read_text()
-
-
 @pytest.mark.parametrize("pattern", ["talks/**/*.[mM][pP]3", "*/2024/?.MP3"])
 def test_a_pattern_that_no_shell_expanded(talks: Path, tmp_path: Path, pattern: str) -> None:
     assert transcribe_all(pattern, output="out/") == 0
@@ -203,11 +186,7 @@ def test_what_is_refused_before_any_work(
 
 @pytest.mark.parametrize(("form", "options", "named"), USAGE["transcribe_options"])
 def test_options_that_are_refused(
-    recording: Path,
-    form: str,
-    options: dict[str, object],
-    named: str,
-    capfd: pytest.CaptureFixture[str],
+    recording: Path, form: str, options: dict[str, object], named: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert transcribe.run_transcribe([recording], None, form or None, options, "demo", None, None) == 2
     assert named in capfd.readouterr().err
@@ -216,11 +195,6 @@ def test_options_that_are_refused(
 def test_a_server_that_cannot_be_reached(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert transcribe.run_transcribe([recording], None, None, {}, None, "http://127.0.0.1:9", None) == 1
     assert "http://127.0.0.1:9/ cannot be reached" in capfd.readouterr().err
-
-
-def test_a_folder_for_one_file(recording: Path) -> None:
-    assert run(recording, "subtitles/", None) == 0
-    assert Path("subtitles/cat.srt").read_text().startswith("1\n")
 
 
 def test_turbo_cannot_translate(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -170,7 +170,13 @@ async def test_a_transcript_that_the_format_cannot_hold(server: FakeServer, reco
     assert json.loads(recording.with_name("out.json").read_text())["text"].strip() == "Cats."
 
 
-async def _cancelled(work: asyncio.Task[bytes]) -> None:
+async def interrupt(
+    server: FakeServer, recording: Path, kind: str, reply: Reply, reached: asyncio.Event
+) -> None:
+    """Transcribe a recording, and cancel that once a reply has come so far."""
+    server.replies[kind] = [reply]
+    work = asyncio.create_task(transcribe(server, recording))
+    await reached.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
@@ -183,10 +189,7 @@ async def test_ctrl_c_deletes_a_running_job(server: FakeServer, recording: Path)
         followed.set()
         return job("running")
 
-    server.replies["GET /jobs/ID"] = [running]
-    work = asyncio.create_task(transcribe(server, recording))
-    await followed.wait()
-    await _cancelled(work)
+    await interrupt(server, recording, "GET /jobs/ID", running, followed)
     assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
 
 
@@ -196,14 +199,11 @@ async def test_ctrl_c_while_a_submission_is_answered(server: FakeServer, recordi
     async def slow(request: httpx.Request) -> httpx.Response:
         await request.aread()
         received.set()
+        asyncio.get_running_loop().call_later(0.05, answered.set)
         await answered.wait()
         return job("queued")
 
-    server.replies["POST /jobs"] = [slow]
-    work = asyncio.create_task(transcribe(server, recording))
-    await received.wait()
-    asyncio.get_running_loop().call_later(0.05, answered.set)
-    await _cancelled(work)
+    await interrupt(server, recording, "POST /jobs", slow, received)
     assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
 
 
@@ -219,10 +219,7 @@ async def test_ctrl_c_and_no_answer(
         await asyncio.Event().wait()
         raise AssertionError
 
-    server.replies["POST /jobs"] = [never]
-    work = asyncio.create_task(transcribe(server, recording))
-    await received.wait()
-    await _cancelled(work)
+    await interrupt(server, recording, "POST /jobs", never, received)
     assert "cat.wav: the service may still have its job" in capfd.readouterr().err
 
 
@@ -240,10 +237,7 @@ async def test_ctrl_c_during_an_upload(
         await asyncio.Event().wait()
         raise AssertionError
 
-    server.replies["POST /jobs"] = [half]
-    work = asyncio.create_task(transcribe(server, recording))
-    await begun.wait()
-    await _cancelled(work)
+    await interrupt(server, recording, "POST /jobs", half, begun)
     assert server.asked("DELETE") == []
     assert "may still have" not in capfd.readouterr().err
 

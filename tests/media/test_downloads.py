@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from app import url_policy
 from app.errors import DiskFull, InvalidInput, TooLarge
 from app.media import downloads
 from app.media.downloads import clean, download
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
+from app.url_policy import check_destination
 from tests import internet
 from tests.event_loop import until
 from workers import runtime
@@ -165,12 +165,11 @@ def test_file_names_are_for_display(title: str, extension: str, name: str) -> No
     assert downloads._filename(FoundRecording(title, extension, None)) == name
 
 
-def test_urls_are_checked_at_once() -> None:
-    url_policy.check_url(URL, downloads.PARAM)
-    for url in ("file:///etc/passwd", "http://10.0.0.1/", "http://localhost/", "talk.mp3"):
-        with pytest.raises(InvalidInput) as error:
-            url_policy.check_url(url, downloads.PARAM)
-        assert (error.value.param, error.value.code) == ("url", "url_refused")
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://10.0.0.1/", "http://localhost/", "talk.mp3"])
+async def test_urls_are_checked_at_once(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        await downloads.download(url, tmp_path, 1, None)
+    assert (error.value.param, error.value.code) == ("url", "url_refused")
 
 
 @pytest.mark.parametrize(
@@ -184,10 +183,10 @@ def test_urls_are_checked_at_once() -> None:
 )
 async def test_names_are_resolved_early(url: str, passes: bool) -> None:
     if passes:
-        await url_policy.check_destination(url, downloads.PARAM, internet.resolver)
+        await check_destination(url, downloads.PARAM, internet.resolver)
     else:
         with pytest.raises(InvalidInput, match="public"):
-            await url_policy.check_destination(url, downloads.PARAM, internet.resolver)
+            await check_destination(url, downloads.PARAM, internet.resolver)
 
 
 def test_clean_removes_partial_downloads(tmp_path: Path) -> None:

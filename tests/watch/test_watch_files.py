@@ -116,16 +116,6 @@ async def test_the_pauses_after_failures_grow(watched: Watched, monkeypatch: pyt
     assert watched.jobs.submitted == ["film.mkv"]
 
 
-async def test_a_job_that_failed_before_a_restart_runs_again(watched: Watched) -> None:
-    watched.add("film.mkv")
-    watched.jobs.failures = [("internal_error", "It broke.")]
-    async with watched.watch():
-        await until(lambda: watched.report.notices)
-    async with watched.watch() as watching:
-        await written(watched, watching)
-    assert (watched.jobs.submitted, len(watched.jobs.ran_again)) == (["film.mkv"], 1)
-
-
 async def test_a_job_whose_state_cannot_be_had_is_kept(watched: Watched) -> None:
     watched.add("film.mkv")
     watched.jobs.fault = ServiceFault("The service failed.")
@@ -453,9 +443,6 @@ async def test_killed_at_the_worst_moment(
     """After the job is accepted, after the subtitle is written, after that is stored."""
     watched.add("film.mkv")
 
-    class Killed(BaseException):
-        pass
-
     def kill(*_: Any) -> Any:
         raise asyncio.CancelledError
 
@@ -493,18 +480,6 @@ async def test_a_subtitle_that_was_corrected_within_its_time_and_size_stays(watc
 
     assert watched.subtitles() == {"film.en.srt": "Transcript of film.mkv"}
     assert watched.report.lines[1].startswith("skipped")
-
-
-async def test_a_subtitle_that_nobody_has_changed_is_replaced(watched: Watched) -> None:
-    film = watched.add("film.mkv", "old")
-    subtitle = film.with_name("film.en.srt")
-    async with watched.watch() as watching:
-        await written(watched, watching)
-        subtitle.touch()
-        film.write_text("other")
-        await until(lambda: len(watched.report.lines) == 2)
-
-    assert watched.subtitles() == {"film.en.srt": "transcript of other"}
 
 
 async def test_a_temporary_file_of_a_killed_process_is_removed(watched: Watched) -> None:

@@ -153,25 +153,6 @@ class TestSidecar:
         assert sidecar.claim(target, own) == sidecar.NOTHING, "it held the name when this program was killed"
         assert not target.exists()
 
-    def test_nothing_is_left_of_a_failure(
-        self, film: Path, target: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        target.write_text("before")
-
-        def full(_: int) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            sidecar.write(target, b"after", film, sidecar.digest_of(b"before"))
-        assert {path.name for path in film.parent.iterdir()} == {film.name, target.name}
-        assert target.read_text() == "before"
-
-    def test_a_left_temporary_file_is_replaced(self, film: Path, target: Path) -> None:
-        sidecar.temporary_path(target).write_text("half of it")
-        assert sidecar.write(target, b"text", film, sidecar.NOTHING)
-        assert {path.name for path in film.parent.iterdir()} == {film.name, target.name}
-
 
 class TestScan:
     def scan(self, root: Path, folder: Path | None = None) -> tuple[set[str], dict[str, OSError]]:

@@ -18,6 +18,7 @@ from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
 from app.api.http.forms import QueryFields
+from app.api.http.json_bodies import documented_body
 from app.api.http.receiving import received
 from app.api.http.requests import warn
 from app.api.http.sending import sendable
@@ -48,20 +49,12 @@ Encode = Annotated[
     Field(description="false: the file is raw 16-bit little-endian PCM, mono, 16 kHz, without a header."),
 ]
 
-BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {FILE_FIELD: {"type": "string", "format": "binary"}},
-                    "required": [FILE_FIELD],
-                }
-            }
-        },
-    }
+_FORM = {
+    "type": "object",
+    "properties": {FILE_FIELD: {"type": "string", "format": "binary"}},
+    "required": [FILE_FIELD],
 }
+BODY = documented_body(_FORM, "multipart/form-data")
 
 
 if TYPE_CHECKING:
@@ -126,7 +119,13 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
             length_s = rendering_s(query.output, transcript.seconds)
             title = PurePath(upload.filename).stem
             body = await service.helper.run(length_s, _body, transcript, query, title)
-        return await sendable(Response(body, headers=_headers(upload, query.output)))
+        name = quote(upload.filename or FILE_FIELD)
+        headers = {
+            "Asr-Engine": ENGINE,
+            "Content-Disposition": f'attachment; filename="{name}.{query.output}"',
+            "Content-Type": FORMATS[query.output].content_type if query.output in DOCUMENT_FORMATS else TEXT,
+        }
+        return await sendable(Response(body, headers=headers))
 
     @router.post(
         "/detect-language",
@@ -188,15 +187,6 @@ async def _received(
             if error.param == "file":
                 error.param = FILE_FIELD
             raise
-
-
-def _headers(upload: Upload, output: str) -> dict[str, str]:
-    name = quote(upload.filename or FILE_FIELD)
-    return {
-        "Asr-Engine": ENGINE,
-        "Content-Disposition": f'attachment; filename="{name}.{output}"',
-        "Content-Type": FORMATS[output].content_type if output in DOCUMENT_FORMATS else TEXT,
-    }
 
 
 def _body(transcript: Transcript, query: AsrQuery, title: str) -> bytes:

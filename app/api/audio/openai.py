@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from fastapi import APIRouter, Request
 from pydantic import Field, TypeAdapter, model_validator
@@ -46,9 +46,7 @@ from app.telemetry import traces
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.helper import rendering_s
-
-if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "headers": WARNING},
@@ -119,7 +117,7 @@ class TranslationForm(AudioForm):
     response_format: TranslationFormat = Field("json", description="Format of the response.")
 
 
-def openai_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
+def openai_routes(service: TranscriptionService, admission: Admission) -> APIRouter:
     router = APIRouter(tags=["audio"])
     text: dict[str, Any] = RESPONSES[200]["content"]
 
@@ -148,7 +146,7 @@ def openai_routes(service: "TranscriptionService", admission: Admission) -> APIR
 
 
 async def _respond(
-    service: "TranscriptionService", admission: Admission, request: Request, form_type: type[AudioForm]
+    service: TranscriptionService, admission: Admission, request: Request, form_type: type[AudioForm]
 ) -> Response:
     def check(fields: Fields) -> None:
         check_early(form_type, service, fields)
@@ -199,7 +197,7 @@ async def _respond(
             return await service.helper.run(length_s, compressed, transcript_response, transcript, *wanted)
 
 
-async def _last_event(service: "TranscriptionService", transcript: Transcript, text: str) -> str:
+async def _last_event(service: TranscriptionService, transcript: Transcript, text: str) -> str:
     """The data of the last event of a stream, with the speakers."""
     return await service.helper.run(transcript.seconds, diarized_done, transcript, text)
 

@@ -62,7 +62,13 @@ def transcript_response(
         segments = not granularities or "segment" in granularities
         return verbose_response(transcript, segments=segments, words="word" in granularities)
     if response_format == DIARIZED:
-        return diarized_response(transcript)
+        diarized = DiarizedTranscription(
+            duration=seconds(transcript.samples),
+            text=transcript.text,
+            segments=_diarized_segments(transcript),
+            usage=usage(transcript),
+        )
+        return Response(diarized.model_dump_json(), media_type=JSON)
     return brief_response(transcript)
 
 
@@ -110,17 +116,6 @@ def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
         no_speech_prob=segment.no_speech_prob,
         speaker=speaker_of(segment),
     )
-
-
-def diarized_response(transcript: Transcript) -> Response:
-    """`response_format=diarized_json`. Uses CPU time on long recordings: let `Helper` call it."""
-    diarized = DiarizedTranscription(
-        duration=seconds(transcript.samples),
-        text=transcript.text,
-        segments=_diarized_segments(transcript),
-        usage=usage(transcript),
-    )
-    return Response(diarized.model_dump_json(), media_type=JSON)
 
 
 def diarized_done(transcript: Transcript, text: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -27,10 +27,8 @@ from app.concurrency import end_tasks, run_shielded
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
 from app.listening import STREAM_PATH
-
-if TYPE_CHECKING:
-    from app.live.service import LiveService
-    from app.transcription.service import TranscriptionService
+from app.live.service import LiveService
+from app.transcription.service import TranscriptionService
 
 PROTOCOL = "realtime"
 INTENT = "transcription"
@@ -50,10 +48,7 @@ _IDLE = StreamRefused(
 
 
 def realtime_routes(
-    service: "TranscriptionService",
-    live: "LiveService",
-    streams: RealtimeSessions,
-    admission: Admission,
+    service: TranscriptionService, live: LiveService, streams: RealtimeSessions, admission: Admission
 ) -> APIRouter:
     router = APIRouter(tags=["audio"])
     catalogue = service.fleet.catalogue
@@ -161,7 +156,7 @@ class RealtimeResponse(UpgradeResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session, seen = await self._find()
-        self._connection = Connection(session, seen)
+        self._connection = ClientConnection(session, seen)
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -174,16 +169,16 @@ class RealtimeResponse(UpgradeResponse):
     async def _leave(self, session: RealtimeSession) -> None:
         connection = self._connection
         connection.has_ended.set()
-        if session.connection not in (None, connection):  # a newer one has the session
+        if session.end_connection not in (None, connection.replace):  # a newer one has the session
             return
-        session.connection = None
+        session.end_connection = None
         if connection.is_over or not session.is_known:
             await self._streams.end(session)
         else:
             self._streams.disconnected(session)
 
 
-class Connection:
+class ClientConnection:
     """A WebSocket for a session, until it breaks, or a newer one takes its place."""
 
     def __init__(self, session: RealtimeSession, seen: int) -> None:
@@ -200,9 +195,9 @@ class Connection:
 
     async def run(self, web_socket: WebSocket) -> None:
         """Raises OSError if the connection breaks."""
-        before, self.session.connection = self.session.connection, self
-        if before is not None:
-            await before.replace()
+        end_before, self.session.end_connection = self.session.end_connection, self.replace
+        if end_before is not None:
+            await end_before()
         tasks = [
             asyncio.create_task(work)
             for work in (self._read(web_socket), self._write(web_socket), self._until_replaced(web_socket))

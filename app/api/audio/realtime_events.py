@@ -1,7 +1,8 @@
-"""What clients of OpenAI's Realtime API send to a transcription session. Pure."""
+"""Events that clients of OpenAI's Realtime API send to a transcription session. Pure."""
 
 import binascii
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -124,12 +125,8 @@ class ServerVad(_Fields):
 
     @property
     def detection(self) -> TurnDetection:
-        usual = TurnDetection()
-        return TurnDetection(
-            usual.threshold if self.threshold is None else self.threshold,
-            usual.prefix_padding_ms if self.prefix_padding_ms is None else self.prefix_padding_ms,
-            usual.silence_duration_ms if self.silence_duration_ms is None else self.silence_duration_ms,
-        )
+        names = {"threshold", "prefix_padding_ms", "silence_duration_ms"}
+        return TurnDetection(**self.model_dump(include=names, exclude_none=True))
 
 
 class AudioInput(_Fields):
@@ -175,13 +172,7 @@ class AudioInput(_Fields):
             if self.encoding is Encoding.PCM_24K
             else {"type": (self.format or Format()).type},  # OpenAI's has no rate
             "transcription": {"model": model} | words,
-            "turn_detection": turns
-            and {
-                "type": "server_vad",
-                "threshold": turns.threshold,
-                "prefix_padding_ms": turns.prefix_padding_ms,
-                "silence_duration_ms": turns.silence_duration_ms,
-            },
+            "turn_detection": turns and {"type": "server_vad", **asdict(turns)},
             "noise_reduction": reduction and reduction.model_dump(exclude_none=True),
         }
 

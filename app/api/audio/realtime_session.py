@@ -9,7 +9,7 @@ import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -51,9 +51,6 @@ UNSENT_CHARS = 1 << 20  # of all events
 PART_BYTES = 1 << 16  # of audio that is passed on at once
 FINISH_S = 60.0  # for the texts that are still to come, at the end of a session
 EVENT_PREFIX = "event_"
-
-if TYPE_CHECKING:
-    from app.api.audio.realtime import Connection
 
 log = structlog.get_logger("whisperfleet.live")
 
@@ -127,7 +124,8 @@ class RealtimeSession:
         self.is_known = False  # the client may know its id
         self.is_ending = False  # no more audio is taken
         self.admitted = ExitStack()  # closed with the session
-        self.connection: Connection | None = None  # that the client has, or had last
+        # Ends the connection that the client has, or had last.
+        self.end_connection: Callable[[], Awaitable[None]] | None = None
         self._open_stream = open_stream
         self._resolve_model = resolve_model
         self._max_duration_s = max_duration_s
@@ -150,11 +148,7 @@ class RealtimeSession:
     def created(self, seen: int) -> str:
         """The first event of a connection whose client has seen the events up to a number."""
         self.is_known = True
-        event = {
-            "type": "session.created",
-            "event_id": f"{EVENT_PREFIX}{seen}",
-            "session": self._document(),
-        }
+        event = {"type": "session.created", "event_id": f"{EVENT_PREFIX}{seen}", "session": self._document()}
         return json.dumps(event, ensure_ascii=False)
 
     async def handle(self, message: bytes) -> None:

@@ -30,7 +30,9 @@ def speaker_00(number: int) -> str:
 
 def with_labels(transcript: Transcript, label: Label) -> Transcript:
     """The transcript with `label` instead of `S1`, `S2`, …; names stay."""
-    labels = _labels(_speakers(transcript), label)
+    edited = [segment for segment in transcript.segments if isinstance(segment, EditedSegment)]
+    turns = {speaker for segment in edited for _, speaker in segment.turns}
+    labels = _labels(turns | {segment.speaker for segment in edited}, label)
 
     def labelled(segment: EditedSegment) -> EditedSegment:
         turns = tuple((first, labels.get(speaker, speaker)) for first, speaker in segment.turns)
@@ -41,12 +43,6 @@ def with_labels(transcript: Transcript, label: Label) -> Transcript:
         for segment in transcript.segments
     )
     return replace(transcript, segments=tuple(segments))
-
-
-def _speakers(transcript: Transcript) -> set[str | None]:
-    segments = [segment for segment in transcript.segments if isinstance(segment, EditedSegment)]
-    turns = {speaker for segment in segments for _, speaker in segment.turns}
-    return turns | {segment.speaker for segment in segments}
 
 
 def _labels(speakers: Iterable[str | None], label: Label) -> dict[str | None, str]:

@@ -1,7 +1,8 @@
-"""Where somebody speaks, without a transcript: the endpoint of speaches."""
+"""Times of speech without a transcript: the endpoint of speaches."""
 
 import json
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
 from fastapi import APIRouter, Request
@@ -19,8 +20,7 @@ from app.api.schemas import SpeechTimestamp
 from app.errors import InvalidInput
 from app.media.clip_search import FoundSpeech
 from app.media.speech import SAMPLES_PER_MS, VadParameters, divide
-from app.media.uploads import Fields
-from app.numbers import check_number, check_whole
+from app.options import check_number, check_whole
 from workers.messages import SAMPLE_RATE
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ class SpeechForm(FormFields):
 
 def speech_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
     router = APIRouter(tags=["audio"])
-
-    def check(fields: Fields) -> None:
-        check_present(SpeechForm, fields)
+    check = partial(check_present, SpeechForm)
 
     @router.post(
         "/v1/audio/speech/timestamps",

@@ -1,1 +1,1 @@
-"""What all endpoints share: requests, errors, keys, hosts, limits, forms."""
+"""The parts that all endpoints share: requests, errors, keys, hosts, limits, forms."""

@@ -1,4 +1,4 @@
-"""What becomes of a request if its body, its work or its client ends early."""
+"""Requests whose body, work or client ends early."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -43,7 +43,7 @@ class EnsureResponse:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        body = _Body(receive, Headers(scope=scope))
+        body = _RequestBody(receive, Headers(scope=scope))
         started = False
 
         async def drain_and_send(message: Message) -> None:
@@ -83,7 +83,7 @@ class EnsureResponse:
         await response(scope, body.receive, drain_and_send)
 
 
-class _Body:
+class _RequestBody:
     """The body of a request."""
 
     def __init__(self, receive: Receive, headers: Headers) -> None:

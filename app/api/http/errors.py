@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
@@ -27,6 +28,8 @@ MAX_NAME_CHARS = 100  # of a field that a client has named
 MAX_LISTED = 12  # faults, or names, in one message
 NOTHING: Mapping[str, Any] = {}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+M = TypeVar("M", bound=BaseModel)
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -159,11 +162,27 @@ def invalid_input(
     return errors.InvalidInput("; ".join(lines), param=_field_name(problems[0]) if problems else None)
 
 
-def unknown_names(
-    names: Collection[str], known: Collection[str], advice: Mapping[str, str] = NOTHING
+def validated(model: type[M], values: Mapping[str, Any], known: Collection[str] = ()) -> M:
+    """The values of a request, checked by a model. Raises InvalidInput.
+
+    `known`: the names that a request may use, if they are not all of the model's.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise invalid_fields(model, error.errors(include_url=False), known) from None
+
+
+def invalid_fields(
+    model: type[BaseModel], problems: Sequence[Mapping[str, Any]], known: Collection[str] = ()
 ) -> errors.InvalidInput:
-    """The error of a request with names that it may not use, which is worded as by `invalid_input`."""
-    return invalid_input([{"type": "extra_forbidden", "loc": (name,)} for name in names], known, advice)
+    """As `invalid_input`, with the names that the model has for those that it has not."""
+    return invalid_input(problems, known or names_of(model), getattr(model, "advice", NOTHING))
+
+
+def names_of(model: type[BaseModel]) -> list[str]:
+    """The names that requests use for the fields of a model."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _instead(name: str, known: Collection[str], advice: Mapping[str, str]) -> str:

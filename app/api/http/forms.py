@@ -14,7 +14,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.api.http.errors import NOTHING, invalid_input
+from app.api.http.errors import NOTHING, invalid_fields, validated
+from app.api.http.json_bodies import documented_body
 from app.api.jobs.details import Notes, Tags, Title
 from app.errors import InvalidInput
 from app.media.uploads import Fields, Upload
@@ -61,11 +62,7 @@ class QueryFields(RequestFields):
     @model_validator(mode="before")
     @classmethod
     def _drop_blanks(cls, fields: Mapping[str, object]) -> dict[str, object]:
-        return {
-            name: value
-            for name, value in fields.items()
-            if not (isinstance(value, str) and not value.strip())
-        }
+        return {name: value for name, value in fields.items() if not isinstance(value, str) or value.strip()}
 
 
 def _printable(name: str) -> str:
@@ -191,11 +188,7 @@ F = TypeVar("F", bound=FormFields)
 
 def parse(form: type[F], fields: Fields, file: Upload | None, defaults: Mapping[str, Any] = NOTHING) -> F:
     """The checked fields of a request, with `defaults` for absent ones. Raises InvalidInput."""
-    values = with_implied(form, {**defaults, **_values(form, fields)}) | ({"file": file} if file else {})
-    try:
-        return form.model_validate(values)
-    except ValidationError as error:
-        raise invalid_fields(form, error.errors(include_url=False)) from None
+    return validated(form, _values(form, fields, defaults) | ({"file": file} if file else {}))
 
 
 def check_early(
@@ -225,24 +218,13 @@ def check_present(
 
     Returns their values. Raises InvalidInput.
     """
-    values = with_implied(form, {**defaults, **_values(form, fields)})
+    values = _values(form, fields, defaults)
     try:
         form.model_validate(values)
     except ValidationError as error:
-        problems = [problem for problem in error.errors(include_url=False) if problem["type"] != "missing"]
-        if problems:
+        if problems := [one for one in error.errors(include_url=False) if one["type"] != "missing"]:
             raise invalid_fields(form, problems) from None
     return values
-
-
-def invalid_fields(form: type[BaseModel], problems: Sequence[Mapping[str, Any]]) -> InvalidInput:
-    """As `invalid_input`, with the names that the form has for those that it has not."""
-    return invalid_input(problems, names_of(form), getattr(form, "advice", NOTHING))
-
-
-def names_of(form: type[BaseModel]) -> list[str]:
-    """The names that requests use for the fields of a form."""
-    return [field.alias or name for name, field in form.model_fields.items()]
 
 
 def with_implied(form: type[FormFields], fields: Mapping[str, object]) -> dict[str, object]:
@@ -254,22 +236,24 @@ def with_implied(form: type[FormFields], fields: Mapping[str, object]) -> dict[s
     return {**({"diarize": True} if asked else {}), **fields}
 
 
-async def known_speakers(
-    service: "TranscriptionService", fields: KnownSpeakerFields
-) -> Sequence[KnownSpeaker]:
+async def known_speakers(service: "TranscriptionService", fields: FormFields) -> Sequence[KnownSpeaker]:
     """The voices that a request knows. Raises as `MediaService.known_speakers` does."""
-    if not fields.known_speaker_names:
+    if not isinstance(fields, KnownSpeakerFields) or not fields.known_speaker_names:
         return ()
     return await service.media.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
 
 
-def _values(form: type[FormFields], fields: Fields) -> dict[str, object]:
-    """The fields of a form, for pydantic, without blank values; the last one of a repeated field."""
+def _values(form: type[FormFields], fields: Fields, defaults: Mapping[str, Any]) -> dict[str, object]:
+    """The fields of a form, for pydantic, without blank values; the last one of a repeated field.
+
+    With `defaults` for absent ones, and what they imply.
+    """
     filled = {name: [value for value in values if value.strip()] for name, values in fields.items()}
     lists = {name: filled.pop(name, []) + filled.pop(name.removesuffix("[]"), []) for name in LISTS}
     last: dict[str, object] = {name: values[-1] for name, values in filled.items() if values}
     last.pop("file", None)
-    return last | {name: values for name, values in lists.items() if values} | dict(form.fixed)
+    given = last | {name: values for name, values in lists.items() if values} | dict(form.fixed)
+    return with_implied(form, {**defaults, **given})
 
 
 def request_body(form: type[FormFields]) -> dict[str, Any]:
@@ -278,8 +262,7 @@ def request_body(form: type[FormFields]) -> dict[str, Any]:
     schema["title"] = form.__name__
     schema.pop("description", None)
     schema["properties"] = dict(_documented(form, schema["properties"]))
-    content = {"multipart/form-data": {"schema": schema}}
-    return {"requestBody": {"required": True, "content": content}}
+    return documented_body(schema, "multipart/form-data")
 
 
 def _documented(form: type[FormFields], properties: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

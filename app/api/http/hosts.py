@@ -1,4 +1,4 @@
-"""Keeps web pages of other sites from using the service through the browser of someone who can reach it.
+"""Protection from web pages of other sites, in the browser of someone who can reach the service.
 
 A page can do so in two ways. It can send forms here, which needs no permission. And the page's own host name
 can change its address to that of the service (DNS rebinding): then the browser takes the service for the

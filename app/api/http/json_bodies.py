@@ -1,4 +1,4 @@
-"""JSON documents that clients send, and what is wrong with them.
+"""JSON documents that clients send, what is wrong with them, and how OpenAPI describes them.
 
 `Helper` parses some of them, see `correction_steps`: this module imports little.
 """
@@ -33,3 +33,9 @@ def no_object(example: str) -> InvalidInput:
 def fault_of_field(problem: Mapping[str, Any]) -> str:
     """What is wrong with a field, in one of pydantic's errors."""
     return "is required, and was not sent" if problem["type"] == "missing" else fault_of(problem)
+
+
+def documented_body(schema: Mapping[str, Any], *types: str) -> dict[str, Any]:
+    """OpenAPI's description of a body, by default one in JSON. `types`: the media types that it may have."""
+    content = {name: {"schema": schema} for name in types or ("application/json",)}
+    return {"requestBody": {"required": True, "content": content}}

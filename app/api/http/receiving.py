@@ -29,7 +29,7 @@ async def receive(
     limiter: Limiter,
     *,
     file_field: str = "file",
-    before_file: Callable[[Fields], None] | None = None,
+    before_file: Callable[[Fields], object] | None = None,
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:

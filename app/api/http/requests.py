@@ -115,10 +115,7 @@ class RequestLog:
                     answer_headers[WARNING_HEADER] = "; ".join(warnings)
             await send(message)
 
-        with (
-            working_for(Work(request_id)),
-            traces.request(method, headers) as span,
-        ):
+        with working_for(Work(request_id)), traces.request(method, headers) as span:
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:

@@ -3,22 +3,32 @@
 import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.http.large_bodies import LARGE_BYTES, PART_BYTES, Compressed, compress
+from app.concurrency import run_shielded
 
 
 class AdmittedResponse(Response):
-    """Holds `admitted` until it is sent. If that raises, the client gets its error."""
+    """Holds `admitted` and `held` until it is sent. If the first raises, the client gets its error."""
 
     admitted: AbstractContextManager[object] = nullcontext()
+    held: AsyncExitStack | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self.admitted:
-            await super().__call__(scope, receive, send)
+        try:
+            with self.admitted:
+                await super().__call__(scope, receive, send)
+        finally:
+            await self.release()
+
+    async def release(self) -> None:
+        """Close `held`, although the client may have disconnected."""
+        if self.held is not None:
+            await run_shielded(self.held.aclose())
 
 
 class CompressedResponse(AdmittedResponse, StreamingResponse):

@@ -1,4 +1,4 @@
-"""What a request says and the service does not use: it is refused, or named in a header of the answer."""
+"""Names in a request that the service does not use: refused, or listed in a header of the answer."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -7,8 +7,8 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.http.errors import unknown_names
-from app.api.http.forms import LISTS, FormFields, names_of
+from app.api.http.errors import invalid_input, names_of
+from app.api.http.forms import LISTS, FormFields
 from app.api.http.requests import WARNING_HEADER, warn
 from app.api.jobs.signatures import LINK_PARAMETERS
 from app.media.uploads import Fields
@@ -34,7 +34,8 @@ async def refuse_unknown_parameters(request: Request) -> None:
     """Raise InvalidInput for parameters of a query that the path does not have. A dependency of routes."""
     if request.query_params and (unknown := _unknown_parameters(request)):
         model = next(_models(request), None)
-        raise unknown_names(unknown, _parameters(request), getattr(model, "advice", {}))
+        problems = [{"type": "extra_forbidden", "loc": (name,)} for name in unknown]
+        raise invalid_input(problems, _parameters(request), getattr(model, "advice", {}))
 
 
 async def note_unknown_parameters(request: Request) -> None:

@@ -3,39 +3,34 @@
 import asyncio
 import hashlib
 import json
-import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Header, Request
-from pydantic import ConfigDict, Field, ValidationError
-from starlette.responses import JSONResponse, Response
+from pydantic import ConfigDict, Field
+from starlette.responses import Response
 
-from app.api.http.errors import documented_errors, invalid_input
+from app.api.http.errors import documented_errors, validated
 from app.api.http.forms import RequestFields
-from app.api.http.json_bodies import json_object
+from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.receiving import check_json, receive_document
-from app.api.http.requests import public_path
 from app.api.http.unused import note_without_effect
 from app.api.jobs.lookup import check_done, find_job
-from app.api.jobs.submissions import IdempotencyKey, check_webhook
+from app.api.jobs.submissions import IdempotencyKey, accepted, check_webhook
 from app.api.transcripts.versions import if_match_of, is_current, revision_etag
 from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.document import Job as JobDocument
-from app.jobs.document import public
 from app.jobs.job import Again, Job, Status, Submission
 from app.jobs.serialization import transcript_head
+from app.jobs.service import JobService
 from app.jobs.storage.revisions import transcript_changed
+from app.jobs.storage.store import Store
 from app.options import FILE_OPTIONS, Text
 from app.telemetry import traces
 from app.telemetry.work import current_work
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.jobs.storage.store import Store
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -69,7 +64,7 @@ class AgainFields(RequestFields):
 _FIELDS = [name for name in AgainFields.model_fields if name not in _OF_PARENT]
 
 
-def again_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
+def again_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.post(
@@ -96,7 +91,7 @@ def again_routes(service: "TranscriptionService", jobs: "JobService") -> APIRout
         if parent.status is Status.FAILED:
             if given:
                 raise JobNotDone(_UNCHANGED, param=next(iter(given))[:64])
-            return _accepted(request, await run_shielded(jobs.run_again(parent)))
+            return accepted(request, await run_shielded(jobs.run_again(parent)))
         fields = _parse(parent, given)
         note_without_effect(request, fields, given)
         key = idempotency_key or None
@@ -112,14 +107,9 @@ def again_routes(service: "TranscriptionService", jobs: "JobService") -> APIRout
         submission = _submission(parent, fields, model, key)
         job, _ = await run_shielded(jobs.submit(submission))
         log.info("job submitted", job=job.id, parent=parent.id)
-        return _accepted(request, job)
+        return accepted(request, job)
 
     return router
-
-
-def _accepted(request: Request, job: Job) -> Response:
-    headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
-    return JSONResponse(public(job, time.time()), 202, headers)
 
 
 def _parse(parent: Job, given: Mapping[str, Any]) -> AgainFields:
@@ -131,10 +121,7 @@ def _parse(parent: Job, given: Mapping[str, Any]) -> AgainFields:
                 "with. Leave it out, or submit the recording as a new job.",
                 param=name,
             )
-    try:
-        return AgainFields.model_validate({**_inherited(parent, given), **given})
-    except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False), _FIELDS) from None
+    return validated(AgainFields, {**_inherited(parent, given), **given}, _FIELDS)
 
 
 def _inherited(parent: Job, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,8 +141,8 @@ def _inherited(parent: Job, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _check(
-    service: "TranscriptionService",
-    store: "Store",
+    service: TranscriptionService,
+    store: Store,
     parent: Job,
     fields: AgainFields,
     request: Request,
@@ -218,4 +205,4 @@ def _body() -> dict[str, Any]:
     """OpenAPI's description of the body."""
     schema = AgainFields.model_json_schema()
     schema["properties"] = {name: schema["properties"][name] for name in _FIELDS}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return documented_body(schema)

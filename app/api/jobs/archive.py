@@ -4,15 +4,15 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack
 from io import RawIOBase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import structlog
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
@@ -26,12 +26,10 @@ from app.concurrency import run_shielded
 from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
 from app.files import folded_name
 from app.ids import ID
-from app.jobs.job import Job, Status
+from app.jobs.job import Status
+from app.jobs.service import JobService
 from app.options import Options
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 MAX_JOBS = 1000
 ERRORS = "errors.txt"  # lists the results that are not in the archive
@@ -67,7 +65,7 @@ class ArchiveNames:
         return name
 
 
-def archive_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def archive_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.get(
@@ -90,11 +88,11 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         wanted = distinct_ids(query.ids, MAX_JOBS)
         owner = client_of(request).visible_owner
         await _check_done(jobs, wanted, owner)
-        response = ArchiveResponse(
-            archive(service, jobs, wanted, query, owner),
-            headers={"content-disposition": f'attachment; filename="transcripts-{query.format}.zip"'},
-        )
-        response.admitted = admission.sending.hold(request)
+        parts = archive(service, jobs, wanted, query, owner)
+        name = f"transcripts-{query.format}.zip"
+        response = ArchiveResponse(parts, headers={"content-disposition": f'attachment; filename="{name}"'})
+        response.admitted, response.held = admission.sending.hold(request), AsyncExitStack()
+        response.held.push_async_callback(parts.aclose)
         return response
 
     return router
@@ -105,20 +103,10 @@ class ArchiveResponse(AdmittedResponse, StreamingResponse):
 
     media_type = "application/zip"
 
-    def __init__(self, parts: AsyncGenerator[bytes], headers: dict[str, str]) -> None:
-        self._parts = parts
-        super().__init__(parts, headers=headers)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await run_shielded(self._parts.aclose())
-
 
 async def archive(
-    service: "TranscriptionService",
-    jobs: "JobService",
+    service: TranscriptionService,
+    jobs: JobService,
     ids: Sequence[str],
     file: FileQuery,
     owner: str | None = None,
@@ -126,11 +114,15 @@ async def archive(
     """A ZIP with the results of an owner's jobs in a format, in parts of about one result each."""
     written = _Written()
     names = ArchiveNames(ERRORS)
+    extension = "json" if file.format == "verbose_json" else file.format
     errors: list[str] = []
     with ZipFile(written, "w", ZIP_DEFLATED) as archived:
         for job_id in ids:
             try:
-                entry, result = await _entry(service, jobs, names, await jobs.store.get(job_id, owner), file)
+                job = await jobs.store.get(job_id, owner)
+                result = await result_response(service, jobs, job, file)
+                moment = job.finished_at or job.created_at
+                entry = _info(names.unique(job.file_stem, extension), moment)
             except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
                 errors.append(f"{job_id}: {error.message}\n")
             except WhisperfleetError:
@@ -149,16 +141,6 @@ async def archive(
 
 def _add(file: ZipFile, entry: ZipInfo, result: Response) -> None:
     file.writestr(entry, plain_body(result))
-
-
-async def _entry(
-    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job: Job, file: FileQuery
-) -> tuple[ZipInfo, Response]:
-    """The result of one job, with its name and time. Raises as `result_response` does."""
-    response = await result_response(service, jobs, job, file)
-    extension = "json" if file.format == "verbose_json" else file.format
-    name = names.unique(job.file_stem, extension)
-    return _info(name, job.finished_at or job.created_at), response
 
 
 def _info(name: str, moment: float) -> ZipInfo:
@@ -187,7 +169,7 @@ class _Written(RawIOBase):
         return taken
 
 
-async def _check_done(jobs: "JobService", ids: Sequence[str], owner: str | None) -> None:
+async def _check_done(jobs: JobService, ids: Sequence[str], owner: str | None) -> None:
     """Raises UnknownJob and JobNotDone, for the first job of the owner that has no result."""
     statuses = await jobs.store.statuses([job_id for job_id in ids if ID.fullmatch(job_id)], owner)
     for job_id in ids:

@@ -1,14 +1,14 @@
-"""What people call a job: its title, its notes and its tags, as requests send and change them."""
+"""The title, the notes and the tags of a job, as requests send and change them."""
 
 import hashlib
 import json
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from app.api.http.errors import invalid_input
-from app.api.http.json_bodies import json_object
+from app.api.http.errors import validated
+from app.api.http.json_bodies import documented_body, json_object
 from app.api.transcripts.correction_bodies import clean_line
 from app.api.transcripts.versions import is_current
 from app.errors import PreconditionFailed
@@ -81,13 +81,13 @@ class DetailChanges(BaseModel):
     tags: Annotated[Tags, WithJsonSchema({"type": ["array", "null"], "items": {"type": "string"}})] = []
 
 
+PATCH_BODY = documented_body(DetailChanges.model_json_schema(), MERGE_PATCH, "application/json")
+
+
 def detail_changes(body: bytes) -> dict[str, Any]:
     """The fields that a merge patch changes, and their values. Raises InvalidInput."""
     document = json_object(body, '{"title": "Weekly meeting", "tags": ["team"]}')
-    try:
-        return DetailChanges.model_validate(document).model_dump(exclude_unset=True)
-    except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False), DetailChanges.model_fields) from None
+    return validated(DetailChanges, document).model_dump(exclude_unset=True)
 
 
 def details_etag(job: Job) -> str:
@@ -109,10 +109,3 @@ def _etag(job: Job) -> str:
     submission = job.submission
     details = json.dumps([submission.title, submission.notes, submission.tags])
     return f'"{hashlib.blake2s(details.encode(), digest_size=12).hexdigest()}"'
-
-
-def patch_body() -> dict[str, Any]:
-    """OpenAPI's description of the body."""
-    schema = {"schema": DetailChanges.model_json_schema()}
-    content = {MERGE_PATCH: schema, "application/json": schema}
-    return {"requestBody": {"required": True, "content": content}}

@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, aclosing
-from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
@@ -12,17 +11,15 @@ from app.api.transcripts.segment_documents import published_event, transcript_ev
 from app.errors import UnknownJob, UnknownRevision
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job
+from app.jobs.service import JobService
 from app.jobs.storage.revisions import ORIGINAL
+from app.transcription.service import TranscriptionService
 from workers.messages import seconds
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
 
 
 async def events_response(
-    service: "TranscriptionService",
-    jobs: "JobService",
+    service: TranscriptionService,
+    jobs: JobService,
     job: Job,
     after: int,
     admitted: AbstractContextManager[None],
@@ -37,7 +34,7 @@ async def events_response(
 
 
 async def _events(
-    service: "TranscriptionService", jobs: "JobService", job: Job, after: int
+    service: TranscriptionService, jobs: JobService, job: Job, after: int
 ) -> AsyncGenerator[str]:
     segments = SegmentEvents(service, jobs, job)
     async with aclosing(jobs.subscribe(job, after)) as events:
@@ -49,7 +46,7 @@ async def _events(
 class SegmentEvents:
     """Renders the events about segments of one job for one client."""
 
-    def __init__(self, service: "TranscriptionService", jobs: "JobService", job: Job) -> None:
+    def __init__(self, service: TranscriptionService, jobs: JobService, job: Job) -> None:
         self._helper = service.helper
         self._store = jobs.store
         self._job = job

@@ -1,15 +1,15 @@
 """The endpoints of links: paths of a job's audio and result that work without an API key for a while."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.errors import documented_errors, invalid_input
-from app.api.http.json_bodies import json_object
+from app.api.http.errors import documented_errors, validated
+from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.keys import operators_only, shared_link_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
@@ -22,12 +22,10 @@ from app.api.transcripts.correction_bodies import RevisionNumber
 from app.api.transcripts.versions import wanted_number
 from app.errors import InvalidInput, NotAllowed
 from app.jobs.document import timestamp
+from app.jobs.service import JobService
 from app.jobs.shared_links import SharedLink
 from app.options import FileChanges
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 LIFETIME_S = 12 * 3600
 
@@ -55,17 +53,10 @@ class ResultLink(FileChanges):
 
 
 _KINDS: Mapping[str, type[AudioLink | ResultLink]] = {"audio": AudioLink, "result": ResultLink}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"oneOf": [kind.model_json_schema() for kind in _KINDS.values()]}}
-        },
-    }
-}
+_BODY = documented_body({"oneOf": [kind.model_json_schema() for kind in _KINDS.values()]})
 
 
-def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
+def link_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["jobs"])
 
     @router.post(
@@ -123,10 +114,7 @@ def _parse(body: bytes) -> AudioLink | ResultLink:
     path = document.get("path")
     if not isinstance(path, str) or path not in _KINDS:
         raise InvalidInput("`path`: name what the link is for, `audio` or `result`.", param="path")
-    try:
-        return _KINDS[path].model_validate(document)
-    except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False), _KINDS[path].model_fields) from None
+    return validated(_KINDS[path], document)
 
 
 def _query(link: AudioLink | ResultLink, shared: SharedLink | None) -> str:

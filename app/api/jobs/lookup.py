@@ -1,4 +1,4 @@
-"""Finds the jobs that a request names."""
+"""The jobs that a request names."""
 
 import re
 from collections.abc import Sequence

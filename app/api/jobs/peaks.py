@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,16 @@ from app.api.http.sending import sendable
 from app.api.jobs.lookup import find_job
 from app.api.schemas import Peaks as PeaksSchema
 from app.api.transcripts.versions import ETAG, IfNoneMatch, is_known, not_modified
+from app.jobs.service import JobService
 from app.media.peaks import Peaks
-from app.numbers import WHOLE
+from app.options import WHOLE
 from workers.messages import seconds
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
 
 MAX_POINTS = 100_000
 _DIGITS = 4  # after the point
 
 
-def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
+def peak_routes(jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.get(

@@ -26,7 +26,7 @@ from app.api.transcripts.versions import WHICH_REVISION, is_known, not_modified
 from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
 from app.jobs.job import Job
-from app.jobs.serialization import PackedTranscript, unpack_transcript
+from app.jobs.serialization import unpack_transcript
 from app.listening import PATIENT
 from app.options import FILE_OPTIONS, FileChanges, Options
 from app.telemetry import traces
@@ -82,7 +82,15 @@ async def result_response(
         etag = _etag(packed.revision, job, wanted)
         if is_known(if_none_match, etag):
             return not_modified({"etag": etag})
-        response = await render_result(service, job, packed, wanted)
+        # In the child process, loading a tokenizer does not hold the GIL.
+        needs_tokens = wanted.format == "verbose_json" and packed.revision > 0
+        length_s = (
+            LONG_S if needs_tokens else rendering_s(wanted.format, work_s(job.duration, packed.content))
+        )
+        options = job.submission.options.model_copy(update=wanted.changes)
+        described = (packed.content, options, wanted.format, _title(job))
+        with traces.span("render", {"whisperfleet.format": wanted.format}):
+            response = await service.helper.run(length_s, compressed, _render, *described)
     response.headers["etag"] = etag
     if wanted.format not in ("json", "verbose_json"):
         name = quote(f"{job.file_stem}.{wanted.format}")
@@ -99,20 +107,6 @@ def _etag(revision: int, job: Job, wanted: FileQuery) -> str:
     shown = [_title(job), dict(sorted(wanted.changes.items())), job.finished_at]  # it may run again
     digest = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:8]
     return f'"{revision}-{wanted.format}-{digest}-{VERSION}"'
-
-
-async def render_result(
-    service: "TranscriptionService", job: Job, packed: PackedTranscript, wanted: FileQuery
-) -> Response:
-    """A revision of a job's transcript as a file: the bytes and their type. Raises UnsuitableFormat."""
-    form = wanted.format
-    # In the child process, loading a tokenizer does not hold the GIL.
-    needs_tokens = form == "verbose_json" and packed.revision > 0
-    length_s = LONG_S if needs_tokens else rendering_s(form, work_s(job.duration, packed.content))
-    with traces.span("render", {"whisperfleet.format": form}):
-        options = job.submission.options.model_copy(update=wanted.changes)
-        described = (packed.content, options, form, _title(job))
-        return await service.helper.run(length_s, compressed, _render, *described)
 
 
 def _render(packed: bytes, options: Options, form: ResultFormat, title: str) -> Response:
@@ -142,12 +136,8 @@ async def audio_response(
     guessed = mimetypes.guess_type(submission.filename)[0] or ""
     # Never a type that a browser would execute: clients can send any file.
     media_type = guessed if guessed.startswith(("audio/", "video/")) else "application/octet-stream"
-    response = AudioFileResponse(
-        path,
-        media_type=media_type,
-        filename=f"{job.file_stem}{PurePath(submission.filename).suffix}",
-        content_disposition_type="inline",
-    )
+    name = f"{job.file_stem}{PurePath(submission.filename).suffix}"
+    response = AudioFileResponse(path, media_type, name)
     response.admitted = admitted
     return response
 
@@ -158,6 +148,10 @@ class AudioFileResponse(AdmittedResponse, FileResponse):
     is_kept = True  # whether the file is there anyway: players may pause for long then
     not_kept: WhisperfleetError = UnknownJob(NOT_KEPT, code="audio_not_kept")  # if the file is gone
 
+    def __init__(self, path: Path, media_type: str, name: str) -> None:
+        """`name`: under which clients store the file."""
+        super().__init__(path, media_type=media_type, filename=name, content_disposition_type="inline")
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused: Response | None = None
         start: Any = None  # of the response
@@ -165,6 +159,7 @@ class AudioFileResponse(AdmittedResponse, FileResponse):
         requested = dict(scope["headers"]).get(b"range", b"")
         message = f"The range {requested.decode('latin-1')!r} is not one of this file."
         if not _RANGES.fullmatch(requested):
+            await self.release()
             await json_error(400, message)(scope, receive, send)
             return
         if self.is_kept:

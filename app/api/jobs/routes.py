@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.convertors import StringConvertor, register_url_convertor
@@ -20,10 +20,10 @@ from app.api.http.unused import WARNING, note_without_effect
 from app.api.jobs.details import (
     MAX_TAGS,
     MERGE_PATCH,
+    PATCH_BODY,
     check_details,
     detail_changes,
     details_etag,
-    patch_body,
     split_tags,
 )
 from app.api.jobs.events import events_response
@@ -40,15 +40,12 @@ from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
 from app.jobs.passages import Sentence
-from app.numbers import WHOLE
-from app.options import Options
+from app.jobs.service import JobService
+from app.options import WHOLE, Options
 from app.owners import Client
 from app.transcript.formats import FORMATS
+from app.transcription.service import TranscriptionService
 from workers.messages import seconds
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
 
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_QUERY_CHARS = 200
@@ -90,13 +87,6 @@ class _IdConvertor(StringConvertor):
 register_url_convertor("job_id", _IdConvertor())
 
 
-def _check_owner(client: Client, owner: str) -> str:
-    """The owner whose jobs are wanted. Raises NotAllowed."""
-    if client.visible_owner not in (None, owner):
-        raise NotAllowed(f"Only operators see the jobs of others; leave `owner` out, or give {client.owner}.")
-    return owner
-
-
 def _listed(job: Job, found: Sequence[Sentence]) -> ListedJob:
     matches = [Match(text=text, start=seconds(start), segment=segment) for segment, start, text in found]
     return ListedJob(**dict(job), matches=matches)
@@ -113,7 +103,7 @@ def _list_response(
     return Response(f"{head}[{data}]{tail}", media_type="application/json")
 
 
-def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def job_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     async def job_response(request: Request, job: StoredJob) -> Response:
@@ -135,9 +125,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         openapi_extra=submission_body(),
     )
     async def create_job(
-        request: Request,
-        query: Annotated[JobFields, Query()],
-        idempotency_key: IdempotencyKey = "",
+        request: Request, query: Annotated[JobFields, Query()], idempotency_key: IdempotencyKey = ""
     ) -> Response:
         """The body is a form with a file, the recording itself, or a JSON object with its URL or its upload.
 
@@ -190,7 +178,11 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         ] = "",
     ) -> Response:
         client = client_of(request)
-        whose = client.visible_owner if owner is None else _check_owner(client, owner)
+        whose = client.visible_owner if owner is None else owner
+        if client.visible_owner not in (None, whose):
+            raise NotAllowed(
+                f"Only operators see the jobs of others; leave `owner` out, or give {client.owner}."
+            )
         matches: Mapping[int, Sequence[Sentence]] = {}
         if ids is not None:
             named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]
@@ -224,7 +216,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         summary="Change the title, the notes or the tags of a job",
         response_model=Job,
         responses={200: {"headers": ETAG}, **documented_errors(400, 401, 404, 412, 413, 415, 429, 503, 507)},
-        openapi_extra=patch_body(),
+        openapi_extra=PATCH_BODY,
     )
     async def describe_job(
         request: Request,
@@ -297,10 +289,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         response_class=Response,
     )
     async def retrieve_result(
-        request: Request,
-        job_id: str,
-        query: Annotated[ResultQuery, Query()],
-        if_none_match: IfNoneMatch = "",
+        request: Request, job_id: str, query: Annotated[ResultQuery, Query()], if_none_match: IfNoneMatch = ""
     ) -> Response:
         """With all corrections, unless a `revision` is named. Absent options are those of the job."""
         job = await find_job(jobs, request, job_id)
@@ -314,9 +303,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         "/{job_id}/audio",
         summary="Get the recording or a copy that browsers play, or ranges of it",
         responses={
-            200: {
-                "content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY),
-            },
+            200: {"content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY)},
             206: {"description": "The requested range of bytes"},
             **documented_errors(400, 401, 403, 404, 409, 413, 416, 429, 503, 507),
         },

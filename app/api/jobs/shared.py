@@ -1,13 +1,13 @@
 """The endpoints of shared links, which open one transcript on the page without a key; and who a client is."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.errors import documented_errors, invalid_input
-from app.api.http.json_bodies import json_object
+from app.api.http.errors import documented_errors, validated
+from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.keys import IDENTITY_PATH, client_of, shared_link_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
@@ -15,12 +15,10 @@ from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Identity, NewSharedLink, SharedLink, SharedLinkList
 from app.errors import NoKeys
 from app.jobs.document import timestamp
+from app.jobs.service import JobService
 from app.jobs.shared_links import SharedLink as StoredLink
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 DAY_S = 24 * 3600
 
@@ -37,15 +35,7 @@ class LinkOptions(BaseModel):
     )
 
 
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": LinkOptions.model_json_schema()}},
-    }
-}
-
-
-def shared_routes(service: "TranscriptionService", jobs: "JobService", settings: Settings) -> APIRouter:
+def shared_routes(service: TranscriptionService, jobs: JobService, settings: Settings) -> APIRouter:
     router = APIRouter(tags=["jobs"])
 
     def document(link: StoredLink) -> SharedLink:
@@ -64,13 +54,14 @@ def shared_routes(service: "TranscriptionService", jobs: "JobService", settings:
         status_code=201,
         response_model=NewSharedLink,
         responses=documented_errors(400, 401, 404, 409, 413, 415, 429, 503, 507),
-        openapi_extra=_BODY,
+        openapi_extra=documented_body(LinkOptions.model_json_schema()),
     )
     async def share_job(request: Request, job_id: str) -> Response:
         """The link opens this transcript on the page, and nothing else, until it expires or is revoked."""
         job = await find_job(jobs, request, job_id)
         check_json(request)
-        options = _parse(await receive_document(service, request))
+        body = json_object(await receive_document(service, request), '{"correct": true}')
+        options = validated(LinkOptions, body)
         if not settings.needs_key:
             raise NoKeys(
                 "This service requires no key, so everyone who reaches it sees all jobs. Set "
@@ -121,11 +112,3 @@ def shared_routes(service: "TranscriptionService", jobs: "JobService", settings:
         return JSONResponse(identity.model_dump())
 
     return router
-
-
-def _parse(body: bytes) -> LinkOptions:
-    """Raises InvalidInput."""
-    try:
-        return LinkOptions.model_validate(json_object(body, '{"correct": true}'))
-    except ValidationError as error:
-        raise invalid_input(error.errors(include_url=False), LinkOptions.model_fields) from None

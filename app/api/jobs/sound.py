@@ -3,26 +3,20 @@
 import asyncio
 import math
 from contextlib import AsyncExitStack, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from app.api.http.admission import Admission
 from app.api.http.connections import run_unless_disconnected
 from app.api.jobs.results import AudioFileResponse
-from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
-from app.numbers import NUMBER
-from app.options import MAX_POSITION_S
-
-if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+from app.options import MAX_POSITION_S, NUMBER
+from app.transcription.service import TranscriptionService
 
 SoundFormat = Literal["flac", "ogg"]
 SpanTime = Annotated[
@@ -38,7 +32,7 @@ SpanTime = Annotated[
 
 
 async def sound_response(
-    service: "TranscriptionService",
+    service: TranscriptionService,
     admission: Admission,
     request: Request,
     job: Job,
@@ -60,42 +54,21 @@ async def sound_response(
         held.enter_context((admission.sending if is_span else admission.recordings).hold(request))
         with nullcontext() if is_span else admission.requests.hold(request):
             path = await run_unless_disconnected(request, held.enter_async_context(file))
-        return SoundFileResponse(path, job, form, is_span, held.pop_all())
+        response = AudioFileResponse(path, f"audio/{form}", f"{job.file_stem}.{form}")
+        response.is_kept, response.not_kept = not is_span, AudioNotKept(NOT_KEPT)
+        response.held = held.pop_all()
+        return response
 
 
 def check_sound_query(job: Job, form: SoundFormat | None, start_s: float | None, end_s: float | None) -> None:
     """Raise InvalidInput if a span has no format, or is not one of the recording."""
-    if form is not None:
-        _check_span(job, start_s or 0.0, math.inf if end_s is None else end_s)
-    elif start_s is not None or end_s is not None:
+    if form is None:
+        if start_s is None and end_s is None:
+            return
         raise InvalidInput(
             "`format` is missing: a span is made in a format, `flac` or `ogg`.", param="format"
         )
-
-
-class SoundFileResponse(AudioFileResponse):
-    """A copy, which stays until it is sent."""
-
-    not_kept = AudioNotKept(NOT_KEPT)
-
-    def __init__(self, path: Path, job: Job, form: SoundFormat, is_span: bool, held: AsyncExitStack) -> None:
-        self.is_kept = not is_span
-        self._held = held
-        super().__init__(
-            path,
-            media_type=f"audio/{form}",
-            filename=f"{job.file_stem}.{form}",
-            content_disposition_type="inline",
-        )
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await run_shielded(self._held.aclose())
-
-
-def _check_span(job: Job, start_s: float, end_s: float) -> None:
+    start_s, end_s = start_s or 0.0, math.inf if end_s is None else end_s
     if end_s <= start_s:
         raise InvalidInput(f"`end` is {end_s:g} s, and must be after `start`, {start_s:g} s.", param="end")
     # Else the encoder finds it out.
@@ -105,7 +78,7 @@ def _check_span(job: Job, start_s: float, end_s: float) -> None:
             check_within("end", end_s, job.duration)
 
 
-async def _recording(service: "TranscriptionService", job: Job) -> str:
+async def _recording(service: TranscriptionService, job: Job) -> str:
     """The name of a recording's file."""
     name = job.submission.file or ""
     if await asyncio.to_thread((service.media.folder.uploads / name).is_file):

@@ -4,18 +4,16 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import structlog
 from fastapi import Header, Request
-from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
-from app import url_policy
 from app.api.http.admission import Admission
+from app.api.http.errors import validated
 from app.api.http.forms import (
     LARGE_FIELDS,
     JobFields,
@@ -23,7 +21,6 @@ from app.api.http.forms import (
     JobSource,
     KnownSpeakerFields,
     check_early,
-    invalid_fields,
     known_speakers,
     parse,
     request_body,
@@ -38,16 +35,14 @@ from app.concurrency import run_shielded
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.document import public
 from app.jobs.job import Job, Submission
+from app.jobs.service import JobService
 from app.jobs.webhooks.client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
-from app.speakers.labelling import KnownSpeaker
 from app.telemetry import traces
 from app.telemetry.work import current_work
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
+from app.url_policy import check_destination
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -56,16 +51,13 @@ MAX_KEY_CHARS = 255
 
 IdempotencyKey = Annotated[
     str,
-    Header(
-        max_length=MAX_KEY_CHARS,
-        description="Requests with the same key and content give the same job.",
-    ),
+    Header(max_length=MAX_KEY_CHARS, description="Requests with the same key and content give the same job."),
 ]
 
 
 async def submit_job(
-    service: "TranscriptionService",
-    jobs: "JobService",
+    service: TranscriptionService,
+    jobs: JobService,
     admission: Admission,
     request: Request,
     query: JobFields,
@@ -88,11 +80,18 @@ async def submit_job(
 
     async def submit() -> Job:
         if isinstance(fields, JobSource) and fields.upload:
-            return await _submit_upload(service, jobs, fields, owner, key)
+            # A resumable upload stays as it is unless this succeeds.
+            async with jobs.uploads.complete(owner, fields.upload) as resumed:
+                if fields.filename:
+                    resumed = replace(resumed, filename=base_name(fields.filename.encode()))
+                submission = await _submission(service, fields, resumed, owner, key)
+                known = await known_speakers(service, fields)
+                job, _ = await jobs.submit(replace(submission, from_upload=True), known)
+            return job
         keep_file = False
         try:
             submission = await _submission(service, fields, upload, owner, key)
-            known = await _known_speakers(service, fields)
+            known = await known_speakers(service, fields)
             job, keep_file = await jobs.submit(submission, known)
         except OutcomeUnknown:
             keep_file = True  # the job may be in the database
@@ -104,25 +103,17 @@ async def submit_job(
 
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
     log.info("job submitted", job=job.id)
+    return accepted(request, job)
+
+
+def accepted(request: Request, job: Job) -> Response:
+    """The response to a request that has made a job, or has one run."""
     headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
     return JSONResponse(public(job, time.time()), 202, headers)
 
 
-async def _submit_upload(
-    service: "TranscriptionService", jobs: "JobService", fields: JobSource, owner: str, key: str | None
-) -> Job:
-    """Submit a job with a resumable upload, which stays as it is unless this succeeds."""
-    async with jobs.uploads.complete(owner, fields.upload) as upload:
-        if fields.filename:
-            upload = replace(upload, filename=base_name(fields.filename.encode()))
-        submission = await _submission(service, fields, upload, owner, key)
-        known = await _known_speakers(service, fields)
-        job, _ = await jobs.submit(replace(submission, from_upload=True), known)
-    return job
-
-
 async def _read_body(
-    service: "TranscriptionService", admission: Admission, request: Request, query: JobFields
+    service: TranscriptionService, admission: Admission, request: Request, query: JobFields
 ) -> tuple[JobFields, Upload | None]:
     """The fields of a request, and its file if it has one, by the type of its body."""
     content_type = media_type(request)
@@ -130,12 +121,7 @@ async def _read_body(
     if content_type == "multipart/form-data":
         check = partial(check_early, JobForm, service, defaults=defaults)
         form = await receive(
-            service,
-            request,
-            admission.uploads,
-            before_file=check,
-            durable=True,
-            large_fields=LARGE_FIELDS,
+            service, request, admission.uploads, before_file=check, durable=True, large_fields=LARGE_FIELDS
         )
         try:
             return parse(JobForm, form.fields, form.file, defaults), form.file
@@ -143,7 +129,8 @@ async def _read_body(
             await asyncio.to_thread(form.remove)
             raise
     if content_type == "application/json":
-        fields = _parse_json(await receive_document(service, request), defaults)
+        document = json_object(await receive_document(service, request), '{"url": "https://…"}')
+        fields = validated(JobSource, with_implied(JobSource, {**defaults, **document}))
         if fields.upload:
             return fields, None
         if not service.settings.allow_urls:
@@ -152,7 +139,7 @@ async def _read_body(
                 param="url",
                 code="urls_not_allowed",
             )
-        await url_policy.check_destination(fields.url, param="url")
+        await check_destination(fields.url, param="url")
         return fields, None
     if content_type == "application/octet-stream" or content_type.startswith(("audio/", "video/")):
         return query, await receive_body(service, request, admission.uploads, query.filename or "")
@@ -162,7 +149,7 @@ async def _read_body(
     )
 
 
-async def check_webhook(service: "TranscriptionService", url: str | None) -> None:
+async def check_webhook(service: TranscriptionService, url: str | None) -> None:
     """Raise InvalidInput if the service cannot call a URL; None: it need not."""
     if url is None:
         return
@@ -176,20 +163,8 @@ async def check_webhook(service: "TranscriptionService", url: str | None) -> Non
     await check_webhook_url(url, service.settings.webhook_allow_private)
 
 
-def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
-    document = json_object(body, '{"url": "https://…"}')
-    try:
-        return JobSource.model_validate(with_implied(JobSource, {**defaults, **document}))
-    except ValidationError as error:
-        raise invalid_fields(JobSource, error.errors(include_url=False)) from None
-
-
-async def _known_speakers(service: "TranscriptionService", fields: JobFields) -> Sequence[KnownSpeaker]:
-    return await known_speakers(service, fields) if isinstance(fields, KnownSpeakerFields) else ()
-
-
 async def _submission(
-    service: "TranscriptionService", fields: JobFields, upload: Upload | None, owner: str, key: str | None
+    service: TranscriptionService, fields: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
     await check_webhook(service, fields.webhook_url)
     options = fields.options

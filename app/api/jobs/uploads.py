@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
@@ -16,13 +16,11 @@ from app.api.http.requests import public_path
 from app.api.jobs.tus import EXTENSIONS, PART_TYPE, TusRoute, file_name
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
+from app.jobs.service import JobService
 from app.media.file_sink import too_large
-from app.numbers import WHOLE
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
-    from app.uploads.rows import ResumableUpload
+from app.options import WHOLE
+from app.transcription.service import TranscriptionService
+from app.uploads.rows import ResumableUpload
 
 PART: dict[str, Any] = {"content": {PART_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 
@@ -38,7 +36,7 @@ async def _version(tus_resumable: Annotated[Literal["1.0.0"], Header()]) -> None
     """Document the header, which `TusRoute` checks."""
 
 
-def upload_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def upload_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix=TUS_PATH, tags=["uploads"], route_class=TusRoute)
     versioned = [Depends(_version)]
     uploads = jobs.uploads
@@ -48,11 +46,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         "", summary="What the service offers of tus", status_code=204, responses=documented_errors(401)
     )
     async def describe_uploads() -> Response:
-        headers = {
-            "Tus-Version": TUS_VERSION,
-            "Tus-Max-Size": str(max_bytes),
-            "Tus-Extension": EXTENSIONS,
-        }
+        headers = {"Tus-Version": TUS_VERSION, "Tus-Max-Size": str(max_bytes), "Tus-Extension": EXTENSIONS}
         return Response(status_code=204, headers=headers)
 
     @router.post(
@@ -89,7 +83,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         if upload_length > max_bytes:
             raise too_large(max_bytes, "Upload-Length")
         filename = file_name(upload_metadata)
-        has_part = _has_body(request)
+        has_part = "transfer-encoding" in request.headers or declared_length(request) not in (None, 0)
         if has_part:
             _check_type(request)
         owner = client_of(request).owner
@@ -158,7 +152,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     def chunks(request: Request) -> AsyncIterator[bytes]:
         return with_stall_timeout(request, service.settings.upload_stall_s)
 
-    def state(upload: "ResumableUpload", received: int) -> dict[str, str]:
+    def state(upload: ResumableUpload, received: int) -> dict[str, str]:
         return {
             "Upload-Offset": str(received),
             "Upload-Expires": formatdate(jobs.clock.date(upload.expires_at), usegmt=True),
@@ -176,10 +170,6 @@ async def resumable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise UploadConflict(
             f"{error.fault} Ask for the upload's offset, and go on from there.", code=error.code
         ) from None
-
-
-def _has_body(request: Request) -> bool:
-    return "transfer-encoding" in request.headers or declared_length(request) not in (None, 0)
 
 
 def _check_type(request: Request) -> None:

@@ -1,1 +1,1 @@
-"""What operators ask for: health, models, workers, nodes, metrics."""
+"""Endpoints for operators: health, models, workers, nodes, metrics."""

@@ -1,4 +1,4 @@
-"""What clients know of the fleet, and which events bring them up to date. Pure."""
+"""The fleet as its clients know it, and the events that bring them up to date. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,23 +43,23 @@ class FleetState:
         for slot in removed:
             del self._rows[slot], self._sent_at[slot]
         if changed or removed:
-            data = {"time": _rounded(now), "workers": changed, "removed": removed}
+            data = {"time": round(now, 3), "workers": changed, "removed": removed}
             events.append(FleetEvent("workers", data))
         if blocks:
             self.last_block = blocks[-1].id
             events.append(
-                FleetEvent("block", {"time": _rounded(now), "blocks": [block.public() for block in blocks]})
+                FleetEvent("block", {"time": round(now, 3), "blocks": [block.public() for block in blocks]})
             )
         if queue != self._queue and now - self._queue_sent_at >= _QUEUE_S:
             self._queue, self._queue_sent_at = queue, now
-            events.append(FleetEvent("queue", {"time": _rounded(now), "queue": queue}))
+            events.append(FleetEvent("queue", {"time": round(now, 3), "queue": queue}))
         return events
 
     def snapshot(self, now: float, blocks: Sequence[Block]) -> tuple[dict[str, Any], list[Block]]:
         """The data of the event `fleet` without its blocks, and these. `blocks`: all that are kept."""
         rows = [self._rows[slot] for slot in sorted(self._rows)]
         recent = [block for block in blocks if block.id <= self.last_block and block.end >= now - KEPT_S]
-        return {"time": _rounded(now), "workers": rows, "queue": self._queue}, recent
+        return {"time": round(now, 3), "workers": rows, "queue": self._queue}, recent
 
     def _is_due(self, now: float, row: Row) -> bool:
         """Whether clients should get a row now."""
@@ -67,7 +67,3 @@ class FleetState:
         if known is None or any(row[name] != known[name] for name in row if name not in _COUNTERS):
             return True
         return row != known and now - self._sent_at[row["slot"]] >= _COUNTERS_S
-
-
-def _rounded(now: float) -> float:
-    return round(now, 3)

@@ -1,24 +1,22 @@
-"""Where the values of the metrics come from. `metrics.toml` has their names, labels and texts."""
+"""The sources of the metrics' values. `metrics.toml` has their names, labels and texts."""
 
 import platform
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from app.api.http.admission import Admission
 from app.api.http.requests import RequestCounts
 from app.api.operation.system import VERSION
+from app.jobs.service import JobService
 from app.jobs.webhooks.delivery import Attempt
 from app.live.metrics import LiveMetrics
 from app.scheduling.tasks import STATES, Outcome, RestartReason
 from app.telemetry.histogram import Histogram
+from app.transcription.service import TranscriptionService
 from workers.messages import SAMPLE_RATE
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
 
 PREFIX = "whisperfleet_"
 
@@ -31,8 +29,8 @@ _FILE = Path(__file__).with_name("metrics.toml")
 class Sources:
     """The parts of the service that count."""
 
-    service: "TranscriptionService"
-    jobs: "JobService"
+    service: TranscriptionService
+    jobs: JobService
     admission: Admission
     requests: RequestCounts
     live: LiveMetrics
@@ -97,15 +95,10 @@ def _deliveries(source: Sources) -> Samples:
         yield (attempt.value,), source.jobs.webhooks.attempts[attempt]
 
 
-def _jobs(source: Sources) -> Samples:
-    for status, number in source.jobs.store.counts.by_status().items():
-        yield (status.value,), number
-
-
 _READ: Mapping[str, Read] = {
     "http_requests_total": lambda source: source.requests.requests.items(),
     "http_request_seconds": lambda source: source.requests.seconds,
-    "jobs": _jobs,
+    "jobs": lambda source: (((s.value,), n) for s, n in source.jobs.store.counts.by_status().items()),
     "queued_clips": lambda source: source.service.fleet.backlog()[0],
     "queue_oldest_seconds": lambda source: source.service.fleet.backlog()[1],
     "clips_total": _clips,

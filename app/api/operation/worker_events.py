@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -14,11 +14,9 @@ from app.api.operation.fleet_state import FleetState
 from app.concurrency import Wakeup
 from app.errors import WhisperfleetError
 from app.jobs.job import Status
+from app.jobs.service import JobService
 from app.live.metrics import LiveMetrics
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.fleet import WhisperFleet
+from app.transcription.fleet import WhisperFleet
 
 _TICK_S = 0.5  # between two rounds of events
 _COUNT_S = 1.0  # between two counts of the jobs that wait
@@ -57,7 +55,7 @@ class _Mailbox:
 class WorkerEvents:
     """Watches the fleet while there are clients, and notifies all of them of the same changes."""
 
-    def __init__(self, fleet: "WhisperFleet", jobs: "JobService", live: LiveMetrics) -> None:
+    def __init__(self, fleet: WhisperFleet, jobs: JobService, live: LiveMetrics) -> None:
         self._fleet = fleet
         self._jobs = jobs
         self._live = live
@@ -77,7 +75,10 @@ class WorkerEvents:
     async def stream(self) -> AsyncGenerator[str]:
         """The encoded events for one client, until `close`."""
         with self._listen() as mailbox:
-            await self._know_figures()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._fleet.gpus.sample()
+                    await self._counted.wait()
             while not self._is_closed:
                 if mailbox.needs_snapshot:
                     yield await self._snapshot(mailbox)
@@ -102,13 +103,6 @@ class WorkerEvents:
                     loop.cancel()
                 self._loops, self._state = [], None
                 self._counted.clear()
-
-    async def _know_figures(self) -> None:
-        """Wait a little until the GPUs are sampled and the jobs are counted."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._fleet.gpus.sample()
-                await self._counted.wait()
 
     async def _publish_forever(self) -> None:
         while True:

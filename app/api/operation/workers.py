@@ -1,6 +1,6 @@
-"""The endpoints for the workers: what they do, now or as it happens."""
+"""The endpoints for the workers: what they do, now or as it happens; and for the nodes of a Ray cluster."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
@@ -10,10 +10,8 @@ from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.operation.worker_events import WorkerEvents
-from app.api.schemas import ChangedQueue, ChangedWorkers, EndedBlocks, Fleet, WorkerList
-
-if TYPE_CHECKING:
-    from app.transcription.fleet import WhisperFleet
+from app.api.schemas import ChangedQueue, ChangedWorkers, EndedBlocks, Fleet, Node, NodeList, WorkerList
+from app.transcription.fleet import WhisperFleet
 
 
 def _schema(model: type[BaseModel]) -> Any:
@@ -49,7 +47,7 @@ _EVENT = {
 }
 
 
-def worker_routes(fleet: "WhisperFleet", events: WorkerEvents, admission: Admission) -> APIRouter:
+def worker_routes(fleet: WhisperFleet, events: WorkerEvents, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/workers", tags=["service"])
 
     @router.get("", response_model=WorkerList, responses=documented_errors(401))
@@ -73,5 +71,42 @@ def worker_routes(fleet: "WhisperFleet", events: WorkerEvents, admission: Admiss
         A reconnect begins with the fleet again, and so does a client that reads too slowly.
         """
         return EventStreamResponse(with_heartbeats(events.stream()), admission.streams.hold(request))
+
+    return router
+
+
+def node_routes(fleet: WhisperFleet) -> APIRouter:
+    router = APIRouter(prefix="/v1/nodes", tags=["service"])
+
+    @router.get("", response_model=NodeList, responses=documented_errors(401))
+    async def list_nodes() -> Response:
+        """The nodes of the Ray cluster that are alive. None with other engines than `ray`."""
+        # Not validated: a diagnosis must not fail because a row does not match the schema.
+        return JSONResponse({"object": "list", "data": fleet.nodes()})
+
+    @router.post(
+        "/{node:path}/drain",
+        summary="Drain a node",
+        status_code=202,
+        response_model=Node,
+        responses=documented_errors(401, 404, 409, 503),
+    )
+    async def drain_node(node: str) -> Response:
+        """Its workers become `draining`: they finish their batches, take no more, and end.
+
+        `node` is an id or a name. The node gets no new workers until it joins the cluster again, under a new
+        id. A repetition changes nothing, and shows how far it is.
+        """
+        return JSONResponse(fleet.drain_node(node), 202)
+
+    @router.delete(
+        "/{node:path}/drain",
+        summary="Use a drained node again",
+        response_model=Node,
+        responses=documented_errors(401, 404, 409, 503),
+    )
+    async def undrain_node(node: str) -> Response:
+        """The node gets new workers. Those that are draining end all the same."""
+        return JSONResponse(fleet.drain_node(node, undo=True))
 
     return router

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
-from app.api.http.json_bodies import fault_of_field, invalid_json, no_object
+from app.api.http.json_bodies import documented_body, fault_of_field, invalid_json, no_object
 from app.errors import InvalidInput
-from app.numbers import WHOLE
+from app.options import WHOLE
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
 from app.transcript.text.scripts import with_few_marks
 
@@ -120,5 +120,4 @@ def correction_body() -> dict[str, Any]:
     """OpenAPI's description of the body."""
     segments = CorrectedSegments.model_json_schema()
     segments["properties"]["segments"]["items"] = segments.pop("$defs")["CorrectedSegment"]
-    schema = {"anyOf": [segments, Restoration.model_json_schema()]}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return documented_body({"anyOf": [segments, Restoration.model_json_schema()]})

@@ -1,35 +1,37 @@
-"""The endpoints that correct the transcript of a job, and list its revisions; how all requests revise it."""
+"""The endpoints that correct the transcript of a job, find its speakers again, and list its revisions."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from app.api.http.admission import Admission
+from app.api.http.connections import run_unless_disconnected
 from app.api.http.errors import documented_errors
+from app.api.http.json_bodies import documented_body
 from app.api.http.keys import client_of
-from app.api.http.receiving import check_json, receive_document
+from app.api.http.receiving import MAX_DOCUMENT_BYTES, check_json, receive_document
 from app.api.http.sending import json_response
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Revision, RevisionList, Segments
 from app.api.transcripts.correction_bodies import correction_body
-from app.api.transcripts.correction_steps import Outcome, corrected, restored
+from app.api.transcripts.correction_steps import Outcome, corrected, relabelled, restored
+from app.api.transcripts.speaker_bodies import SpeakersBody, parse_speakers
 from app.api.transcripts.versions import ETAG, IfMatch, if_match_of, is_current, revision_etag
-from app.errors import PreconditionFailed, PreconditionRequired
+from app.errors import NoVoices, PreconditionFailed, PreconditionRequired
 from app.jobs.document import timestamp
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript
+from app.jobs.service import JobService
 from app.jobs.storage.revisions import transcript_changed
 from app.owners import LINK_OWNER
 from app.transcription.helper import LONG_S, work_s
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+from app.transcription.service import TranscriptionService
 
 MAX_CORRECTION_BYTES = 32 << 20
+MAX_SPEAKERS_BYTES = 1 << 20
 _LEAST_BYTES, _BYTES_PER_S = 8 << 20, 1 << 10  # that a body may have; per second of the recording
 # Parsing more, or finding more words, takes longer than the event loop may wait.
 _LARGE_BYTES, _MANY_WORDS = 1 << 18, 6_000
@@ -41,7 +43,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def correction_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def correction_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.put(
@@ -58,11 +60,11 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         of the new revision. If nothing differs from the newest revision, none is stored.
         """
         job = await find_job(jobs, request, job_id)
-        condition = check_condition(request, job, if_match)
+        condition = _check_condition(request, job, if_match)
         with admission.corrections.hold(request):
             max_bytes = _LEAST_BYTES + _BYTES_PER_S * int(job.duration or 0)
             body = await receive_document(service, request, min(max_bytes, MAX_CORRECTION_BYTES))
-            return await revise(jobs, job, condition, partial(_correct, service, jobs, job, body), request)
+            return await _revise(jobs, job, condition, partial(_correct, service, jobs, job, body), request)
 
     @router.get(
         "/{job_id}/revisions",
@@ -80,11 +82,48 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         ]
         return JSONResponse(RevisionList(data=revisions).model_dump())
 
+    @router.post(
+        "/{job_id}/speakers",
+        summary="Find the speakers again, or rename them",
+        response_model=Segments,
+        responses=RESPONSES,
+        openapi_extra=documented_body(SpeakersBody.model_json_schema()),
+    )
+    async def find_speakers(request: Request, job_id: str, if_match: IfMatch = None) -> Response:
+        """Compares the voices of a job anew, without transcribing. Texts and times stay.
+
+        So do speakers that someone chose. The voices of a job without `diarize` are embedded now, while its
+        recording is kept. `names` alone only renames, for any job. The answer is the document
+        of the new revision. If nothing differs from the newest revision, none is stored.
+        """
+        job = await find_job(jobs, request, job_id)
+        condition = _check_condition(request, job, if_match)
+        with admission.corrections.hold(request):
+            body = await receive_document(service, request, MAX_SPEAKERS_BYTES)
+            parsing_s = LONG_S if len(body) > MAX_DOCUMENT_BYTES else 0.0
+            wanted = await service.helper.run(parsing_s, parse_speakers, body)
+            voices = await jobs.store.voices(job) if wanted.needs_voices else []
+            if wanted.needs_voices and not voices and job.submission.file is not None:
+                with admission.requests.hold(request):
+                    voices = await run_unless_disconnected(request, jobs.voices.embed(job))
+            if wanted.needs_voices and not voices:
+                raise NoVoices(
+                    "The job has no voices to compare: nobody speaks, each channel is a speaker, or they "
+                    "were deleted with the recording. "
+                    "Submit the recording with diarize=true. `names` alone renames its speakers."
+                )
+
+            async def make(base: PackedTranscript) -> Outcome:
+                length_s = work_s(job.duration, base.content)
+                return await service.helper.run(length_s, relabelled, base, voices, wanted)
+
+            return await _revise(jobs, job, condition, make, request)
+
     return router
 
 
 async def _correct(
-    service: "TranscriptionService", jobs: "JobService", job: Job, body: bytes, base: PackedTranscript
+    service: TranscriptionService, jobs: JobService, job: Job, body: bytes, base: PackedTranscript
 ) -> Outcome:
     """What the body of a request makes of a revision. Raises InvalidInput, TooLarge and UnknownRevision."""
     is_long = len(body) > _LARGE_BYTES or len(body.translate(None, _IN_WORDS)) > _MANY_WORDS
@@ -97,7 +136,7 @@ async def _correct(
     return outcome
 
 
-def check_condition(request: Request, job: Job, if_match: str | None) -> str:
+def _check_condition(request: Request, job: Job, if_match: str | None) -> str:
     """Check all but the body, before that is read. Returns the condition.
 
     Raises JobNotDone, PreconditionRequired, PreconditionFailed, InvalidInput and UnsupportedContentType.
@@ -115,8 +154,8 @@ def check_condition(request: Request, job: Job, if_match: str | None) -> str:
     return condition
 
 
-async def revise(
-    jobs: "JobService",
+async def _revise(
+    jobs: JobService,
     job: Job,
     condition: str,
     make: Callable[[PackedTranscript], Awaitable[Outcome]],

@@ -1,7 +1,5 @@
 """The endpoint of a job's segments: its transcript as people read and correct it."""
 
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -22,15 +20,13 @@ from app.api.transcripts.versions import (
     wanted_number,
 )
 from app.jobs.job import Job, Status
+from app.jobs.service import JobService
 from app.transcription.helper import work_s
+from app.transcription.service import TranscriptionService
 from workers.messages import seconds
 
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
 
-
-def segment_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+def segment_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.get(
@@ -61,7 +57,7 @@ def segment_routes(service: "TranscriptionService", jobs: "JobService", admissio
 
 
 async def _segments_response(
-    service: "TranscriptionService", jobs: "JobService", job: Job, revision: int | None, if_none_match: str
+    service: TranscriptionService, jobs: JobService, job: Job, revision: int | None, if_none_match: str
 ) -> Response:
     """The segments of a revision, by default the newest, or a 304. Raises UnknownRevision."""
     if job.status is not Status.SUCCEEDED:

@@ -96,9 +96,3 @@ def _invalid(problem: Mapping[str, Any]) -> InvalidInput:
     if problem["type"] == "model_type":
         return no_object('{"num_speakers": 2}')
     return invalid_input([problem], SpeakersBody.model_fields)
-
-
-def speakers_body() -> dict[str, Any]:
-    """OpenAPI's description of the body."""
-    schema = SpeakersBody.model_json_schema()
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -20,7 +20,7 @@ PART_BYTES = 1 << 15  # of a payload, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WyomingEvent:
     """An event of a client, without its payload."""
 
     type: str
@@ -40,7 +40,7 @@ class EventReader:
         self._timeout_s = timeout_s
         self._unread = 0  # bytes of the payload of the last event
 
-    async def next(self) -> Event | None:
+    async def next(self) -> WyomingEvent | None:
         """The next event, after what is left of the payload before; None if the client has gone.
 
         Waits for its first byte without an end. Raises InvalidInput if it is no event, exceeds a limit or
@@ -73,7 +73,7 @@ class EventReader:
             self._unread -= size
             yield part
 
-    async def _read(self, first: bytes) -> Event:
+    async def _read(self, first: bytes) -> WyomingEvent:
         try:
             line = first if first == b"\n" else first + await self._reader.readuntil(b"\n")
         except asyncio.LimitOverrunError:
@@ -89,7 +89,7 @@ class EventReader:
         if data_bytes:
             data |= _parsed(await self._reader.readexactly(data_bytes))
         self._unread = payload_bytes
-        return Event(head["type"], data, payload_bytes)
+        return WyomingEvent(head["type"], data, payload_bytes)
 
     def _too_slow(self) -> InvalidInput:
         return InvalidInput(f"An event was not complete after {self._timeout_s:g} s.")

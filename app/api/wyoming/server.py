@@ -2,12 +2,13 @@
 
 import asyncio
 import uuid
+from dataclasses import dataclass, field
 
 import structlog
 
 from app.api.http.admission import Limiter
-from app.api.wyoming.framing import MAX_LINE_BYTES, encode
-from app.api.wyoming.session import OpenStream, Session
+from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
+from app.api.wyoming.session import OpenStream, WyomingSession
 from app.concurrency import end_tasks
 from app.engines.catalogue import ModelCatalogue
 from app.errors import InvalidSetting
@@ -18,19 +19,17 @@ from app.telemetry.work import Work, working_for
 log = structlog.get_logger("whisperfleet.api")
 
 
+@dataclass(slots=True)
 class WyomingServer:
     """Listens on the address of `WHISPER_WYOMING_PORT`, and does nothing without one."""
 
-    def __init__(
-        self, settings: Settings, open_stream: OpenStream, catalogue: ModelCatalogue, places: Limiter
-    ) -> None:
-        self._settings = settings
-        self._open_stream = open_stream
-        self._catalogue = catalogue
-        self._places = places
-        self._sessions: dict[asyncio.Task[None], Session] = {}
-        self._server: asyncio.Server | None = None
-        self._end_at: float | None = None  # of the last sessions, in the event loop's time
+    _settings: Settings
+    _open_stream: OpenStream
+    _catalogue: ModelCatalogue
+    _places: Limiter
+    _sessions: dict[asyncio.Task[None], WyomingSession] = field(default_factory=dict)
+    _server: asyncio.Server | None = None
+    _end_at: float | None = None  # of the last sessions, in the event loop's time
 
     @property
     def port(self) -> int | None:
@@ -85,14 +84,13 @@ class WyomingServer:
             writer.write(encode("error", {"text": text, "code": "too_many_streams"}))
             writer.close()
             return
-        session = Session(
-            reader, writer, self._open_stream, self._catalogue, self._places, self._settings.header_timeout_s
-        )
+        events = EventReader(reader, self._settings.header_timeout_s)
+        session = WyomingSession(reader, writer, self._open_stream, self._catalogue, self._places, events)
         task = asyncio.create_task(self._serve(session))
         self._sessions[task] = session
         task.add_done_callback(self._sessions.pop)
 
-    async def _serve(self, session: Session) -> None:
+    async def _serve(self, session: WyomingSession) -> None:
         with working_for(Work(f"wyoming_{uuid.uuid4().hex}")):
             try:
                 await session.run()

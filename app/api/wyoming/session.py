@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -86,31 +86,22 @@ class Utterance:
                 self._error = error
 
 
-class Session:
+@dataclass(slots=True)
+class WyomingSession:
     """The connection of one client, until it ends."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        open_stream: OpenStream,
-        catalogue: ModelCatalogue,
-        places: Limiter,
-        event_timeout_s: float,
-    ) -> None:
-        """`places`: of streams. `event_timeout_s`: see `EventReader`."""
-        self._reader = reader
-        self._writer = writer
-        self._open_stream = open_stream
-        self._catalogue = catalogue
-        self._places = places
-        self._events = EventReader(reader, event_timeout_s)
-        self._wish = Wish()
-        self._utterance: Utterance | None = None
-        self._place = ExitStack()
-        self._idle_at = 0.0
-        self._waiting = asyncio.timeout(None)  # for the next event
-        self._is_stopping = False
+    _reader: asyncio.StreamReader
+    _writer: asyncio.StreamWriter
+    _open_stream: OpenStream
+    _catalogue: ModelCatalogue
+    _places: Limiter  # of streams
+    _events: EventReader
+    _wish: Wish = Wish()
+    _utterance: Utterance | None = None
+    _place: ExitStack = field(default_factory=ExitStack)
+    _idle_at: float = 0.0
+    _waiting: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))  # for the next event
+    _is_stopping: bool = False
 
     async def run(self) -> None:
         """Answer the events of the client. Closes the connection at the end."""

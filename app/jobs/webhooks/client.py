@@ -12,8 +12,8 @@ import httpx
 
 from app.concurrency import in_daemon_thread
 from app.errors import InvalidInput
-from app.url_policy import check_destination
-from workers.addresses import AddressRefused, Resolver, look_up, resolve, split_url
+from app.url_policy import check_destination, refusing
+from workers.addresses import Resolver, look_up, resolve, split_url
 
 PARAM = "webhook_url"
 TIMEOUT_S = 15.0  # for a POST until its status, and before it for the name's resolution
@@ -25,10 +25,8 @@ async def check_webhook_url(url: str, allow_private: bool, resolver: Resolver = 
 
     With `allow_private`, any host is allowed. The client checks the host again at each POST.
     """
-    try:
+    with refusing(PARAM):
         split_url(url)
-    except AddressRefused as refusal:
-        raise InvalidInput(str(refusal), param=PARAM, code="url_refused") from None
     if allow_private:
         return
     try:
