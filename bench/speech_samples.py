@@ -71,7 +71,8 @@ def probabilities_of(paths: Sequence[Path]) -> Probabilities:
 def decode(path: Path, pcm_path: Path) -> int:
     """Decode a recording to `pcm_path`, as a media worker does. Returns the number of samples."""
     pcm_path.touch()
-    while not (step := tasks.decode("bench", str(path), str(pcm_path), STEP_SAMPLES)).finished:
+    request = tasks.DecodeRequest(str(path), (str(pcm_path),), STEP_SAMPLES)
+    while not (step := tasks.decode("bench", request)).finished:
         pass
     return step.samples
 

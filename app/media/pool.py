@@ -9,7 +9,7 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,8 +74,8 @@ class Decoded:
     """How far a recording is decoded."""
 
     samples: int  # up to which sample of the recording
-    finished: bool
-    tracks: tuple[SoundTrack, ...]  # that its file has
+    finished: bool = True
+    tracks: tuple[SoundTrack, ...] = ()  # that its file has, once they are known
     channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
     declared: int = 0  # where the recording or its part ends, as the file gives it; 0 if it does not
     warnings: Warnings = ()  # once finished: what the sender should know
@@ -152,7 +152,7 @@ class MediaPool:
 
     async def decode(
         self,
-        job: str,
+        job: Hashable,
         upload: Upload,
         pcm_path: Path,
         max_duration_s: float = math.inf,
@@ -173,17 +173,23 @@ class MediaPool:
         with disk_errors():
             # A cancelled caller removes the files afterwards, so none may be created after the cancellation.
             sizes = await run_shielded(asyncio.to_thread(_create, paths))
-        session = WorkerSession(self, f"decode {job}", tasks.close)
+        session = WorkerSession(self, ("decode", job), tasks.close)
         tracks: tuple[SoundTrack, ...] = ()
         with self._disk.reservation() as space:
             space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
             budget = PcmBudget(self._disk, space, pcm_path, max_duration_s, selection.start, len(paths))
 
             async def start_step(samples: int) -> None:
-                max_declared = await budget.before_step(samples)
-                args = (str(upload.path), str(pcm_path), samples, upload.raw_pcm, max_declared)
-                more = (selection, tuple(map(str, paths[1:])), peaks is not None)
-                session.start_step(tasks.decode, *args, *more)
+                request = tasks.DecodeRequest(
+                    source=str(upload.path),
+                    pcm_paths=tuple(map(str, paths)),
+                    max_samples=samples,
+                    raw=upload.raw_pcm,
+                    max_declared=await budget.before_step(samples),
+                    selection=selection,
+                    find_peaks=peaks is not None,
+                )
+                session.start_step(tasks.decode, request)
 
             try:
                 await start_step(FIRST_STEP_SAMPLES)
@@ -213,7 +219,7 @@ class MediaPool:
                 session.close()
 
     async def speech_probabilities(
-        self, job: str, pcm_path: Path, start_frame: int, frames: int
+        self, job: Hashable, pcm_path: Path, start_frame: int, frames: int
     ) -> npt.NDArray[np.float32]:
         """The speech probability of each frame of a chunk: shape (frames,), less at the recording's end.
 
@@ -223,7 +229,7 @@ class MediaPool:
         return np.frombuffer(done.result, "<f4")
 
     async def embed_voices(
-        self, job: str, pcm_path: Path, windows: Sequence[Span]
+        self, job: Hashable, pcm_path: Path, windows: Sequence[Span]
     ) -> npt.NDArray[np.float32]:
         """The embedding of the voice in each window of a recording, all of them decoded.
 
@@ -235,7 +241,7 @@ class MediaPool:
             return np.zeros((0, 0), np.float32)
         model = await self.speaker_model()
         call = Call(embed.embed, (str(pcm_path), tuple(windows), model))
-        done = await self._dispatcher.submit(f"voices {job}", call, key=object())
+        done = await self._dispatcher.submit(("voices", job), call, key=object())
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
     async def fault_of_speaker_model(self, model: SpeakerModel) -> str | None:
@@ -247,14 +253,14 @@ class MediaPool:
         fault: str | None = done.result
         return fault
 
-    def cancel(self, job: str) -> None:
+    def cancel(self, job: Hashable) -> None:
         """Remove a job's tasks from the queue."""
         # A job has three lines. Only one worker can run its decoding steps, and the voices of many clips may
         # wait: in one line with its chunks for speech detection, they would keep these from free workers.
-        for line in (job, f"decode {job}", f"voices {job}"):
+        for line in (job, ("decode", job), ("voices", job)):
             self._dispatcher.cancel(line)
 
-    async def run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
+    async def run(self, line: Hashable, call: Call, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given. Errors are those of the client's file."""
         try:
             with disk_errors():
@@ -284,7 +290,7 @@ class WorkerSession:
     """
 
     pool: MediaPool
-    line: str
+    line: Hashable
     close_call: Callable[[str], None]
     finished: bool = False
     # The decoder of a job that was cancelled and starts again may not be closed yet.
@@ -320,7 +326,7 @@ class WorkerSession:
             self._slot = step.result().slot
         if self._slot is not None:
             with suppress(Exception):
-                await self.pool.run(f"close {self._id}", Call(self.close_call, (self._id,)), self._slot)
+                await self.pool.run(("close", self._id), Call(self.close_call, (self._id,)), self._slot)
 
 
 def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
@@ -333,7 +339,7 @@ def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome
             continue  # it closes what was cancelled, and nobody waits for it
         waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
         traces.add(
-            task.span,
+            traces.span_in(task.context),
             name,
             batch.sent,
             batch.end,

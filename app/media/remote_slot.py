@@ -1,7 +1,6 @@
 """A media worker on another machine: it gets the files to work on, and returns what it makes of them."""
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,9 +11,9 @@ from app.media.worker_slot import DEADLINE_S, Call, MediaWorkerSlot
 from app.scheduling.process import WorkerProcess
 from workers.media import remote, tasks
 from workers.media.remote import RemoteStep
-from workers.media.tasks import DecodeStep
+from workers.media.tasks import DecodeRequest, DecodeStep
 from workers.media.voices import embed
-from workers.messages import BYTES_PER_SAMPLE, EVERYTHING, FRAME_SAMPLES, Selection, Span, SpeakerModel
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Span, SpeakerModel
 
 R = TypeVar("R")
 
@@ -64,30 +63,14 @@ class RemoteMediaSlot(MediaWorkerSlot):
         [call] = payloads
         return [await self._methods[call.function](*call.args)]
 
-    async def _decode(
-        self,
-        job: str,
-        source: str,
-        pcm_path: str,
-        max_samples: int,
-        raw: bool = False,
-        max_declared: float = math.inf,
-        selection: Selection = EVERYTHING,
-        more_channels: tuple[str, ...] = (),
-        find_peaks: bool = True,
-    ) -> DecodeStep:
+    async def _decode(self, job: str, request: DecodeRequest) -> DecodeStep:
         """As `tasks.decode`."""
-        paths = (pcm_path, *more_channels)
         try:
             if job not in self._sent:
-                await self._send_recording(job, source)
-            found = await self._ask(
-                remote.decode,
-                *(job, max_samples, raw, max_declared, selection, len(paths), find_peaks),
-                refused=job,
-                errors=OSError,  # of the node's disk
-            )
-            await asyncio.to_thread(_write, paths, found)
+                await self._send_recording(job, request.source)
+            # OSError: of the node's disk
+            found = await self._ask(remote.decode, job, request, refused=job, errors=OSError)
+            await asyncio.to_thread(_write, request.pcm_paths, found)
         except ProcessCrashed:
             raise
         except Exception:

@@ -189,7 +189,7 @@ class Backlog(FairQueue[Task[P, R]]):
     def take_urgent(self, slot: Slot[P, R]) -> list[Task[P, R]]:
         """Remove and return the next urgent tasks for a slot, which may run together."""
         batch: list[Task[P, R]] = []
-        most = 1
+        most = 1 if self.urgent.size else 0
 
         def joins(task: Task[P, R]) -> bool:
             same = not batch or (task.key == batch[0].key and not task.isolated)

@@ -64,13 +64,7 @@ def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, Cli
 
     Yields the windows to decode, is sent the result of each, and returns the result of the clip.
     """
-    windows = yield from _decode_span(_first_window(clip), clip, _MAX_HALVINGS)
-    first = windows[0][1]
-    return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
-
-
-def _first_window(clip: ClipRequest) -> WindowRequest:
-    return WindowRequest(
+    window = WindowRequest(
         clip.pcm_path,
         clip.start,
         clip.end,
@@ -79,6 +73,9 @@ def _first_window(clip: ClipRequest) -> WindowRequest:
         late_language=clip.late_language,
         speculative=clip.speculative,
     )
+    windows = yield from _decode_span(window, clip, _MAX_HALVINGS)
+    first = windows[0][1]
+    return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
 
 
 def _further_window(

@@ -211,6 +211,6 @@ async def test_a_node_dies_in_mid_file(
         found = await pool.speech_probabilities("job", pcm, 0, 1875)
     expected = tmp_path / "expected"
     expected.touch()
-    tasks.decode("job", str(recording), str(expected), 10**9)
+    tasks.decode("job", tasks.DecodeRequest(str(recording), (str(expected),), 10**9))
     assert pcm.read_bytes() == expected.read_bytes()
     assert found.tobytes() == tasks.speech_probabilities(str(expected), 0, 1875)

@@ -138,19 +138,13 @@ def decode_here(
     paths = [channel_path(Path(pcm), channel) for channel in range(8 if separate else 1)]
     for path in paths:
         path.touch()
-    first, *others = map(str, paths)
+    request = tasks.DecodeRequest(
+        str(UPLOAD), tuple(map(str, paths)), STEP_S * RATE, recording.raw_pcm, selection=selection
+    )
     peaks, found = PeakCollector(), ()
     finished = False
     while not finished:
-        step = tasks.decode(
-            "job",
-            str(UPLOAD),
-            first,
-            STEP_S * RATE,
-            recording.raw_pcm,
-            selection=selection,
-            more_channels=tuple(others),
-        )
+        step = tasks.decode("job", request)
         finished, found = step.finished, step.tracks or found
         peaks.add(step.samples, step.peaks, finished=finished)
     for channel, path in enumerate(paths):
@@ -320,6 +314,10 @@ async def test_what_one_node_cannot_do_another_does(tmp_path: Path) -> None:
         assert not any(slot.status.restarts for slot in pool._dispatcher.slots)
 
 
+def decode_call(job: str) -> Call:
+    return Call(tasks.decode, (job, tasks.DecodeRequest(str(UPLOAD), ("pcm",), RATE)))
+
+
 class FakeProcess:
     """A `WorkerProcess` that only notes what it is asked."""
 
@@ -347,12 +345,12 @@ async def test_a_film_and_a_copy_for_browsers_stay_here(monkeypatch: pytest.Monk
     slot = RemoteMediaSlot(1, process)
     upload(bytes(1001))
     monkeypatch.setattr(remote_slot, "_MAX_RECORDING_BYTES", 1000)
-    film = Call(tasks.decode, ("job", str(UPLOAD), "pcm", RATE))
+    film = decode_call("job")
     assert slot.can_run(film)
     with pytest.raises(RequeueBatch):
         await slot.run([film], None)
     assert not slot.can_run(film)
-    assert slot.can_run(Call(tasks.decode, ("another job", str(UPLOAD), "pcm", RATE)))
+    assert slot.can_run(decode_call("another job"))
     assert not slot.can_run(Call(encoding.encode, ("session",)))
     assert process.called == [remote.close], "nothing was sent"
 
@@ -361,7 +359,7 @@ async def test_a_worker_gets_as_many_recordings_as_it_may(monkeypatch: pytest.Mo
     slot = RemoteMediaSlot(1, FakeProcess())
     upload(bytes(1001))
     monkeypatch.setattr(remote_slot, "_MAX_SENT_BYTES", 2100)
-    first, second, third = (Call(tasks.decode, (job, str(UPLOAD), "pcm", RATE)) for job in "123")
+    first, second, third = (decode_call(job) for job in "123")
     await slot.run([first], None)
     await slot.run([second], None)
     with pytest.raises(RequeueBatch):
@@ -369,7 +367,7 @@ async def test_a_worker_gets_as_many_recordings_as_it_may(monkeypatch: pytest.Mo
     assert not slot.can_run(third)
     await slot.run([second], None)
     await slot.run([Call(tasks.close, ("1",))], None)
-    await slot.run([Call(tasks.decode, ("4", str(UPLOAD), "pcm", RATE))], None)
+    await slot.run([decode_call("4")], None)
 
 
 class SlowProcess(FakeProcess):
@@ -386,7 +384,7 @@ async def test_a_recording_that_a_node_does_not_take_goes_to_another(monkeypatch
     slot = RemoteMediaSlot(1, process)
     upload(bytes(100))
     monkeypatch.setattr(remote_slot, "_SEND_S", 0.05)
-    call = Call(tasks.decode, ("job", str(UPLOAD), "pcm", RATE))
+    call = decode_call("job")
     with pytest.raises(RequeueBatch, match="did not get 100 bytes"):
         await slot.run([call], None)
     assert not slot.can_run(call)

@@ -50,7 +50,9 @@ def new_policy(*, retries_errors: bool = False) -> FailurePolicy[str, str]:
 
 def new_task(crash_count: int = 0) -> Task[str, str]:
     future = cast(asyncio.Future[TaskResult[str]], None)  # only the dispatcher answers tasks
-    return Task("job", "a", None, None, crash_count, lambda count: None, 0.0, 1, False, future)
+    task = Task[str, str]("job", "a", None, None, crash_count, lambda count: None, 0.0, 1, False, future)
+    task.crashes_before = crash_count
+    return task
 
 
 def failed_slots(actions: Sequence[Action[str, str]]) -> list[int]:

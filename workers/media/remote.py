@@ -10,14 +10,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from typing import IO
 
 from workers.media import tasks
-from workers.media.tasks import DecodeStep
+from workers.media.tasks import DecodeRequest, DecodeStep
 from workers.media.voices import embed
-from workers.messages import BYTES_PER_SAMPLE, Selection, Span, SpeakerModel
+from workers.messages import BYTES_PER_SAMPLE, Span, SpeakerModel
 
 _MARGIN_BYTES = 256 << 20  # that stay free on the disk for temporary files
 
@@ -83,38 +83,20 @@ def drop_file(name: str) -> None:
         file.close()
 
 
-def decode(
-    session_id: str,
-    max_samples: int,
-    raw: bool,
-    max_declared: float,
-    selection: Selection,
-    channels: int,
-    find_peaks: bool = True,
-) -> RemoteStep:
+def decode(session_id: str, request: DecodeRequest) -> RemoteStep:
     """As `tasks.decode`, of the file that was received under the name of the session.
 
-    `channels`: at most so many, each by itself; 1: the mix of all. After the last step, and after an error,
-    the file is forgotten.
+    The files that the request names are those of the front end: each has one here. After the last step, and
+    after an error, the source is forgotten.
     """
     if session_id not in _outputs:
-        _outputs[session_id] = _Output(
-            [_file_in_memory() for _ in range(channels)], selection.start * BYTES_PER_SAMPLE
-        )
+        files = [_file_in_memory() for _ in request.pcm_paths]
+        _outputs[session_id] = _Output(files, request.selection.start * BYTES_PER_SAMPLE)
     output = _outputs[session_id]
-    first, *others = map(_path, output.files)
+    paths = tuple(map(_path, output.files))
     try:
-        step = tasks.decode(
-            session_id,
-            _path(_files[session_id]),
-            first,
-            max_samples,
-            raw,
-            max_declared,
-            selection,
-            tuple(others),
-            find_peaks,
-        )
+        request = replace(request, source=_path(_files[session_id]), pcm_paths=paths)
+        step = tasks.decode(session_id, request)
         result = output.take(step)
     except BaseException:
         close(session_id)

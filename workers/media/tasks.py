@@ -6,7 +6,6 @@ detector in functions only.
 
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,6 +34,21 @@ log = logging.getLogger(__name__)
 
 MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
 WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span, for the detector to adapt
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """The next step of decoding a recording: what is wanted of it, and where it goes."""
+
+    source: str
+    # Files for 16 kHz int16 (little-endian), which exist: one for the mix of all channels; or one for each
+    # channel. A source with fewer channels leaves the last files empty.
+    pcm_paths: tuple[str, ...]
+    max_samples: int  # about so many more
+    raw: bool = False  # the source has the format of the output
+    max_declared: float = math.inf  # the file may give no end after this sample
+    selection: Selection = EVERYTHING
+    find_peaks: bool = True  # for a waveform
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +110,15 @@ class _Session:
 _sessions: dict[str, _Session] = {}
 
 
-def decode(
-    session_id: str,
-    source: str,
-    pcm_path: str,
-    max_samples: int,
-    raw: bool = False,
-    max_declared: float = math.inf,
-    selection: Selection = EVERYTHING,
-    more_channels: tuple[str, ...] = (),
-    find_peaks: bool = True,
-) -> DecodeStep:
-    """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
-
-    With `more_channels`, `pcm_path` gets the first channel, and each further one a file of its own, which
-    must exist. A source with fewer channels leaves the last files empty. Without, all channels are mixed.
-    `find_peaks`: also find the peaks, for a waveform.
+def decode(session_id: str, request: DecodeRequest) -> DecodeStep:
+    """Decode the next step of a recording.
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
-    The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call
-    with a `session_id` in this process starts at the beginning: decoding is deterministic, so a worker that
-    replaces a crashed one writes the same samples again. It overwrites the file in place, because other
-    processes may be reading it. After the last step, the file is truncated to its samples, and the worker
-    forgets the session.
+    The first call with a `session_id` in this process starts at the beginning: decoding is deterministic, so
+    a worker that replaces a crashed one writes the same samples again. It overwrites the files in place,
+    because other processes may be reading them. After the last step, they are truncated to their samples, and
+    the worker forgets the session.
 
     A sample has the same place in the file as in the recording, so a part has a hole before it, which takes
     no space. What precedes the part is decoded for the peaks, and where seeking is not exact.
@@ -129,19 +128,17 @@ def decode(
     session = _sessions.get(session_id)
     is_new = session is None
     if session is None:
-        session = _sessions[session_id] = _start(
-            Path(source), [pcm_path, *more_channels], raw, selection, PeakFinder() if find_peaks else None
-        )
+        session = _sessions[session_id] = _start(request)
     try:
         if is_new:
             next(session.chunks)  # opens the source; the first chunk is empty
             session.samples = session.findings.skipped_s * SAMPLE_RATE
         findings = session.findings
-        if session.samples == findings.skipped_s * SAMPLE_RATE and session.declared > max_declared:
+        if session.samples == findings.skipped_s * SAMPLE_RATE and session.declared > request.max_declared:
             return DecodeStep(
                 0, False, (), session.declared, tracks=findings.tracks, channels=findings.declared_channels
             )
-        finished = session.advance(max_samples)
+        finished = session.advance(request.max_samples)
         session.output.flush()
         distinct = session.output.finish() if finished else (0,)
         if finished:
@@ -201,19 +198,20 @@ def limit_memory(headroom_bytes: int) -> None:
     runtime.limit_memory(headroom_bytes)
 
 
-def _start(
-    source: Path, pcm_paths: Sequence[str], raw: bool, selection: Selection, peaks: PeakFinder | None
-) -> _Session:
+def _start(request: DecodeRequest) -> _Session:
+    source, selection = Path(request.source), request.selection
     if source.stat().st_size == 0:
         raise refusal.empty_file()
     findings, track = Findings(), selection.track
+    peaks = PeakFinder() if request.find_peaks else None
     start_s = selection.start / SAMPLE_RATE if peaks is None else 0.0
+    separate = len(request.pcm_paths) > 1
     chunks = (
         raw_pcm(source, findings, track)
-        if raw
-        else decoded_pcm(source, findings, track=track, separate=len(pcm_paths) > 1, start_s=start_s)
+        if request.raw
+        else decoded_pcm(source, findings, track=track, separate=separate, start_s=start_s)
     )
-    output = ChannelFiles([Path(path) for path in pcm_paths], selection.start)
+    output = ChannelFiles([Path(path) for path in request.pcm_paths], selection.start)
     return _Session(chunks, output, findings, selection, peaks)
 
 

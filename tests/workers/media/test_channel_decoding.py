@@ -11,7 +11,7 @@ import soundfile
 from tests.media_files import RATE, Pcm, encode, film, read_pcm
 from workers.media import tasks
 from workers.media.channels import ChannelFiles
-from workers.media.tasks import DecodeStep
+from workers.media.tasks import DecodeRequest, DecodeStep
 from workers.messages import MAX_SEPARATE_CHANNELS, RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
@@ -25,17 +25,9 @@ def decode(
     paths = [folder / f"pcm.{channel}" for channel in range(MAX_SEPARATE_CHANNELS)]
     for path in paths:
         path.write_bytes(b"")
-    first, *others = map(str, paths)
+    request = DecodeRequest(str(folder / "upload"), tuple(map(str, paths)), RATE, raw, selection=selection)
     while True:  # in small steps: the first has nothing but the headers for some files
-        step = tasks.decode(
-            "job",
-            str(folder / "upload"),
-            first,
-            RATE,
-            raw,
-            selection=selection,
-            more_channels=tuple(others),
-        )
+        step = tasks.decode("job", request)
         if step.finished:
             return step, [np.fromfile(path, "<i2") for path in paths[: step.channels]]
 

@@ -25,11 +25,12 @@ def decode(content: bytes, folder: Path, start: int = 0) -> tuple[tasks.DecodeSt
     source, pcm_path = folder / "upload", folder / "pcm"
     source.write_bytes(content)
     pcm_path.write_bytes(b"")
-    job, selection = next(jobs), Selection(start=start)
+    job = next(jobs)
+    request = tasks.DecodeRequest(
+        str(source), (str(pcm_path),), 60 * RATE, selection=Selection(start=start), find_peaks=not start
+    )
     while True:
-        step = tasks.decode(
-            job, str(source), str(pcm_path), 60 * RATE, selection=selection, find_peaks=not start
-        )
+        step = tasks.decode(job, request)
         if step.finished:
             return step, np.fromfile(pcm_path, "<i2")
 

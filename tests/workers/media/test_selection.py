@@ -12,7 +12,7 @@ from tests.media_files import GOOD, RATE, Pcm, encode, film, read_pcm
 from workers.media import tasks
 from workers.media.decode import decoded_pcm
 from workers.media.findings import Findings
-from workers.media.tasks import DecodeStep
+from workers.media.tasks import DecodeRequest, DecodeStep
 from workers.messages import MAX_TRACKS, RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
@@ -26,11 +26,12 @@ def decode(
 ) -> tuple[list[DecodeStep], Pcm]:
     job, pcm_path = next(jobs), path.with_suffix(".pcm")
     pcm_path.write_bytes(b"")
+    request = DecodeRequest(
+        str(path), (str(pcm_path),), step, raw, selection=selection, find_peaks=find_peaks
+    )
     steps = []
     while not steps or not steps[-1].finished:
-        steps.append(
-            tasks.decode(job, str(path), str(pcm_path), step, raw, selection=selection, find_peaks=find_peaks)
-        )
+        steps.append(tasks.decode(job, request))
     return steps, np.fromfile(pcm_path, "<i2")
 
 

@@ -19,7 +19,7 @@ from tests import media_files
 from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode, talk, wav_header
 from workers.media import tasks as media
 from workers.media.clock import Clock
-from workers.media.tasks import WARM_UP_FRAMES, DecodeStep
+from workers.media.tasks import WARM_UP_FRAMES, DecodeRequest, DecodeStep
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
 
 STEP = 60 * RATE
@@ -56,11 +56,15 @@ def child() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
+def request(source: Path, pcm_path: Path, max_samples: int) -> DecodeRequest:
+    return DecodeRequest(str(source), (str(pcm_path),), max_samples)
+
+
 def decode_file(path: Path, max_samples: int = STEP, raw: bool = False) -> tuple[DecodeStep, Pcm]:
     job, pcm_path = next(jobs), path.with_suffix(".pcm")
     pcm_path.touch()
     while True:
-        step = media.decode(job, str(path), str(pcm_path), max_samples, raw)
+        step = media.decode(job, DecodeRequest(str(path), (str(pcm_path),), max_samples, raw))
         if step.finished:
             return step, read(pcm_path)
 
@@ -259,7 +263,8 @@ class TestDeclaredLength:
         pcm_path.touch()
 
         def decode(max_declared: float) -> DecodeStep:
-            return media.decode("limited", str(source), str(pcm_path), STEP, raw, max_declared)
+            step = DecodeRequest(str(source), (str(pcm_path),), STEP, raw, max_declared)
+            return media.decode("limited", step)
 
         for _ in range(2):
             step = decode(len(speech) - 1)
@@ -276,7 +281,7 @@ class TestDeclaredLength:
         """Each frame lasts a minute, and the mixer takes several."""
         (tmp_path / "upload").write_bytes(media_files.flac_of_silence(0.5))
         (tmp_path / "pcm").touch()
-        step = media.decode("long frames", str(tmp_path / "upload"), str(tmp_path / "pcm"), STEP)
+        step = media.decode("long frames", request(tmp_path / "upload", tmp_path / "pcm", STEP))
         media.close("long frames")
         assert STEP <= step.samples < 3 * STEP
 
@@ -416,7 +421,7 @@ class TestSteps:
 
         sizes = []
         while True:
-            step = media.decode("steps", str(tmp_path / "upload"), str(pcm_path), RATE)
+            step = media.decode("steps", request(tmp_path / "upload", pcm_path, RATE))
             sizes.append(step.samples)
             assert pcm_path.stat().st_size == step.samples * BYTES_PER_SAMPLE
             if step.finished:
@@ -434,10 +439,10 @@ class TestSteps:
         partial = tmp_path / "taken.pcm"
         partial.write_bytes(b"\x01" * 1_000_000)
 
-        step = media.decode("taken", str(tmp_path / "upload"), str(partial), RATE)
+        step = media.decode("taken", request(tmp_path / "upload", partial, RATE))
         assert np.array_equal(read(partial)[: step.samples], expected[: step.samples])
         assert partial.stat().st_size == 1_000_000  # others may be reading it
-        media.decode("taken", str(tmp_path / "upload"), str(partial), STEP)
+        media.decode("taken", request(tmp_path / "upload", partial, STEP))
         assert np.array_equal(read(partial), expected)
 
     def test_interleaved_jobs(self, speech: Pcm, tmp_path: Path) -> None:
@@ -449,7 +454,7 @@ class TestSteps:
         running = list(recordings)
         while running:
             for job in list(running):
-                if media.decode(job, str(tmp_path / job), str(tmp_path / f"{job}.pcm"), RATE).finished:
+                if media.decode(job, request(tmp_path / job, tmp_path / f"{job}.pcm", RATE)).finished:
                     running.remove(job)
 
         for job, pcm in recordings.items():
@@ -460,7 +465,7 @@ class TestSteps:
         (tmp_path / "pcm").touch()
         before = psutil.Process().num_fds()
 
-        assert not media.decode("cancelled", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE).finished
+        assert not media.decode("cancelled", request(tmp_path / "upload", tmp_path / "pcm", RATE)).finished
         assert psutil.Process().num_fds() == before + 2
         media.close("cancelled")
         media.close("cancelled")
@@ -472,14 +477,14 @@ class TestSteps:
         """Its request was cancelled while the call was in a queue."""
         (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
         with pytest.raises(FileNotFoundError):
-            media.decode("gone", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE)
+            media.decode("gone", request(tmp_path / "upload", tmp_path / "pcm", RATE))
         assert not (tmp_path / "pcm").exists()
         assert not media._sessions
 
     def test_a_full_disk_is_an_os_error(self, speech: Pcm, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
         with pytest.raises(OSError, match="No space left"):
-            media.decode("full", str(tmp_path / "upload"), "/dev/full", STEP)
+            media.decode("full", DecodeRequest(str(tmp_path / "upload"), ("/dev/full",), STEP))
         assert not media._sessions
 
     def test_memory_is_flat_in_length(self, tmp_path: Path) -> None:
@@ -493,7 +498,7 @@ class TestSteps:
         memory = []
         finished = False
         while not finished:
-            finished = media.decode("long", str(path), str(tmp_path / "pcm"), 5 * STEP).finished
+            finished = media.decode("long", request(path, tmp_path / "pcm", 5 * STEP)).finished
             memory.append(process.memory_info().rss)
 
         assert len(memory) >= 8
@@ -546,7 +551,7 @@ class TestProcesses:
         (tmp_path / "upload").write_bytes(BROKEN["png"][0]())
         (tmp_path / "pcm").touch()
         with pytest.raises(RecordingRefused, match="picture") as refused:
-            child.submit(media.decode, "x", str(tmp_path / "upload"), str(tmp_path / "pcm"), 1).result()
+            child.submit(media.decode, "x", request(tmp_path / "upload", tmp_path / "pcm", 1)).result()
         assert refused.value.code == "not_audio"
         assert pickle.loads(pickle.dumps(refused.value)).message == refused.value.message
 
@@ -557,7 +562,7 @@ class TestProcesses:
 
         (tmp_path / "upload").write_bytes(GOOD["mp4 video aac"].encode(speech))
         (tmp_path / "pcm").touch()
-        step = child.submit(media.decode, "y", str(tmp_path / "upload"), str(tmp_path / "pcm"), STEP).result()
+        step = child.submit(media.decode, "y", request(tmp_path / "upload", tmp_path / "pcm", STEP)).result()
         assert step.finished
         speaking = child.submit(media.speech_probabilities, str(tmp_path / "pcm"), 0, 1875).result()
         assert np.frombuffer(speaking, "<f4").max() > 0.5
