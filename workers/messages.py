@@ -229,7 +229,7 @@ class NewAudio:
 
 @dataclass(frozen=True, slots=True)
 class DetectedSpeech:
-    """What was heard in it."""
+    """What was found in it."""
 
     carried: CarriedAudio
     probabilities: bytes  # of speech, in each frame that is complete now: float32

@@ -24,12 +24,11 @@ Audio = tuple[Path, int, int, tuple[Span, ...]]
 class WindowRequest:
     """One window of a recording to be decoded. Positions are samples of the recording.
 
-    Which audio and language a worker gets may be known only when it gets the window: then it is asked.
+    Its audio and its language may be chosen late: when a worker gets the window.
     """
 
-    pcm: (
-        Path | bytes
-    )  # the recording, which the worker reads, or the window's own samples: s16le, mono, 16 kHz
+    # The recording, from which the worker reads, or the window's own samples: s16le, mono, 16 kHz.
+    pcm: Path | bytes
     start: int
     end: int
     speech: tuple[Span, ...]

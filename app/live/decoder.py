@@ -1,4 +1,4 @@
-"""Has the workers decode the speech of a live stream: drafts while it is open, and its clips once closed."""
+"""The decoder of a live stream: drafts of its speech while it is open, and its clips once closed."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The waiting tasks, and which of them make a slot's next batch.
+"""The backlog of waiting tasks, from which each slot gets its next batch.
 
 Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
 also for slots with different limits. Urgent tasks wait in a queue of their own, and no plan counts them.

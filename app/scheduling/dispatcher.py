@@ -1,4 +1,4 @@
-"""Hands tasks to slots: one loop for each slot takes batches from one fair queue.
+"""The dispatcher of tasks to slots: one loop for each slot takes batches from one fair queue.
 
 The queue lives here, and a slot has one batch in flight, or two if one must be ready when the other has run.
 So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion. Urgent
@@ -426,7 +426,8 @@ class Dispatcher(Generic[P, R]):
                 await served.wakeup.wait()
             if not await self._start_process(served):
                 continue
-            watch = asyncio.create_task(self._wake_for_restart(served))
+            watch = asyncio.create_task(slot.needs_restart.wait())
+            watch.add_done_callback(lambda _: served.wakeup.set())
             try:
                 await self._serve(served)
             except Exception as error:  # a fault of this service must not end the slot's loop
@@ -445,7 +446,7 @@ class Dispatcher(Generic[P, R]):
                 return
             if slot.status.state != "asleep":
                 if slot.status.ending is None:
-                    self._failures.after_idle_death(slot.index, asyncio.get_running_loop().time())
+                    self._failures.after_idle_crash(slot.index, asyncio.get_running_loop().time())
                 self._count_restart(slot, slot.status.ending or RestartReason.CRASH)
                 if slot.status.state != "failed":
                     slot.status.state = "restarting"
@@ -722,10 +723,6 @@ class Dispatcher(Generic[P, R]):
             self._on_batch(slot, batch, outcome)
         except Exception:  # a caller's fault must not end the slot's loop
             log.exception("batch not reported", pool=self._name, slot=batch.slot)
-
-    async def _wake_for_restart(self, served: _ServedSlot[P, R]) -> None:
-        await served.slot.needs_restart.wait()
-        served.wakeup.set()
 
     def _requeue(self, batch: Sequence[Task[P, R]], *, isolated: bool, pause_s: float = 0.0) -> None:
         if pause_s > 0:

@@ -1,4 +1,4 @@
-"""From a recording to its transcript, channel by channel: the channel is the speaker.
+"""The pipelines of a recording's channels, which become one transcript: the channel is the speaker.
 
 All channels are decoded first. Then each that differs from the others has a pipeline, all at the same time.
 """

@@ -1,4 +1,4 @@
-"""Has workers decode clips, window by window."""
+"""The decoder of clips on the workers, for recordings and live streams."""
 
 import asyncio
 from collections.abc import Hashable

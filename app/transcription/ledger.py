@@ -1,4 +1,4 @@
-"""What the workers have done: each batch that has ended is entered here once.
+"""The ledger of the workers: each batch that has ended is entered here once.
 
 All that clients see of batches comes from here: rows and events of the workers, metrics and traces.
 """

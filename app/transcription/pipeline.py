@@ -1,4 +1,4 @@
-"""From a recording to its transcript: find clips, transcribe, merge. All at once."""
+"""The pipeline from a recording to its transcript: find clips, transcribe, merge. All at once."""
 
 import asyncio
 from collections import Counter

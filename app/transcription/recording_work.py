@@ -1,4 +1,4 @@
-"""What the transcription of one recording is made from, and who follows it."""
+"""The work on one recording: all that its transcription needs, its progress and its observer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -86,7 +86,7 @@ def is_due_to_clip(error: Exception) -> bool:
 
 
 def clip_failed(clip: PlannedClip, error: Exception) -> ClipFailed:
-    """The error for a clip that cannot be transcribed; its code says whether the clip is to blame."""
+    """The error for a clip that cannot be transcribed; its code says whether the clip is at fault."""
     return ClipFailed(
         f"The span from {clip.start / SAMPLE_RATE:.2f} s to {clip.end / SAMPLE_RATE:.2f} s could not be "
         f"transcribed: {error}",

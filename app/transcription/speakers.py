@@ -1,4 +1,4 @@
-"""Who speaks in one recording: the voices in its clips, and the speakers of its transcript."""
+"""The speakers of one recording: the voices in its clips, and the labels of its transcript."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

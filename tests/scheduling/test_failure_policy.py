@@ -176,7 +176,7 @@ def test_who_is_blamed(death: ProcessCrashed, alone: bool, elsewhere: str, slots
     for at in (100.0, 200.0, 300.0):
         before_s = 60.0 if elsewhere.endswith("before") else 1.0
         if "idle" in elsewhere:
-            policy.after_idle_death(other_slot, at - before_s)
+            policy.after_idle_crash(other_slot, at - before_s)
         elif "died" in elsewhere:
             policy.after_failure(other_slot, [other], [new_task()], KILLED, at - before_s)
         if "has succeeded" in elsewhere:
