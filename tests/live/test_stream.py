@@ -95,6 +95,18 @@ async def test_much_audio_at_once_has_words_that_drafts_agree_on(tmp_path: Path)
     assert said == ["w2 w3", "w2 w3 w4"]
 
 
+async def test_a_draft_that_waits_has_the_speech_that_comes_meanwhile(tmp_path: Path) -> None:
+    dispatcher = FakeDispatcher(delay_s=0.05)
+    async with opened_stream(tmp_path, dispatcher=dispatcher) as (stream, _):
+        for _ in range(10):
+            await stream.append(loud(0.25))
+            await stream._audio.until_examined()
+        assert not dispatcher.windows
+        await until(lambda: len(dispatcher.windows) > 0)
+    window, is_draft = dispatcher.windows[0]
+    assert (window.samples, is_draft) == (pytest.approx(2.5 * SAMPLE_RATE, abs=2 * FRAME_SAMPLES), True)
+
+
 async def test_people_may_repeat_what_they_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def repeated(pcm: bytes, start: int) -> Iterator[Word]:
         for word in words_in(pcm, start):

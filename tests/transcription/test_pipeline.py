@@ -145,6 +145,7 @@ async def transcribe(
     results: ClipResults | None = None,
     max_silence: int = DEMO_MAX_SILENCE_SAMPLES,
     known: Sequence[KnownSpeaker] = (),
+    decoded: Decoded | None = None,
     **options: object,
 ) -> Transcript:
     """The transcript of a recording; by default, of eight clips."""
@@ -164,17 +165,9 @@ async def transcribe(
         max_duration_s=200,
         max_silence=max_silence,
         known=known,
+        decoded=decoded,
     )
     return await Pipeline(work).run()
-
-
-async def test_segments_are_published_in_order_whichever_clip_is_done_first(tmp_path: Path) -> None:
-    published = Texts()
-    transcript = await transcribe(tmp_path, FakeFleet(clip_result), observer=published, language="en")
-    assert published.texts == [f" clip {number}" for number in range(8)]
-    assert transcript.text == "".join(published.texts).strip()
-    assert transcript.samples == 80 * SAMPLE_RATE
-    assert len(transcript.speech) == 8
 
 
 async def test_the_length_is_expected_as_the_file_gives_it_until_all_is_decoded(tmp_path: Path) -> None:
@@ -189,6 +182,18 @@ async def test_the_length_is_expected_as_the_file_gives_it_until_all_is_decoded(
     assert expected[-1] == (80, 80, 80)
     assert Progress(decoded_s=90, declared_s=80).expected_s == 90  # the file was wrong
     assert Progress(decoded_s=90).expected_s is None
+
+
+async def test_a_recording_that_an_earlier_run_decoded_is_not_decoded_again(tmp_path: Path) -> None:
+    class Tracks(Observer):
+        def decoded(self, decoded: Decoded) -> None:
+            raise AssertionError("those that are stored would be lost")
+
+    media, fleet = FakeMedia(8), FakeFleet(clip_result)
+    decoded = Decoded(media.samples)
+    media.samples = 0
+    transcript = await transcribe(tmp_path, fleet, media, Tracks(), decoded=decoded, language="en")
+    assert (transcript.samples, len(transcript.clips)) == (decoded.samples, 8)
 
 
 @pytest.mark.parametrize(("max_silence", "clips"), [(DEMO_MAX_SILENCE_SAMPLES, 8), (MAX_SILENCE_SAMPLES, 3)])
@@ -305,12 +310,6 @@ async def test_a_clip_whose_turn_comes_after_the_vote_is_transcribed_in_the_elec
     fleet = SequentialFleet(clip_result)
     await transcribe(tmp_path, fleet)
     assert [language for _, language in fleet.requested] == [None] * 3 + ["en"] * 5
-
-
-async def test_without_detection_all_clips_are_in_the_language_of_the_request(tmp_path: Path) -> None:
-    fleet = FakeFleet(clip_result)
-    await transcribe(tmp_path, fleet, language="de")
-    assert {language for _, language in fleet.requested} == {"de"}
 
 
 async def test_the_error_for_a_failed_clip_names_its_span(tmp_path: Path) -> None:
