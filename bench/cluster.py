@@ -33,7 +33,7 @@ from app.engines.cluster.ray_messages import ActorSpec
 from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import SlotLimits, WhisperSlot
-from app.engines.window_request import WindowInMemory, WindowSource
+from app.engines.window_request import WindowRequest
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.process import ChildProcess, WorkerProcess
@@ -149,7 +149,7 @@ def _node_id(bridge: Bridge) -> str:
 
 def remote_fleet(
     bridge: Bridge, slots: int
-) -> tuple[Dispatcher[WindowSource, WindowResult], list[RemoteProcess]]:
+) -> tuple[Dispatcher[WindowRequest, WindowResult], list[RemoteProcess]]:
     """A dispatcher with simulated workers on the node, not started; and their processes."""
     cost = BatchCost(fixed_ms=0, task_ms=1000 * BATCH_S / BATCH, size_ms=0)
     simulation = Simulation(cost, batch=BATCH, host_ms=HOST_MS)
@@ -176,7 +176,7 @@ async def windows_per_s(bridge: Bridge, ray: Ray, slots: int, batches: int) -> F
         async with asyncio.timeout(START_S):
             while any(slot.status.state != "idle" for slot in fleet.slots):  # noqa: ASYNC110 - as a client
                 await asyncio.sleep(0.1)
-        window = WindowInMemory(Window(b"", ((0, 22 * 16_000),), DECODING))
+        window = WindowRequest(b"", 0, 22 * 16_000, ((0, 22 * 16_000),), DECODING)
         count = slots * batches * BATCH
         cpu = Cpu(bridge, ray, processes)
         began = time.perf_counter()

@@ -19,7 +19,7 @@ from typing import Any
 EPOLL, LOOP, REST = "epoll", "event loop", "rest"
 # The first fragment of "file:function" that fits decides.
 PARTS = {
-    "/app/engines/window_request.py:WindowRequest.read": "reading PCM",
+    "/workers/messages.py:Window.read": "reading PCM",
     "/app/engines/slot.py:WhisperSlot._read": "reading PCM",
     "/concurrent/futures/process.py": "channel to processes",
     "/multiprocessing/": "channel to processes",

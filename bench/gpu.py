@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import SlotLimits, WhisperSlot
-from app.engines.window_request import WindowInMemory
+from app.engines.window_request import WindowRequest
 from app.errors import RequeueBatch
 from app.scheduling.process import ChildProcess
 from bench.command import silence_logs
@@ -123,7 +123,9 @@ async def _batch_s(
     slots: Sequence[WhisperSlot], batch: Sequence[Window], repeat: int, *, ahead: bool
 ) -> tuple[float, int]:
     """The median time of a batch (s) while all workers run, and the number of tokens of its longest text."""
-    windows = [WindowInMemory(window) for window in batch]
+    windows = [
+        WindowRequest(window.pcm, 0, window.samples, window.speech, window.decoding) for window in batch
+    ]
     times: list[float] = []
 
     async def work(slot: WhisperSlot) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.engines.simulated import SIMULATED, Simulation
-from app.engines.window_request import WindowSource, expected_tokens
+from app.engines.window_request import WindowRequest, expected_tokens
 from app.live.decoder import StreamModel
 from app.live.detection import Speaker, SpeechDetection
 from app.live.events import Agreed, LiveEvent, StreamOptions
@@ -37,7 +37,7 @@ from app.scheduling.batching import BatchCost
 from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
 from app.telemetry.work import Work, working_for
 from app.transcription.clip_decoding import ClipRequest, decode_clip
-from app.transcription.pipeline import WindowDispatcher
+from app.transcription.recording_work import WindowDispatcher
 from bench import virtual_clock
 from bench.command import chosen, parser_of, silence_logs
 from bench.measuring import Figures, Table, write_json
@@ -48,13 +48,12 @@ from workers.messages import (
     FRAME_SAMPLES,
     FULL_CONTEXT_S,
     SAMPLE_RATE,
-    AnyWindow,
     CarriedAudio,
+    DecodingOptions,
     DetectedSpeech,
     Segment,
     Span,
     Window,
-    WindowInFile,
     WindowResult,
     Word,
 )
@@ -83,9 +82,9 @@ SPEAKING = {"talk": ((2.0, 8.0), (0.2, 1.5)), "dialogue": ((0.8, 6.0), (1.0, 7.0
 class _Payload:
     """A window whose audio nobody has to read: it is silent, and as long as it should be."""
 
-    source: WindowSource
+    source: WindowRequest
     kind: str  # of `KINDS`
-    sent: AnyWindow | None = None
+    sent: Window | None = None
 
     @property
     def continues(self) -> bool:
@@ -96,8 +95,8 @@ class _Payload:
         return self.source.samples
 
     @property
-    def model(self) -> str:
-        return self.source.model
+    def decoding(self) -> DecodingOptions:
+        return self.source.decoding
 
     @property
     def context(self) -> float:
@@ -121,12 +120,11 @@ class _Dispatching:
 
     fleet: WindowDispatcher
 
-    async def submit(self, job: str, source: WindowSource, **options: Any) -> TaskResult[WindowResult]:
+    async def submit(self, job: str, source: WindowRequest, **options: Any) -> TaskResult[WindowResult]:
         payload = _Payload(source, "closed" if options.get("deadline") is None else "draft")
-        answer = await self.fleet.submit(job, payload, **options)
-        window = payload.sent
-        assert isinstance(window, WindowInFile)
-        segments = tuple(_segment(span, window.start) for span in window.speech)
+        answer = await self.fleet.submit(job, cast(WindowRequest, payload), **options)
+        assert payload.sent is not None
+        segments = tuple(_segment(span, source.start) for span in payload.sent.speech)
         return answer._replace(result=replace(answer.result, segments=segments))
 
     def cancel(self, job: str) -> None:
@@ -262,7 +260,7 @@ def simulate(
     load = Load(crowds * (seconds - _WARM_UP_S))
 
     def on_batch(
-        slot: Slot[WindowSource, WindowResult], batch: Batch[WindowSource, WindowResult], outcome: Outcome
+        slot: Slot[WindowRequest, WindowResult], batch: Batch[WindowRequest, WindowResult], outcome: Outcome
     ) -> None:
         if asyncio.get_running_loop().time() < _WARM_UP_S:
             return
@@ -304,7 +302,7 @@ async def _transcribe_for_ever(fleet: WindowDispatcher, number: int) -> None:
             while True:
                 done = await fleet.submit(
                     job,
-                    _Payload(window, "file"),
+                    cast(WindowRequest, _Payload(window, "file")),
                     key=window.batch_key,
                     size=expected_tokens(window.speech),
                     weight=window.decoding.beams,

@@ -12,7 +12,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from app.media.clip_search import ClipSearch
+from app.media.clip_search import ClipSearch, RecordingWork
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
@@ -68,7 +68,8 @@ async def _compare(path: Path, repetitions: int) -> dict[str, list[float]]:
 async def _process(pool: MediaPool, path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         upload = Upload(path, path.name, 0, "")
-        search = ClipSearch(folder, upload, pool, Path(folder) / "pcm", VadParameters())
+        work = RecordingWork(job=folder, upload=upload, media_pool=pool, pcm_path=Path(folder) / "pcm")
+        search = ClipSearch(work, VadParameters())
         began = time.perf_counter()
         frames = sum([len(found) async for found in search.probabilities()])
         assert frames > 0

@@ -3,22 +3,22 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, simulated_result
 from app.engines.slot import SlotLimits, WhisperSlot
-from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
+from app.engines.window_request import WindowRequest, expected_tokens
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Batch, Outcome, Slot
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.ledger import BatchLedger
-from app.transcription.pipeline import WindowDispatcher
+from app.transcription.recording_work import WindowDispatcher
 from bench import virtual_clock
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, DecodingOptions, LoadOptions, Window, WindowResult
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, DecodingOptions, LoadOptions, WindowResult
 
 DECODING = DecodingOptions(SIMULATED, language="en")
 
@@ -61,7 +61,7 @@ class SimulatedSlot(WhisperSlot):
         self.worker = worker
 
 
-OnBatch = Callable[[Slot[WindowSource, WindowResult], Batch[WindowSource, WindowResult], Outcome], None]
+OnBatch = Callable[[Slot[WindowRequest, WindowResult], Batch[WindowRequest, WindowResult], Outcome], None]
 
 
 def make_fleet(
@@ -73,7 +73,7 @@ def make_fleet(
     """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
     workers = _make_slots(slots, simulation, worker)
     on_batch = on_batch or BatchLedger().add
-    return Dispatcher[WindowSource, WindowResult]("worker", workers, simulation.cost, on_batch=on_batch)
+    return Dispatcher[WindowRequest, WindowResult]("worker", workers, simulation.cost, on_batch=on_batch)
 
 
 def _make_slots(
@@ -88,30 +88,10 @@ def _make_slots(
     ]
 
 
-@dataclass(frozen=True)
-class NumberedWindow:
+def numbered(window: WindowRequest) -> WindowRequest:
     """A window with a second of audio that says where it begins: simulated workers need no more."""
-
-    request: WindowRequest
-
-    @property
-    def continues(self) -> bool:
-        return self.request.continues
-
-    @property
-    def samples(self) -> int:
-        return self.request.samples
-
-    @property
-    def model(self) -> str:
-        return self.request.model
-
-    def for_worker(self) -> Window:
-        request = self.request
-        speech = tuple((start - request.start, end - request.start) for start, end in request.speech)
-        number = request.start.to_bytes(2 * BYTES_PER_SAMPLE, "little")  # of two samples
-        samples = min(request.end - request.start, SAMPLE_RATE)
-        return Window(number * (samples // 2), speech, request.decoding)
+    number = window.start.to_bytes(2 * BYTES_PER_SAMPLE, "little")  # of two samples
+    return replace(window, pcm=number * (min(window.samples, SAMPLE_RATE) // 2))
 
 
 async def transcribe(fleet: WindowDispatcher, job: str, clip: PlannedClip) -> ClipResult:
@@ -121,7 +101,7 @@ async def transcribe(fleet: WindowDispatcher, job: str, clip: PlannedClip) -> Cl
     while True:
         done = await fleet.submit(
             job,
-            NumberedWindow(window),
+            numbered(window),
             key=window.batch_key,
             size=expected_tokens(window.speech),
             continues=window.continues,
@@ -140,7 +120,7 @@ def tokens_of(clip: PlannedClip, simulation: Simulation) -> list[float]:
     while True:
         tokens.append(expected_tokens(window.speech))
         try:
-            window = windows.send(simulated_result(NumberedWindow(window).for_worker(), simulation))
+            window = windows.send(simulated_result(numbered(window).for_worker(), simulation))
         except StopIteration:
             return tokens
 
@@ -150,7 +130,7 @@ def run_job(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) ->
 
     async def work() -> Run:
         workers = _make_slots(slots, simulation)
-        fleet = Dispatcher[WindowSource, WindowResult]("worker", workers, simulation.cost)
+        fleet = Dispatcher[WindowRequest, WindowResult]("worker", workers, simulation.cost)
         fleet.start()
         await asyncio.sleep(1)
         start, began = asyncio.get_running_loop().time(), time.process_time()

@@ -23,6 +23,7 @@ from app.doctor import gpus, machine, model_checks, worker_checks
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.engines.nvml import NvidiaDriver, PresentGpu, query_nvml
 from app.engines.plan import Plan, make_plan
+from app.engines.window_request import WindowRequest
 from app.errors import ModelUnavailable
 from app.known_errors import GUIDE, diagnose, explain, known_errors, last_line, read_errors
 from app.settings import load_settings
@@ -32,7 +33,7 @@ from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
 from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
 from tests.pages import slug
 from tests.workers.media.voice_models import kaldi_model
-from workers.messages import DecodingOptions, Window
+from workers.messages import DecodingOptions
 
 ROOT = Path(__file__).parents[1]
 GUIDE_TEXT = (ROOT / GUIDE).read_text(encoding="utf-8")
@@ -460,7 +461,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 
 async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     slot = LowMemorySlot({}, too_large=("float32",))
-    window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("main"))
+    window = WindowRequest(bytes(32_000), 0, 16_000, ((0, 16_000),), DecodingOptions("main"))
     [finding] = await worker_checks.transcribe_on(slot, window, "worker 0")
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy

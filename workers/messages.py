@@ -81,42 +81,33 @@ class DecodingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a model decodes at once: a continuous span of a recording, at most `MAX_CLIP_SAMPLES` long."""
+    """What a model decodes at once: a continuous span of a recording, at most `MAX_CLIP_SAMPLES` long.
 
-    pcm: bytes  # int16, little-endian
+    It holds its audio, or names a file on the worker's machine, from which the worker reads it.
+    """
+
+    pcm: bytes  # int16, little-endian; empty until it is read from the file
     speech: tuple[Span, ...]  # in samples from the window's start; simulated workers need it
     decoding: DecodingOptions
+    pcm_path: str | None = None  # a file of decoded audio: s16le, mono, 16 kHz
+    start: int = 0  # the window in the file, in samples
+    end: int = 0
 
     @property
     def samples(self) -> int:
-        return len(self.pcm) // BYTES_PER_SAMPLE
+        """The length of its audio."""
+        return len(self.pcm) // BYTES_PER_SAMPLE if self.pcm_path is None else self.end - self.start
 
     def read(self) -> "Window":
-        """The window itself."""
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class WindowInFile:
-    """A window whose audio the worker reads itself, from a file on its machine."""
-
-    pcm_path: str  # of decoded audio: s16le, mono, 16 kHz
-    start: int  # the window's first sample in the file
-    samples: int
-    speech: tuple[Span, ...]  # in samples from the window's start
-    decoding: DecodingOptions
-
-    def read(self) -> Window:
         """The window with its audio. Raises OSError if the file is gone or ends before the window does."""
+        if self.pcm_path is None:
+            return self
         with Path(self.pcm_path).open("rb") as file:
             file.seek(self.start * BYTES_PER_SAMPLE)
             pcm = file.read(self.samples * BYTES_PER_SAMPLE)
         if len(pcm) < self.samples * BYTES_PER_SAMPLE:
-            raise OSError(f"the decoded audio ends before sample {self.start + self.samples}")
+            raise OSError(f"the decoded audio ends before sample {self.end}")
         return Window(pcm, self.speech, self.decoding)
-
-
-AnyWindow = Window | WindowInFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +229,7 @@ class NewAudio:
 
 @dataclass(frozen=True, slots=True)
 class DetectedSpeech:
-    """What was heard in it."""
+    """What was found in it."""
 
     carried: CarriedAudio
     probabilities: bytes  # of speech, in each frame that is complete now: float32

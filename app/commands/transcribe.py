@@ -35,8 +35,8 @@ from app.settings import Settings, load_settings
 from app.telemetry.logs import configure_logs
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import Observer
-from app.transcription.pipeline import Progress as PipelineProgress
+from app.transcription.recording_work import Observer
+from app.transcription.recording_work import Progress as PipelineProgress
 from app.transcription.service import TranscriptionService
 
 MIN_FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next

@@ -18,9 +18,10 @@ from app.engines.cluster.ray_messages import NodeReport, RayNode
 from app.engines.cluster.ray_slot import RaySlots
 from app.engines.model_files import ModelFiles
 from app.engines.plan import Plan
+from app.engines.window_request import WindowRequest
 from app.errors import ModelUnavailable, WhisperfleetError
 from app.settings import Settings
-from workers.messages import LoadOptions, Window
+from workers.messages import LoadOptions
 
 _CONNECT_S = 120.0
 _REPORT_S = 120.0  # a node starts a process for its report
@@ -80,7 +81,7 @@ async def check_nodes(
 
 
 async def _check_node(
-    node: RayNode, place: Place | None, slots: RaySlots, index: int, window: Window
+    node: RayNode, place: Place | None, slots: RaySlots, index: int, window: WindowRequest
 ) -> list[Finding]:
     name = f"node {node.name}"
     before = time.time()
@@ -138,7 +139,7 @@ def _check_driver(title: str, node: RayNode, report: NodeReport) -> Finding:
     return ok(title, found)
 
 
-async def _check_worker(place: Place, slots: RaySlots, index: int, window: Window) -> list[Finding]:
+async def _check_worker(place: Place, slots: RaySlots, index: int, window: WindowRequest) -> list[Finding]:
     """Find the model on the node, and let a worker there transcribe the sample."""
     is_connected = asyncio.Event()
     is_connected.set()

@@ -16,13 +16,13 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan
 from app.engines.slot import WhisperSlot
-from app.engines.window_request import WindowInMemory
+from app.engines.window_request import WindowRequest
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from workers import probe
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, DecodingOptions, Window
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, DecodingOptions
 
 SAMPLE = DEMO_PATH / "sample.flac"
 SAMPLE_TEXT = "The captain reads a long letter."
@@ -81,9 +81,10 @@ async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes, report: ReportFi
         await asyncio.gather(*(slot.close() for slot in slots))
 
 
-def sample_window(model: str, pcm: bytes) -> Window:
+def sample_window(model: str, pcm: bytes) -> WindowRequest:
     """All samples (s16le, mono, 16 kHz) as one window for a model."""
-    return Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), DecodingOptions(model))
+    samples = len(pcm) // BYTES_PER_SAMPLE
+    return WindowRequest(pcm, 0, samples, ((0, samples),), DecodingOptions(model))
 
 
 async def _check_libraries_on(visible: str, plan: Plan) -> list[Finding]:
@@ -159,13 +160,13 @@ async def _detect_speech_in(media: MediaPool, pcm_path: Path) -> tuple[list[Find
     return [decoded, ok(detector, f"silero-vad finds {speech_s:.1f} s of speech")], pcm
 
 
-async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> list[Finding]:
+async def transcribe_on(slot: WhisperSlot, window: WindowRequest, title: str) -> list[Finding]:
     """Start a slot's worker and let it transcribe the sample. Does not close the slot."""
     try:
         started = time.perf_counter()
         await slot.start()
         loaded = time.perf_counter()
-        [result] = await slot.run([WindowInMemory(window)])
+        [result] = await slot.run([window])
         assert not isinstance(result, OSError)  # no audio is read
         done = time.perf_counter()
     except Exception as error:

@@ -21,7 +21,6 @@ from app.scheduling.batching import BatchCost
 from workers.messages import (
     FULL_CONTEXT_S,
     SAMPLE_RATE,
-    AnyWindow,
     DecodingOptions,
     LoadOptions,
     Segment,
@@ -183,7 +182,7 @@ class SimulatedWorker:
     async def smaller_compute_type(self, options: LoadOptions) -> None:
         """There is none."""
 
-    async def decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+    async def decode(self, windows: Sequence[Window]) -> list[whisper.Answer]:
         """Take as long as the cost model says, after the batches before."""
         batch = await _read(windows)
         async with self._turns:
@@ -249,10 +248,10 @@ class SimulatedWorker:
         return ProcessCrashed(message, fault=Fault.OWN)
 
 
-async def _read(windows: Sequence[AnyWindow]) -> Sequence[Window | OSError]:
+async def _read(windows: Sequence[Window]) -> Sequence[Window | OSError]:
     """The windows with their audio. A program on a virtual clock, which has no threads, has read it."""
-    read = [window for window in windows if isinstance(window, Window)]
-    return read if len(read) == len(windows) else await asyncio.to_thread(whisper.read, windows)
+    in_memory = all(window.pcm_path is None for window in windows)
+    return windows if in_memory else await asyncio.to_thread(whisper.read, windows)
 
 
 def simulated_result(window: Window, simulation: Simulation) -> WindowResult:

@@ -14,7 +14,7 @@ from app.concurrency import BackgroundTasks
 from app.engines.backend_choice import CTRANSLATE2, TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
-from app.engines.window_request import WindowSource
+from app.engines.window_request import WindowRequest
 from app.errors import DeviceFailed, Fault, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.process import WorkerProcess
@@ -22,9 +22,9 @@ from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import (
     SAMPLE_RATE,
-    AnyWindow,
     BackendUnfit,
     LoadOptions,
+    Window,
     WindowResult,
     WorkerInfo,
 )
@@ -120,7 +120,7 @@ class WhisperSlot:
         with _device_failures():
             await self._ask(deadline_s, whisper.probe, self._catalogue.default)
 
-    async def run(self, payloads: Sequence[WindowSource], expected_s: float | None = None) -> list[Answer]:
+    async def run(self, payloads: Sequence[WindowRequest], expected_s: float | None = None) -> list[Answer]:
         """Decode a batch of windows of one model, which is loaded first if necessary.
 
         A worker that cannot read a window's audio answers with an error in its place. `expected_s`: what the
@@ -141,11 +141,6 @@ class WhisperSlot:
             if error.fault is Fault.MEMORY and len(windows) > 1:
                 self._oom.halve(len(windows), windows[0].decoding.beams, error)
             raise
-        self._batch_decoded(windows, results, began)
-        return results
-
-    def _batch_decoded(self, windows: Sequence[AnyWindow], results: Sequence[Answer], began: float) -> None:
-        """Log a batch that succeeded. Restart the worker if a larger compute type may fit again."""
         model = windows[0].decoding.model
         notes = (result.note for result in results if isinstance(result, WindowResult))
         if note := next(filter(None, notes), None):
@@ -156,6 +151,7 @@ class WhisperSlot:
         if restarts and not self.needs_restart.is_set():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
             self._restart(RestartReason.MEMORY)
+        return results
 
     async def close(self) -> None:
         """End the worker."""
@@ -243,13 +239,11 @@ class WhisperSlot:
         finally:
             asked.cancel()
 
-    async def _windows(self, payloads: Sequence[WindowSource]) -> Sequence[AnyWindow]:
+    async def _windows(self, payloads: Sequence[WindowRequest]) -> Sequence[Window]:
         """The windows of a batch, in the languages that are known now."""
         return [payload.for_worker() for payload in payloads]
 
-    async def _decode_with_model(
-        self, windows: Sequence[AnyWindow], expected_s: float | None
-    ) -> list[Answer]:
+    async def _decode_with_model(self, windows: Sequence[Window], expected_s: float | None) -> list[Answer]:
         decoding = windows[0].decoding
         model, deadline_s = decoding.model, self._deadline_s(windows, expected_s)
         try:
@@ -266,7 +260,7 @@ class WhisperSlot:
                 await self._shrink_and_requeue(model, len(windows), decoding.beams, error)
             raise
 
-    async def _decode(self, windows: Sequence[AnyWindow], deadline_s: float) -> list[Answer]:
+    async def _decode(self, windows: Sequence[Window], deadline_s: float) -> list[Answer]:
         """Decode a batch with its model, which is loaded first if necessary.
 
         A model is unloaded after the batches that need it: the worker does what it is asked in order.
@@ -281,7 +275,7 @@ class WhisperSlot:
         finally:
             self._start_unload_timer(model)
 
-    def _deadline_s(self, windows: Sequence[AnyWindow], expected_s: float | None) -> float:
+    def _deadline_s(self, windows: Sequence[Window], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
             return self._limits.batch_timeout_s
         device = self._catalogue.options[windows[0].decoding.model].device
@@ -398,15 +392,11 @@ class WhisperSlot:
         """Unload a model after `idle_s` without use, unless it is the default one."""
         if model in self._held and model != self._catalogue.default:
             self._stop_unload_timer(model)
-            loop = asyncio.get_running_loop()
-            # In a context without the ids of the batch that was the last one.
-            context = contextvars.Context()
-            self._held[model] = loop.call_later(
-                self._catalogue.idle_s, self._unload_idle, model, context=context
+            self._held[model] = asyncio.get_running_loop().call_later(
+                self._catalogue.idle_s,
+                lambda: self._background.spawn(self._unload_unused(model)),
+                context=contextvars.Context(),  # without the ids of the batch that was the last one
             )
-
-    def _unload_idle(self, model: str) -> None:
-        self._background.spawn(self._unload_unused(model))
 
     async def _unload_unused(self, model: str) -> None:
         async with self._changing:

@@ -1,11 +1,10 @@
-"""The request to decode one window. It never holds the audio: the worker reads that from a file."""
+"""The request to decode one window, while it waits for a worker."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
-from workers.messages import SAMPLE_RATE, AnyWindow, DecodingOptions, Span, Window, WindowInFile
+from workers.messages import SAMPLE_RATE, DecodingOptions, Span, Window
 
 # Speech of 150 words a minute, as in talks, is 2.5 words a second. Whisper spells an English word in 1.3
 # tokens.
@@ -17,64 +16,32 @@ def expected_tokens(speech: Iterable[Span]) -> float:
     return TOKENS_PER_SECOND * sum(end - start for start, end in speech) / SAMPLE_RATE
 
 
-class WindowSource(Protocol):
-    """Anything that gives a window."""
-
-    @property
-    def continues(self) -> bool:
-        """Whether an earlier window of the same clip has been decoded."""
-
-    @property
-    def samples(self) -> int:
-        """The length of its audio."""
-
-    @property
-    def model(self) -> str:
-        """The model that decodes it."""
-
-    def for_worker(self) -> AnyWindow:
-        """The window as a worker gets it now."""
+# A recording, the first and the last sample of a window in it, and the speech in that.
+Audio = tuple[Path, int, int, tuple[Span, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowInMemory:
-    """A window whose audio has been read already."""
-
-    window: Window
-    continues: bool = False
-
-    @property
-    def samples(self) -> int:
-        return self.window.samples
-
-    @property
-    def model(self) -> str:
-        return self.window.decoding.model
-
-    def for_worker(self) -> Window:
-        return self.window
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WindowRequest:
-    """One window of a recording to be decoded. Positions are samples of the recording."""
+    """One window of a recording to be decoded. Positions are samples of the recording.
 
-    pcm_path: Path  # the recording: s16le, mono, 16 kHz
+    Its audio and its language may be chosen late: when a worker gets the window.
+    """
+
+    # The recording, from which the worker reads, or the window's own samples: s16le, mono, 16 kHz.
+    pcm: Path | bytes
     start: int
     end: int
     speech: tuple[Span, ...]
     decoding: DecodingOptions
-    late_language: Callable[[], str | None] | None = None  # asked when a worker gets the window
+    late_language: Callable[[], str | None] | None = None  # the elected one, if none was requested
     speculative: bool = False  # queued while the first clips still decide on the language
-    continues: bool = False
+    continues: bool = False  # an earlier window of the same clip has been decoded
+    late_audio: Callable[[], Audio] | None = None  # what it is by now
 
     @property
     def samples(self) -> int:
+        """The length of its audio."""
         return self.end - self.start
-
-    @property
-    def model(self) -> str:
-        return self.decoding.model
 
     @property
     def batch_key(self) -> Hashable:
@@ -85,10 +52,14 @@ class WindowRequest:
         """
         return (self.decoding.batch_key, self.speculative)
 
-    def for_worker(self) -> WindowInFile:
-        """The window as a worker gets it now. Its audio stays in the file."""
-        speech = tuple((start - self.start, end - self.start) for start, end in self.speech)
+    def for_worker(self) -> Window:
+        """The window as a worker gets it now."""
+        if self.late_audio is not None:
+            self.pcm, self.start, self.end, self.speech = self.late_audio()
         decoding = self.decoding
         if decoding.language is None and self.late_language is not None:
             decoding = replace(decoding, language=self.late_language())
-        return WindowInFile(str(self.pcm_path), self.start, self.samples, speech, decoding)
+        speech = tuple((start - self.start, end - self.start) for start, end in self.speech)
+        if isinstance(self.pcm, bytes):
+            return Window(self.pcm, speech, decoding)
+        return Window(b"", speech, decoding, str(self.pcm), self.start, self.end)

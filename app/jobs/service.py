@@ -47,6 +47,7 @@ from app.media.disk import DiskSpace
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
+from app.transcription.ledger import JobName
 from app.transcription.service import TranscriptionService
 from app.uploads.uploads import Uploads
 
@@ -328,7 +329,7 @@ class JobService:
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
         await asyncio.gather(self.peaks.tasks.cancel(job), self.voices.tasks.cancel(job))
-        await self._service.remove_decoded(job.id)
+        await self._service.remove_decoded(JobName("job", job.id))
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)

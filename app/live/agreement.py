@@ -1,4 +1,4 @@
-"""Which words of a growing text are certain: those on which its drafts agree for a while. Pure.
+"""The agreement of drafts: words of a growing text are certain if its drafts agree on them for a while. Pure.
 
 Local agreement, as by Liu, Spanakis and Niehues (2020) and in whisper_streaming (Machacek, Dabre and Bojar,
 2023), which compares two drafts a second apart. Drafts that follow sooner have the same half of a word, so

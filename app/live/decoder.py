@@ -1,4 +1,4 @@
-"""Has the workers decode the speech of a live stream: drafts while it is open, and its clips once closed."""
+"""The decoder of a live stream: drafts of its speech while it is open, and its clips once closed."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,17 +8,20 @@ from pathlib import Path
 
 import structlog
 
-from app.engines.window_request import expected_tokens
+from app.engines.window_request import Audio, WindowRequest, expected_tokens
 from app.errors import Expired, NotReady, ProcessCrashed
 from app.live.events import StreamOptions
 from app.live.items import Draft
 from app.media.clip_planner import PlannedClip
 from app.transcript.timeline import ClipResult
 from app.transcription.audio_context import context_s, repeats_itself, text_of
-from app.transcription.clip_decoding import ClipRequest, decode_clip
+from app.transcription.clip_decoder import ClipDecoder
+from app.transcription.clip_decoding import ClipRequest
 from app.transcription.language_vote import LanguageVote
-from app.transcription.pipeline import WindowDispatcher, clip_failed
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, WindowInFile
+from app.transcription.ledger import JobName
+from app.transcription.recording_work import WindowDispatcher, clip_failed
+from app.transcription.result_cache import CachedClipResults
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions
 
 # A draft that waits for longer is not sent: its words would come too late, and the next one has them too.
 # Where workers are busy, the first words of a turn come before more of another's.
@@ -49,50 +52,14 @@ class StreamModel:
     draft_context_s: float  # the same for drafts: less only if the model was trained for it
 
 
-@dataclass(slots=True)
-class _DraftWindow:
-    """The open speech of a stream, up to the moment in which a worker gets it.
-
-    So a draft that waits is always the newest one.
-    """
-
-    _open_speech: OpenSpeech
-    _decoding: DecodingOptions
-    _path: Path
-    clip: PlannedClip  # as it was sent, or submitted
-    _until: int | None = None  # it has no audio behind this sample
-    continues: bool = False
-
-    @property
-    def samples(self) -> int:
-        return self.clip.end - self.clip.start
-
-    @property
-    def model(self) -> str:
-        return self._decoding.model
-
-    def for_worker(self) -> WindowInFile:
-        if (newest := self._open_speech()) is not None:
-            self._path, self.clip = newest
-        clip = self.clip
-        end = min(clip.end, clip.start + self._decoding.context_s * SAMPLE_RATE)
-        if self._until is not None:
-            end = min(end, self._until)
-        speech = tuple((start, min(stop, end)) for start, stop in clip.speech if start < end)
-        self.clip = replace(clip, end=end, speech=speech)
-        in_window = tuple((start - clip.start, stop - clip.start) for start, stop in speech)
-        return WindowInFile(str(self._path), clip.start, end - clip.start, in_window, self._decoding)
-
-
 class StreamDecoder:
     """Decodes one stream. `job`: its name in the queue."""
 
-    def __init__(self, job: str, model: StreamModel) -> None:
-        self.job = job
+    def __init__(self, job: JobName, model: StreamModel) -> None:
         self._model = model
+        self._clip_decoder = ClipDecoder(model.dispatcher, job, CachedClipResults(), urgent=True)
         self._vote = LanguageVote()
         self._clips = 0
-        self._has_urgent = False  # a closed clip, whose text somebody waits for
         self._doubted: int | None = None  # start of the clip whose drafts need the full context
 
     def may_draft(self, clip: PlannedClip) -> bool:
@@ -114,20 +81,28 @@ class StreamDecoder:
 
         Raises ProcessCrashed if its worker crashed: it may be why, so no other draft of that clip may follow.
         """
-        if (newest := open_speech()) is None:
+        if (speech := open_speech()) is None:
             return None
-        path, clip = newest
+        path, clip = speech
         is_doubted = clip.start == self._doubted
         least_s = FULL_CONTEXT_S if is_doubted else self._model.draft_context_s
         decoding = replace(
             self._decoding(options),
             context_s=context_s(clip.end - clip.start + _GROWTH_WHILE_WAITING, least_s),
         )
-        window = _DraftWindow(open_speech, decoding, path, clip, until)
+
+        def newest() -> Audio:
+            """The open speech when a worker gets it: a draft that waits is always the newest one."""
+            path, clip = open_speech() or speech
+            end = min(clip.end, clip.start + decoding.context_s * SAMPLE_RATE, until or clip.end)
+            spoken = tuple((start, min(stop, end)) for start, stop in clip.speech if start < end)
+            return path, clip.start, end, spoken
+
+        window = WindowRequest(path, clip.start, clip.end, clip.speech, decoding, late_audio=newest)
         patience_s = _FIRST_DEADLINE_S if first else _DRAFT_DEADLINE_S
         try:
             answer = await self._model.dispatcher.submit(
-                self.job,
+                self._clip_decoder.job,
                 window,
                 key=decoding.batch_key,
                 size=expected_tokens(clip.speech),
@@ -145,12 +120,12 @@ class StreamDecoder:
         result = answer.result
         # Improbable words count: they do if the next draft has them, too.
         text = "" if result.silent else text_of(result)
-        said_until = max((stop for _, stop in window.clip.speech), default=0)
+        said_until = max((stop for _, stop in window.speech), default=0)
         # People do repeat themselves: what a model says with the full context counts.
         if result.repetitive or (repeats_itself(text) and decoding.context_s < FULL_CONTEXT_S):
             self._doubted = clip.start
-            return Draft(None, window.clip.end, said_until)
-        return Draft(text, window.clip.end, said_until)
+            return Draft(None, window.end, said_until)
+        return Draft(text, window.end, said_until)
 
     async def decode(self, options: StreamOptions, path: Path, clip: PlannedClip) -> ClipResult:
         """The result of a clip that is closed, as in a recording. Raises ClipFailed and NotReady."""
@@ -190,33 +165,9 @@ class StreamDecoder:
         """Decode a clip, and wait for a worker if none can be started. Busy ones may take any time."""
         for _ in range(_NOT_READY_RETRIES):
             with suppress(NotReady):
-                return await self._decode_windows(request)
+                return await self._clip_decoder.decode(request)
             await asyncio.sleep(_RETRY_S)
-        return await self._decode_windows(request)
-
-    async def _decode_windows(self, request: ClipRequest) -> ClipResult:
-        # The next ones wait like those of a recording: a stream may come faster than it was spoken.
-        urgent, self._has_urgent = not self._has_urgent, True
-        try:
-            windows = decode_clip(request)
-            window = next(windows)
-            while True:
-                answer = await self._model.dispatcher.submit(
-                    self.job,
-                    window,
-                    key=window.batch_key,
-                    size=expected_tokens(window.speech),
-                    weight=window.decoding.beams,
-                    continues=window.continues,
-                    urgent=urgent,
-                )
-                window = windows.send(answer.result)
-        except StopIteration as done:
-            result: ClipResult = done.value
-            return result
-        finally:
-            if urgent:
-                self._has_urgent = False
+        return await self._clip_decoder.decode(request)
 
     def _decoding(self, options: StreamOptions) -> DecodingOptions:
         language = options.language or (options.languages[0] if len(options.languages) == 1 else None)

@@ -1,4 +1,4 @@
-"""What live streams count. Whoever reads it counts nothing itself."""
+"""The counters of live streams."""
 
 from app.telemetry.histogram import Histogram
 

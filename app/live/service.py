@@ -1,4 +1,4 @@
-"""Opens live streams, and ends them with the service."""
+"""The live streams of the service, from their opening to its end."""
 
 import asyncio
 

@@ -33,7 +33,7 @@ from app.media.clip_planner import PlannedClip
 from app.media.disk import disk_full
 from app.media.speech import SAMPLES_PER_MS
 from app.transcript.timeline import place_segments
-from app.transcription.ledger import STREAM
+from app.transcription.ledger import JobName
 from workers.messages import SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
@@ -66,7 +66,7 @@ class LiveStream:
         there is space for more audio, in a thread.
         """
         self.id = uuid.uuid4().hex
-        self.job = STREAM + self.id
+        self.job = JobName("stream", self.id)
         # Called with each event, in order. It must not wait.
         self.on_event: Callable[[LiveEvent], None] = lambda event: None
         self._model = model

@@ -1,4 +1,4 @@
-"""From speech probabilities to turns and their clips, while somebody speaks. Pure.
+"""The turns of a stream and their clips, found in speech probabilities while somebody speaks. Pure.
 
 A turn is the speech between two silences, or between two commits. Its clips are planned as those of a
 recording.

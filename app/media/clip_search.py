@@ -3,9 +3,9 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,49 +27,60 @@ _REQUESTS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
 _MOST_CHUNKS = 8
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingWork:
+    """One recording that is decoded and searched for speech."""
+
+    job: Hashable  # whose it is, in the queues
+    upload: Upload
+    media_pool: MediaPool
+    pcm_path: Path  # for the decoded audio, which the caller removes
+    max_duration_s: float = math.inf
+    selection: Selection = EVERYTHING  # what of it is wanted
+    decoded: Decoded | None = None  # at `pcm_path` from an earlier run, if that decoded all of it
+
+    def decode(
+        self, peaks: PeakCollector | None = None, *, separate: bool = False
+    ) -> AsyncGenerator[Decoded]:
+        """Decode it step by step: see `MediaPool.decode`."""
+        return self.media_pool.decode(
+            self.job, self.upload, self.pcm_path, self.max_duration_s, peaks, self.selection, separate
+        )
+
+
 @dataclass(slots=True)
 class ClipSearch:
     """Finds the clips of one recording, once."""
 
-    job: str
-    upload: Upload
-    media_pool: MediaPool
-    pcm_path: Path  # for the decoded audio, which the caller removes
+    work: RecordingWork
     parameters: VadParameters
-    max_duration_s: float = math.inf
     max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
-    selection: Selection = EVERYTHING
-    decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     peaks: PeakCollector | None = None  # gets the peaks, unless an earlier run decoded the recording
-    # Called once, when the recording is decoded, unless an earlier run decoded it.
-    on_decoded: Callable[[Decoded], None] | None = None
-    # How far it is decoded, whether that is all, and where it ends as the file gives it: 0 if it does not.
-    on_progress: Callable[[int, bool, int], None] = lambda samples, finished, declared: None
+    on_step: Callable[[Decoded], None] = lambda decoded: None  # gets each state of `decoded`
     wants_clips: Callable[[], bool] = lambda: True  # after changes to True, set `advanced`
-    warnings: Warnings = ()  # once it is decoded; those of that earlier run
-    samples: int = 0  # decoded
+    decoded: Decoded = field(default_factory=lambda: Decoded(0, finished=False))  # how far the recording is
     speech: list[Span] = field(default_factory=list)  # found so far
     advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has
 
     async def clips(self) -> AsyncGenerator[PlannedClip]:
         """The clips of the recording, each as soon as it is certain. Raises as `MediaPool.decode` does."""
-        detector = SpeechDetector(self.parameters, self.selection.start)
-        planner = ClipPlanner(self.max_silence, self.selection.start)
+        detector = SpeechDetector(self.parameters, self.work.selection.start)
+        planner = ClipPlanner(self.max_silence, self.work.selection.start)
         async with aclosing(self.probabilities()) as parts:
             async for probabilities in parts:
                 spans = detector.feed(probabilities)
                 self.speech += spans
                 for clip in planner.extend(spans, detector.ongoing, detector.settled_until, probabilities):
                     yield clip
-        spans = detector.finish(self.samples)
+        spans = detector.finish(self.decoded.samples)
         self.speech += spans
-        for clip in planner.finish(spans, self.samples):
+        for clip in planner.finish(spans, self.decoded.samples):
             yield clip
 
     async def probabilities(self) -> AsyncGenerator[Probabilities]:
         """The frames' speech probabilities, in order and in whole chunks, while decoding goes on."""
-        chunks: deque[asyncio.Task[Probabilities]] = deque()
-        first = requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
+        work, chunks = self.work, deque[asyncio.Task[Probabilities]]()
+        first = requested = work.selection.start // FRAME_SAMPLES  # frames, those before the part too
         decoding = asyncio.create_task(self._decode())
         decoding.add_done_callback(lambda _: self.advanced.set())
         try:
@@ -80,11 +91,12 @@ class ClipSearch:
                 finished = decoding.done()
                 if finished:
                     decoding.result()
-                frames = -(-self.samples // FRAME_SAMPLES) if finished else self.samples // FRAME_SAMPLES
+                samples = self.decoded.samples
+                frames = -(-samples // FRAME_SAMPLES) if finished else samples // FRAME_SAMPLES
                 while count := self._frames_to_request(
                     len(chunks), requested - first, frames - requested, finished
                 ):
-                    chunk = self.media_pool.speech_probabilities(self.job, self.pcm_path, requested, count)
+                    chunk = work.media_pool.speech_probabilities(work.job, work.pcm_path, requested, count)
                     chunks.append(asyncio.create_task(chunk))
                     chunks[-1].add_done_callback(lambda _: self.advanced.set())
                     requested += count
@@ -99,7 +111,7 @@ class ClipSearch:
 
         Whole chunks: only the last one of a recording may be short.
         """
-        workers = self.media_pool.worker_count
+        workers = self.work.media_pool.worker_count
         if in_flight >= _REQUESTS_PER_WORKER * workers or not self.wants_clips():
             return 0
         chunks = min(requested // CHUNK_FRAMES, _MOST_CHUNKS)
@@ -111,22 +123,17 @@ class ClipSearch:
 
     async def _decode(self) -> None:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""
-        if self.decoded_samples is not None:
-            self.samples = self.decoded_samples
-            self.on_progress(self.samples, True, 0)
+        work = self.work
+        if work.decoded is not None:
+            self.decoded = work.decoded
+            self.on_step(self.decoded)
             return
-        decoding = self.media_pool.decode(
-            self.job, self.upload, self.pcm_path, self.max_duration_s, self.peaks, self.selection
-        )
-        async with aclosing(decoding) as steps:
+        async with aclosing(work.decode(self.peaks)) as steps:
             async for decoded in steps:
                 # A media worker that takes over from a crashed one starts again at 0.
-                self.samples = decoded.samples if decoded.finished else max(self.samples, decoded.samples)
-                if decoded.finished:
-                    self.warnings = decoded.warnings
-                    if self.on_decoded is not None:
-                        self.on_decoded(decoded)
-                self.on_progress(self.samples, decoded.finished, decoded.declared)
+                samples = decoded.samples if decoded.finished else max(self.decoded.samples, decoded.samples)
+                self.decoded = replace(decoded, samples=samples)
+                self.on_step(self.decoded)
                 self.advanced.set()
 
 
@@ -144,20 +151,12 @@ class FoundSpeech:
         return self.samples / SAMPLE_RATE
 
 
-async def find_speech(
-    media: MediaPool,
-    job: str,
-    upload: Upload,
-    pcm_path: Path,
-    parameters: VadParameters,
-    max_duration_s: float,
-) -> FoundSpeech:
-    """The speech of a recording, which is decoded at `pcm_path`. The caller removes that file.
+async def find_speech(work: RecordingWork, parameters: VadParameters) -> FoundSpeech:
+    """The speech of a recording. The caller removes the decoded audio.
 
-    `job` names the work in the queue; cancelling the caller removes it from there. Raises as
-    `MediaPool.decode` does.
+    Cancelling the caller removes the work from the queue. Raises as `MediaPool.decode` does.
     """
-    search = ClipSearch(job, upload, media, pcm_path, parameters, max_duration_s)
+    search = ClipSearch(work, parameters)
     detector = SpeechDetector(parameters)
     spans: list[Span] = []
     probabilities = [np.zeros(0, np.float32)]
@@ -167,6 +166,7 @@ async def find_speech(
                 probabilities.append(part)
                 spans += detector.feed(part)
     finally:
-        media.cancel(job)
-    spans += detector.finish(search.samples)
-    return FoundSpeech(tuple(spans), np.concatenate(probabilities), search.samples, search.warnings)
+        work.media_pool.cancel(work.job)
+    decoded = search.decoded
+    spans += detector.finish(decoded.samples)
+    return FoundSpeech(tuple(spans), np.concatenate(probabilities), decoded.samples, decoded.warnings)

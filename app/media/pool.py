@@ -9,7 +9,7 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,8 +75,8 @@ class Decoded:
     """How far a recording is decoded."""
 
     samples: int  # up to which sample of the recording
-    finished: bool
-    tracks: tuple[SoundTrack, ...]  # that its file has
+    finished: bool = True
+    tracks: tuple[SoundTrack, ...] = ()  # that its file has, once they are known
     channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
     declared: int = 0  # where the recording or its part ends, as the file gives it; 0 if it does not
     warnings: Warnings = ()  # once finished: what the sender should know
@@ -153,7 +153,7 @@ class MediaPool:
 
     async def decode(
         self,
-        job: str,
+        job: Hashable,
         upload: Upload,
         pcm_path: Path,
         max_duration_s: float = math.inf,
@@ -174,7 +174,7 @@ class MediaPool:
         with disk_errors():
             # A cancelled caller removes the files afterwards, so none may be created after the cancellation.
             sizes = await run_shielded(asyncio.to_thread(_create, paths))
-        session = WorkerSession(self, f"decode {job}")
+        session = WorkerSession(self, ("decode", job))
         files = tuple(map(str, paths))
         request = DecodeRequest(str(upload.path), files, upload.raw_pcm, selection, peaks is not None)
         tracks: tuple[SoundTrack, ...] = ()
@@ -213,7 +213,7 @@ class MediaPool:
                 session.close()
 
     async def speech_probabilities(
-        self, job: str, pcm_path: Path, start_frame: int, frames: int
+        self, job: Hashable, pcm_path: Path, start_frame: int, frames: int
     ) -> npt.NDArray[np.float32]:
         """The speech probability of each frame of a chunk: shape (frames,), less at the recording's end.
 
@@ -225,7 +225,7 @@ class MediaPool:
         return np.frombuffer(done.result, "<f4")
 
     async def embed_voices(
-        self, job: str, pcm_path: Path, windows: Sequence[Span]
+        self, job: Hashable, pcm_path: Path, windows: Sequence[Span]
     ) -> npt.NDArray[np.float32]:
         """The embedding of the voice in each window of a recording, all of them decoded.
 
@@ -237,7 +237,7 @@ class MediaPool:
             return np.zeros((0, 0), np.float32)
         model = await self.speaker_model()
         call = MediaCall(embed.embed, (str(pcm_path), tuple(windows), model))
-        done = await self._dispatcher.submit(f"voices {job}", call, key=object())
+        done = await self._dispatcher.submit(("voices", job), call, key=object())
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
     async def fault_of_speaker_model(self, model: SpeakerModel) -> str | None:
@@ -251,14 +251,14 @@ class MediaPool:
         fault: str | None = done.result
         return fault
 
-    def cancel(self, job: str) -> None:
+    def cancel(self, job: Hashable) -> None:
         """Remove a job's tasks from the queue."""
         # A job has three lines. Only one worker can run its decoding steps, and the voices of many clips may
         # wait: in one line with its chunks for speech detection, they would keep these from free workers.
-        for line in (job, f"decode {job}", f"voices {job}"):
+        for line in (job, ("decode", job), ("voices", job)):
             self._dispatcher.cancel(line)
 
-    async def run(self, line: str, call: MediaCall, slot: int | None = None) -> TaskResult[Any]:
+    async def run(self, line: Hashable, call: MediaCall, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given. Errors are those of the client's file."""
         try:
             with disk_errors():
@@ -288,7 +288,7 @@ class WorkerSession:
     """
 
     pool: MediaPool
-    line: str
+    line: Hashable
     finished: bool = False
     # The decoder of a job that was cancelled and starts again may not be closed yet.
     _id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -323,7 +323,7 @@ class WorkerSession:
             self._slot = step.result().slot
         if self._slot is not None:
             with suppress(Exception):
-                await self.pool.run(f"close {self._id}", MediaCall(sessions.close, (self._id,)), self._slot)
+                await self.pool.run(("close", self._id), MediaCall(sessions.close, (self._id,)), self._slot)
 
 
 def _trace_call(slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcome: Outcome) -> None:
@@ -336,7 +336,7 @@ def _trace_call(slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcom
             continue  # it closes what was cancelled, and nobody waits for it
         waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
         traces.add(
-            task.span,
+            traces.span_in(task.context),
             name,
             batch.sent,
             batch.end,

@@ -1,4 +1,4 @@
-"""The waiting tasks, and which of them make a slot's next batch.
+"""The backlog of waiting tasks, from which each slot gets its next batch.
 
 Owners take turns, and so do the jobs of each. The tasks of a single job are chosen as `batching` plans it,
 also for slots with different limits. Urgent tasks wait in a queue of their own, and no plan counts them.
@@ -189,7 +189,7 @@ class Backlog(FairQueue[Task[P, R]]):
     def take_urgent(self, slot: Slot[P, R]) -> list[Task[P, R]]:
         """Remove and return the next urgent tasks for a slot, which may run together."""
         batch: list[Task[P, R]] = []
-        most = 1
+        most = 1 if self.urgent.size else 0
 
         def joins(task: Task[P, R]) -> bool:
             same = not batch or (task.key == batch[0].key and not task.isolated)

@@ -1,4 +1,4 @@
-"""Which waiting tasks make the next batch, so that all slots finish at the same time. Pure.
+"""The choice of the next batch among waiting tasks, so that all slots finish at the same time. Pure.
 
 A batch has a fixed cost, and runs as long as its largest task. So tasks of similar size belong together and
 batches are full while many tasks wait. The last tasks are dealt out evenly: no last round in which only some

@@ -1,4 +1,4 @@
-"""Hands tasks to slots: one loop for each slot takes batches from one fair queue.
+"""The dispatcher of tasks to slots: one loop for each slot takes batches from one fair queue.
 
 The queue lives here, and a slot has one batch in flight, or two if one must be ready when the other has run.
 So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion. Urgent
@@ -33,7 +33,7 @@ from app.scheduling.failure_policy import (
     restart_reason,
 )
 from app.scheduling.tasks import Batch, Outcome, RestartReason, Slot, Task, TaskResult
-from app.telemetry.work import log_ids, working_for
+from app.telemetry.work import log_ids
 from workers import calls
 
 P = TypeVar("P")
@@ -291,7 +291,7 @@ class Dispatcher(Generic[P, R]):
 
     async def submit(
         self,
-        job: str,
+        job: Hashable,
         payload: P,
         *,
         key: Hashable = None,
@@ -351,13 +351,14 @@ class Dispatcher(Generic[P, R]):
             deadline,
             urgent or deadline is not None,
             isolated=isolated or crash_count > 0,
+            crashes_before=crash_count,
         )
         self._backlog.put_task(task)
         self._wake_slots()
         # Cancelling the caller cancels the future, and a task with a cancelled future is never sent.
         return await task.future
 
-    def cancel(self, job: str) -> None:
+    def cancel(self, job: Hashable) -> None:
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in [*self._backlog.remove(job), *(task for task in self._failures.held if task.job == job)]:
             task.future.cancel()
@@ -367,11 +368,11 @@ class Dispatcher(Generic[P, R]):
         for task in self._in_flight():
             task.cancelled = task.cancelled or task.job == job
 
-    def has_in_flight(self, job: str) -> bool:
+    def has_in_flight(self, job: Hashable) -> bool:
         """Whether a batch in flight has tasks of a job."""
         return any(task.job == job for task in self._in_flight())
 
-    async def until_ended(self, job: str) -> None:
+    async def until_ended(self, job: Hashable) -> None:
         """Wait until no batch in flight has tasks of a job."""
         while self.has_in_flight(job):
             await self._batch_ended.wait()
@@ -425,7 +426,8 @@ class Dispatcher(Generic[P, R]):
                 await served.wakeup.wait()
             if not await self._start_process(served):
                 continue
-            watch = asyncio.create_task(self._wake_for_restart(served))
+            watch = asyncio.create_task(slot.needs_restart.wait())
+            watch.add_done_callback(lambda _: served.wakeup.set())
             try:
                 await self._serve(served)
             except Exception as error:  # a fault of this service must not end the slot's loop
@@ -444,7 +446,7 @@ class Dispatcher(Generic[P, R]):
                 return
             if slot.status.state != "asleep":
                 if slot.status.ending is None:
-                    self._failures.after_idle_death(slot.index, asyncio.get_running_loop().time())
+                    self._failures.after_idle_crash(slot.index, asyncio.get_running_loop().time())
                 self._count_restart(slot, slot.status.ending or RestartReason.CRASH)
                 if slot.status.state != "failed":
                     slot.status.state = "restarting"
@@ -503,10 +505,9 @@ class Dispatcher(Generic[P, R]):
             match action:
                 case RecordCrash(task):
                     try:
-                        with working_for(task.work):
-                            task.on_crash(task.crash_count)
+                        task.context.run(task.on_crash, task.crash_count)
                     except Exception:  # a caller's fault must not end the slot's loop
-                        log.exception("crash not recorded", pool=self._name, job=task.job)
+                        log.exception("crash not recorded", pool=self._name, job=str(task.job))
                 case FailTask(task, error):
                     if not task.future.done():
                         task.future.set_exception(error)
@@ -580,10 +581,17 @@ class Dispatcher(Generic[P, R]):
         if slot.status.state != "draining":
             slot.status.state = "busy"
             self._wake_sleepers()
-        batch = self._begin(served, tasks)
+        now, clock = time.time(), asyncio.get_running_loop().time()
+        cost_s = self._cost.seconds([task.size for task in tasks])
+        kind = self._kind_of(tasks[0].payload)
+        # Urgent ones are mostly small batches: what these take says nothing of the others.
+        kind = ("urgent", kind) if tasks[0].urgent else kind
+        expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
+        # At least the time that was too short for a task, whatever slot that was.
+        expected_s = max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
         context, call = calls.separate()
         context.run(structlog.contextvars.bind_contextvars, **log_ids([task.work for task in tasks]))
-        batch.parts = call.parts
+        batch = Batch(served.index, tasks, now, now, clock, expected_s, parts=call.parts)
         work = slot.run([task.payload for task in tasks], batch.expected_s)
         run = asyncio.create_task(work, context=context)
         run.add_done_callback(lambda run: run.cancelled() or run.exception())  # else asyncio would log it
@@ -614,18 +622,6 @@ class Dispatcher(Generic[P, R]):
             backlog.requeue_batch(batch, isolated=True)
             return []
         return batch
-
-    def _begin(self, served: _ServedSlot[P, R], tasks: Sequence[Task[P, R]]) -> Batch[P, R]:
-        """A batch that is about to be sent to a slot."""
-        now, clock = time.time(), asyncio.get_running_loop().time()
-        cost_s = self._cost.seconds([task.size for task in tasks])
-        kind = self._kind_of(tasks[0].payload)
-        # They are mostly small batches: what these take says nothing of the others.
-        kind = ("urgent", kind) if tasks[0].urgent else kind
-        expected_s = self._throughput.begin(served.index, cost_s, clock, kind)
-        # At least the time that was too short for a task, whatever slot that was.
-        expected_s = max(expected_s or 0.0, *(task.hung_s for task in tasks)) or None
-        return Batch(served.index, tasks, now, now, clock, expected_s)
 
     def _end(
         self, served: _ServedSlot[P, R], ended: Batch[P, R], *, succeeded: bool = False, hung: bool = False
@@ -727,10 +723,6 @@ class Dispatcher(Generic[P, R]):
             self._on_batch(slot, batch, outcome)
         except Exception:  # a caller's fault must not end the slot's loop
             log.exception("batch not reported", pool=self._name, slot=batch.slot)
-
-    async def _wake_for_restart(self, served: _ServedSlot[P, R]) -> None:
-        await served.slot.needs_restart.wait()
-        served.wakeup.set()
 
     def _requeue(self, batch: Sequence[Task[P, R]], *, isolated: bool, pause_s: float = 0.0) -> None:
         if pause_s > 0:

@@ -1,7 +1,7 @@
-"""What a failure means: whether a task or a slot is at fault, and what follows for both. Pure.
+"""The policy for failures: whether a task or a slot is at fault, and what follows for both. Pure.
 
 A process that crashes or hangs by its own fault, with a single task, puts that task under suspicion. Once the
-slot's next process has passed its probe, the task is accused. A death elsewhere at the same time excuses it
+slot's next process has passed its probe, the task is accused. A crash elsewhere at the same time excuses it
 if that process was idle, or its tasks have succeeded since. A task whose process is killed from outside is
 not accused: it is tried again, up to a limit.
 
@@ -35,8 +35,8 @@ R = TypeVar("R")
 MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails; as many may hang
 MAX_TRIES = 12  # of a task that was alone in processes that ended, whyever, before it is set aside
 MAX_LOSSES = 8  # of processes that had this task in flight, before it is isolated
-_AT_ONCE_S = 5.0  # between deaths that may have one cause
-_KNOWN_DEATHS = 64  # the last ones
+_AT_ONCE_S = 5.0  # between crashes that may have one cause
+_KNOWN_CRASHES = 64  # the last ones
 _TRIES_WITHOUT_PAUSE = 2
 _MAX_PAUSE_S = 120.0  # before a try: all of them end within a quarter of an hour
 _MAX_START_CRASHES = 3  # in a row, before the slot counts as failed
@@ -105,7 +105,7 @@ class _Health(Generic[P, R]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Death(Generic[P, R]):
+class _Crash(Generic[P, R]):
     """A process that has ended by itself, or was killed by something else."""
 
     at: float
@@ -121,7 +121,7 @@ class FailurePolicy(Generic[P, R]):
         self._pool = pool
         self._retries_errors = retries_errors
         self._health: defaultdict[int, _Health[P, R]] = defaultdict(_Health[P, R])  # by slot
-        self._deaths: deque[_Death[P, R]] = deque(maxlen=_KNOWN_DEATHS)
+        self._crashes: deque[_Crash[P, R]] = deque(maxlen=_KNOWN_CRASHES)
         self.held: list[Task[P, R]] = []  # those that the open suspicions would make fail
 
     def after_removal(self, slot: int) -> list[Action[P, R]]:
@@ -175,9 +175,9 @@ class FailurePolicy(Generic[P, R]):
                 actions += self._count_slot_error(task.failed_on)
         return actions
 
-    def after_idle_death(self, slot: int, now: float) -> None:
+    def after_idle_crash(self, slot: int, now: float) -> None:
         """A process has ended that had nothing to do."""
-        self._deaths.append(_Death(now, slot, ()))
+        self._crashes.append(_Crash(now, slot, ()))
 
     def after_failure(
         self,
@@ -217,7 +217,7 @@ class FailurePolicy(Generic[P, R]):
         what = "device failed" if isinstance(error, DeviceFailed) else "process crashed"
         how = {"error": error.message, "exit_status": error.exit_status, "fault": error.fault.value}
         log.warning(what, pool=self._pool, slot=slot, tasks=len(batch), **how)
-        self._deaths.append(_Death(now, slot, batch))
+        self._crashes.append(_Crash(now, slot, batch))
         if error.fault is Fault.MEMORY and len(batch) > 1:
             return [Requeue(batch, isolated=False)]
         known_to_crash = is_alone and batch[0].crash_count > 0
@@ -283,15 +283,15 @@ class FailurePolicy(Generic[P, R]):
     def _count(self, task: Task[P, R]) -> list[Action[P, R]]:
         """Count the accusations of a task that nothing excuses. Later successes may excuse more of them.
 
-        A death excuses one accusation: of the same time, on another slot, if its process was idle or its
+        A crash excuses one accusation: of the same time, on another slot, if its process was idle or its
         tasks have succeeded since.
         """
-        excuses = [death for death in self._deaths if all(victim.has_succeeded for victim in death.victims)]
+        excuses = [crash for crash in self._crashes if all(victim.has_succeeded for victim in crash.victims)]
         standing = []
         for accusation in task.accusations:
-            for death in excuses:
-                if death.slot != accusation.slot and abs(death.at - accusation.at) <= _AT_ONCE_S:
-                    excuses.remove(death)
+            for crash in excuses:
+                if crash.slot != accusation.slot and abs(crash.at - accusation.at) <= _AT_ONCE_S:
+                    excuses.remove(crash)
                     break
             else:
                 standing.append(accusation)

@@ -4,7 +4,7 @@ So a short job never waits behind a long one, nor behind the many jobs of somebo
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import chain, islice, takewhile
 from typing import Generic, TypeVar
 
@@ -16,7 +16,7 @@ class FairQueue(Generic[T]):
 
     def __init__(self) -> None:
         # The owner to be served next is first, and so is each owner's next job.
-        self._owners: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
+        self._owners: OrderedDict[str, OrderedDict[Hashable, deque[T]]] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:
@@ -30,13 +30,13 @@ class FairQueue(Generic[T]):
         """The items of each job, owner by owner."""
         return chain.from_iterable(jobs.values() for jobs in self._owners.values())
 
-    def put(self, job: str, item: T, owner: str = "") -> None:
+    def put(self, job: Hashable, item: T, owner: str = "") -> None:
         """Add an item at the end of its job's line. A new job gets its owner's last turn."""
         self._owners.setdefault(owner, OrderedDict()).setdefault(job, deque()).append(item)
         self._size += 1
 
     def put_first(
-        self, job: str, item: T, owner: str = "", behind: Callable[[T], bool] = lambda other: False
+        self, job: Hashable, item: T, owner: str = "", behind: Callable[[T], bool] = lambda other: False
     ) -> None:
         """Add an item at the head of its job's line, and give that job the next turn.
 
@@ -87,7 +87,7 @@ class FairQueue(Generic[T]):
         self._end_turn(owner, job, taken=len(places))
         return [first[place] for place in sorted(places)]
 
-    def remove(self, job: str) -> list[T]:
+    def remove(self, job: Hashable) -> list[T]:
         """Take all items of a job."""
         removed: list[T] = []
         for owner, jobs in list(self._owners.items()):
@@ -104,7 +104,7 @@ class FairQueue(Generic[T]):
         self._size = 0
         return items
 
-    def _end_turn(self, owner: str, job: str, taken: int) -> None:
+    def _end_turn(self, owner: str, job: Hashable, taken: int) -> None:
         """Give a job and its owner the last turns, if they have items left."""
         jobs = self._owners[owner]
         if jobs[job]:

@@ -1,4 +1,4 @@
-"""What Linux says about processes: the memory that they take, and whether they were stopped or killed."""
+"""The state of processes, as Linux gives it: their memory, and whether they were stopped or killed."""
 
 import re
 from contextlib import suppress

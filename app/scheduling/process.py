@@ -30,7 +30,7 @@ _KILL_DEADLINE_S = 10.0  # to end once it is killed; one that is stuck in a driv
 _STATUS_S = 2.0  # in which the exit status of a process that has ended is known
 _POLL_S = 0.01
 _SAMPLE_S = 0.25  # between two looks at the memory of a process, in calls that take longer
-_OUTGROWN = 1.5  # times the most memory that others of its kind took: then what it ran is to blame
+_OUTGROWN = 1.5  # times the most memory that others of its kind took: then what it ran is at fault
 # With these, a process ends by its own fault. Anybody can send others.
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 
@@ -126,8 +126,13 @@ class ChildProcess:
 
     async def _result(self, future: Future[R], process: BaseProcess, deadline_s: float | None) -> R:
         answer, self._kills_before = asyncio.wrap_future(future), memory.oom_kills()
+        now = asyncio.get_running_loop().time
+        give_up_at = math.inf if deadline_s is None else now() + deadline_s
         try:
-            await self._wait(answer, process, deadline_s)
+            while not answer.done() and (left_s := give_up_at - now()) > 0:
+                await asyncio.wait([answer], timeout=min(left_s, _SAMPLE_S))
+                if not answer.done() and process.pid is not None:
+                    self._peak_bytes = memory.peak_bytes(process.pid) or self._peak_bytes
             if not answer.done():
                 fault = Fault.OUTSIDE if self.is_stopped() else Fault.OWN
                 process.kill()
@@ -142,15 +147,6 @@ class ChildProcess:
         if self._peak_bytes > _usual_bytes[self._initializer]:
             _usual_bytes[self._initializer] = self._peak_bytes
         return result
-
-    async def _wait(self, answer: asyncio.Future[R], process: BaseProcess, deadline_s: float | None) -> None:
-        """Wait for an answer, up to `deadline_s`, and look now and then how much memory the process takes."""
-        now = asyncio.get_running_loop().time
-        give_up_at = math.inf if deadline_s is None else now() + deadline_s
-        while not answer.done() and (left_s := give_up_at - now()) > 0:
-            await asyncio.wait([answer], timeout=min(left_s, _SAMPLE_S))
-            if not answer.done() and process.pid is not None:
-                self._peak_bytes = memory.peak_bytes(process.pid) or self._peak_bytes
 
     def is_stopped(self) -> bool:
         """Whether something else has stopped the process, which therefore does not answer."""

@@ -3,11 +3,10 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
-
-from opentelemetry.trace import Span, get_current_span
 
 from app.telemetry.work import Work, current_work
 from workers.messages import Part
@@ -115,7 +114,7 @@ class Suspicion:
 class Task(Generic[P, R]):
     """A unit of work. Tasks with equal keys have equal weights and may share a batch."""
 
-    job: str
+    job: Hashable
     payload: P
     key: Hashable
     affinity: int | None  # the only slot that may run it, until that slot's process ends or it is removed
@@ -134,7 +133,9 @@ class Task(Generic[P, R]):
     failed_on: int | None = None  # the slot on which it failed last: another one is better, if there is one
     has_raised: bool = False  # an error, which may not have been its own
     work: Work = field(default_factory=current_work)  # of its caller
-    span: Span = field(default_factory=get_current_span)  # of its caller, for the spans of its batches
+    context: Context = field(
+        default_factory=copy_context
+    )  # of its caller: who observes its batches may need it
     losses: int = 0  # processes that were lost with this task in flight
     tries: int = 0  # processes that have ended, whyever, with only this task in flight
     hangs: int = 0  # of these, those that hung by its fault
@@ -142,10 +143,7 @@ class Task(Generic[P, R]):
     accusations: list["Suspicion"] = field(default_factory=list)  # whose slots have passed the probe
     has_succeeded: bool = False
     hung_s: float = 0.0  # the longest time after which a process with this task was given up
-    crashes_before: int = field(init=False)  # before it was submitted
-
-    def __post_init__(self) -> None:
-        self.crashes_before = self.crash_count
+    crashes_before: int = 0  # `crash_count` when it was submitted
 
 
 @dataclass(slots=True, eq=False)

@@ -24,7 +24,6 @@ class UrgentQueue(Generic[P, R]):
     def __init__(self) -> None:
         # The owner to be served next is first, and so is each owner's next task.
         self._owners: OrderedDict[str, list[Task[P, R]]] = OrderedDict()
-        self._timer: asyncio.TimerHandle | None = None  # for the earliest deadline, or an earlier time
         self.size = 0
         self.expired = 0  # tasks so far
 
@@ -40,7 +39,8 @@ class UrgentQueue(Generic[P, R]):
             self._owners.move_to_end(task.work.owner, last=False)
         task.future.add_done_callback(lambda _: self._remove(task))
         if task.deadline is not None:
-            self._set_timer(task.deadline)
+            timer = asyncio.get_running_loop().call_at(task.deadline, self._expire, task)
+            task.future.add_done_callback(lambda _: timer.cancel())
 
     def take(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
         """Remove and return the next task that fits, and give its owner the last turn. None if none does."""
@@ -53,37 +53,25 @@ class UrgentQueue(Generic[P, R]):
                 self._owners.move_to_end(task.work.owner)
         return task
 
-    def _remove(self, task: Task[P, R]) -> None:
-        """Remove a task if it is in the queue."""
+    def _remove(self, task: Task[P, R]) -> bool:
+        """Remove a task. Returns False if it is not in the queue."""
         line = self._owners.get(task.work.owner, [])
         place = bisect_left(line, _due(task), key=_due)
         while place < len(line) and line[place] is not task:  # others may be due with it
             place += 1
         if place == len(line):
-            return
+            return False
         del line[place]
         if not line:
             del self._owners[task.work.owner]
         self.size -= 1
+        return True
 
-    def _set_timer(self, at: float) -> None:
-        if self._timer is None or at < self._timer.when():
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = asyncio.get_running_loop().call_at(at, self._expire)
-
-    def _expire(self) -> None:
-        """Drop the tasks whose deadlines have passed, and wait for the next deadline."""
-        # The loop calls up to a tick early.
-        due = max(asyncio.get_running_loop().time(), self._timer.when() if self._timer else 0.0)
-        self._timer = None
-        for task in [task for task in self if _has_expired(task, due)]:
-            self._remove(task)
-            if not task.future.done():
-                task.future.set_exception(Expired("no slot was free for the task by its deadline"))
-                self.expired += 1
-        if deadlines := [task.deadline for task in self if task.deadline is not None]:
-            self._set_timer(min(deadlines))
+    def _expire(self, task: Task[P, R]) -> None:
+        """Drop a task whose deadline has passed, unless it was sent."""
+        if self._remove(task) and not task.future.done():
+            task.future.set_exception(Expired("no slot was free for the task by its deadline"))
+            self.expired += 1
 
 
 def _due(task: Task[P, R]) -> float:

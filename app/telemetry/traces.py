@@ -6,6 +6,7 @@ SDK. While traces are off, every span is `INVALID_SPAN`, which records nothing.
 Attributes are numbers and short constants: never names of files, texts, keys or addresses.
 """
 
+import contextvars
 import os
 import time
 from asyncio import CancelledError
@@ -142,6 +143,11 @@ def span(name: str, attributes: Attributes | None = None) -> AbstractContextMana
     if _sender is None or not _is_sampled(get_current_span()):
         return INVALID_SPAN
     return _current(_sender.tracer.start_span(name, attributes=attributes))
+
+
+def span_in(context: contextvars.Context) -> Span:
+    """The span of the code that copied this context."""
+    return context.run(get_current_span)
 
 
 def add(parent: Span, name: str, start: float, end: float, attributes: Attributes | None = None) -> Span:

@@ -1,4 +1,4 @@
-"""How much audio the encoder sees with a window: all 30 s, or less for a short window. Pure.
+"""The audio context of the encoder for a window: all 30 s, or less for a short window. Pure.
 
 Whisper pads every window to 30 s, so a short one costs as much as a long one. Models were trained on that:
 with less, real ones are known to repeat short phrases and to lose some. So the context has steps, a margin

@@ -1,57 +1,44 @@
-"""From a recording to its transcript, channel by channel: the channel is the speaker.
+"""The pipelines of a recording's channels, which become one transcript: the channel is the speaker.
 
 All channels are decoded first. Then each that differs from the others has a pipeline, all at the same time.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from app.errors import ClipFailed
 from app.media.pcm_files import channel_path
-from app.media.pool import MediaPool
-from app.media.uploads import Upload
+from app.media.pool import Decoded
 from app.speakers.channels import join_channels
 from app.transcript.timeline import Transcript
 from app.transcription.clip_decoding import ClipKey
-from app.transcription.helper import Helper
 from app.transcription.language_vote import LanguageVote
-from app.transcription.pipeline import (
-    DecodedAudio,
-    Observer,
-    Pipeline,
-    Progress,
-    WindowDispatcher,
-    first_error,
-)
-from workers.messages import SAMPLE_RATE, Selection, Span
+from app.transcription.pipeline import Pipeline, first_error
+from app.transcription.recording_work import Observer, Progress, TranscriptionWork
+from workers.messages import SAMPLE_RATE, Span
 
 STEP = SAMPLE_RATE // 100  # samples: 10 ms
 _BLOCK = 6000 * STEP  # read at once: a minute
 _SILENCE = 1e-9  # energy of a sample, instead of none
 
 
-@dataclass(slots=True)
 class ChannelPipelines:
     """Makes the transcript of one recording, once, from the transcripts of its channels."""
 
-    job: str
-    upload: Upload
-    media_pool: MediaPool
-    dispatcher: WindowDispatcher
-    pcm_path: Path  # for the first channel; the caller removes it and those beside it
-    observer: Observer
-    helper: Helper
-    new_pipeline: Callable[..., Pipeline]  # with what all channels have in common
-    names: tuple[str, ...]  # of the speakers, in the order of the channels
-    max_duration_s: float
-    selection: Selection
-    decoded: DecodedAudio | None = None  # from an earlier run, if that decoded all of the recording
-    errors: list[ClipFailed] = field(default_factory=list)  # see `Pipeline`
+    def __init__(self, work: TranscriptionWork) -> None:
+        """`work`: its `pcm_path` is that of the first channel; those of the others are beside it."""
+        # Words may be crosstalk one by one.
+        self.work = replace(work, options=work.options.model_copy(update={"word_timestamps": True}))
+
+    @property
+    def errors(self) -> list[ClipFailed]:
+        """See `Pipeline`."""
+        return self.work.errors
 
     async def run(self) -> Transcript:
         """Transcribe the recording. Cancelling this cancels all work that is not in flight.
@@ -59,8 +46,8 @@ class ChannelPipelines:
         Raises as `Pipeline.run` does.
         """
         try:
-            decoded = self.decoded or await self._decode()
-            progress = _JointProgress(decoded.channels, self.observer)
+            decoded = self.work.decoded or await self._decode()
+            progress = _JointProgress(decoded.channels, self.work.observer)
             vote = LanguageVote(decoded.channels)
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -70,51 +57,42 @@ class ChannelPipelines:
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         finally:
-            self.media_pool.cancel(self.job)
-            self.dispatcher.cancel(self.job)
+            self.work.media_pool.cancel(self.work.job)
+            self.work.dispatcher.cancel(self.work.job)
         return await self._joined(decoded, [task.result() for task in tasks])
 
-    async def _decode(self) -> DecodedAudio:
+    async def _decode(self) -> Decoded:
         """Decode all channels, and report how far that is."""
-        decoding = self.media_pool.decode(
-            self.job,
-            self.upload,
-            self.pcm_path,
-            self.max_duration_s,
-            self.observer.peaks,
-            self.selection,
-            separate=True,
-        )
-        async with aclosing(decoding) as steps:
+        work = self.work
+        async with aclosing(work.decode(work.observer.peaks, separate=True)) as steps:
             async for decoded in steps:
                 ends = (decoded.samples, decoded.declared)
-                seconds, declared_s = (max(0, end - self.selection.start) / SAMPLE_RATE for end in ends)
-                self.observer.progressed(Progress(seconds, declared_s=declared_s or None))
+                seconds, declared_s = (max(0, end - work.selection.start) / SAMPLE_RATE for end in ends)
+                work.observer.progressed(Progress(seconds, declared_s=declared_s or None))
                 if decoded.finished:
-                    self.observer.decoded(decoded)
-        return DecodedAudio(decoded.samples, decoded.channels, decoded.warnings)
+                    work.observer.decoded(decoded)
+        return decoded
 
     async def _transcribe(
-        self, decoded: DecodedAudio, channel: int, vote: LanguageVote, progress: "_JointProgress"
+        self, decoded: Decoded, channel: int, vote: LanguageVote, progress: "_JointProgress"
     ) -> Transcript:
-        pipeline = self.new_pipeline(
-            pcm_path=channel_path(self.pcm_path, channel),
+        work = replace(
+            self.work,
+            pcm_path=channel_path(self.work.pcm_path, channel),
             observer=_ChannelObserver(channel, progress),
             decoded=decoded,
             channel=channel,
-            vote=vote,
-            shares_job=True,
-            errors=self.errors,
         )
-        transcript = await pipeline.run()
+        transcript = await Pipeline(work, vote).run()
         progress.ended(channel)
         return transcript
 
-    async def _joined(self, decoded: DecodedAudio, transcripts: Sequence[Transcript]) -> Transcript:
-        paths = [channel_path(self.pcm_path, channel) for channel in decoded.channels]
-        first = transcripts[0]
-        joined = await self.helper.run(first.seconds, _join, transcripts, decoded.channels, paths, self.names)
-        self.observer.transcribed(joined.segments)
+    async def _joined(self, decoded: Decoded, transcripts: Sequence[Transcript]) -> Transcript:
+        work = self.work
+        paths = [channel_path(work.pcm_path, channel) for channel in decoded.channels]
+        first, names = transcripts[0], work.options.names_of_speakers
+        joined = await work.helper.run(first.seconds, _join, transcripts, decoded.channels, paths, names)
+        work.observer.transcribed(joined.segments)
         return joined
 
 

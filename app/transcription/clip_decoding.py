@@ -1,4 +1,4 @@
-"""Decodes one clip window by window, until all of its speech is transcribed. Pure.
+"""The decoding of one clip, window by window, until all of its speech is transcribed. Pure.
 
 `decode_clip` is a generator: it yields the next window to decode and is sent that window's result. So the
 code for one clip reads in order, while workers decode windows of many clips in each batch. Positions are
@@ -28,8 +28,8 @@ _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context
 _CLEARLY = 0.001  # a difference of average log-probabilities; scores are rounded to a tenth of it
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
-# What tells the results of a recording's clips apart: first and last sample, the language asked for, and the
-# channel, which is 0 for the mix of all.
+# Identifies a result among those of a recording's clips: first and last sample, the language asked for, and
+# the channel, which is 0 for the mix of all.
 ClipKey = tuple[int, int, str | None, int]
 
 
@@ -64,13 +64,7 @@ def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, Cli
 
     Yields the windows to decode, is sent the result of each, and returns the result of the clip.
     """
-    windows = yield from _decode_span(_first_window(clip), clip, _MAX_HALVINGS)
-    first = windows[0][1]
-    return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
-
-
-def _first_window(clip: ClipRequest) -> WindowRequest:
-    return WindowRequest(
+    window = WindowRequest(
         clip.pcm_path,
         clip.start,
         clip.end,
@@ -79,6 +73,9 @@ def _first_window(clip: ClipRequest) -> WindowRequest:
         late_language=clip.late_language,
         speculative=clip.speculative,
     )
+    windows = yield from _decode_span(window, clip, _MAX_HALVINGS)
+    first = windows[0][1]
+    return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
 
 
 def _further_window(

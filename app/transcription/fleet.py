@@ -27,7 +27,7 @@ from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
 from app.transcription.cluster_media import ClusterMedia
 from app.transcription.ledger import BatchLedger, jobs_of
-from app.transcription.pipeline import WindowDispatcher
+from app.transcription.recording_work import WindowDispatcher
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
@@ -52,7 +52,7 @@ class WhisperFleet:
         self._settings = settings
         self._plan = plan
         self._planned_default = plan.models[0]  # another one may take its place
-        self._dispatcher: WindowDispatcher | None = None
+        self.dispatcher: WindowDispatcher | None = None  # once the default model is found
         self.cluster: ClusterFleet | None = None  # with the engine `ray`
         if plan.cluster is not None:
             self.cluster = ClusterFleet(Bridge(settings.ray_address, insecure=settings.ray_insecure))
@@ -78,8 +78,8 @@ class WhisperFleet:
 
     async def stop_workers(self) -> None:
         """End the workers."""
-        if self._dispatcher is not None:
-            await self._dispatcher.stop()
+        if self.dispatcher is not None:
+            await self.dispatcher.stop()
 
     async def disconnect(self) -> None:
         """Leave the cluster, once the media workers on it have ended too."""
@@ -88,8 +88,8 @@ class WhisperFleet:
 
     async def drain(self, timeout_s: float) -> None:
         """Send the workers no more batches, and wait for those in flight, `timeout_s` at most."""
-        if self._dispatcher is not None:
-            await self._dispatcher.drain(timeout_s)
+        if self.dispatcher is not None:
+            await self.dispatcher.drain(timeout_s)
 
     async def ready(self, model: str, options: Options) -> tuple[WindowDispatcher, str]:
         """The dispatcher, and the model for a request that names `model`; its files are here then.
@@ -101,13 +101,13 @@ class WhisperFleet:
                 await self._located.wait()
         if self.cluster is not None and self.cluster.fault is not None:
             raise NotReady(self.cluster.fault)
-        if self._dispatcher is None:
+        if self.dispatcher is None:
             raise NotReady(self._not_ready or "the service is starting")
         if model in (self._planned_default, self._plan.models[0]):
             model = self.catalogue.default  # the demo model may have taken its place meanwhile
         await self.catalogue.locate(model, self._plan.load_options)
         self.catalogue.check(model, options.task, options.language)
-        return self._dispatcher, model
+        return self.dispatcher, model
 
     @property
     def jobs_at_once(self) -> int:
@@ -137,7 +137,7 @@ class WhisperFleet:
     @property
     def _slots(self) -> list[WhisperSlot]:
         """Those that there are now, by number."""
-        return cast(list[WhisperSlot], self._dispatcher.slots) if self._dispatcher is not None else []
+        return cast(list[WhisperSlot], self.dispatcher.slots) if self.dispatcher is not None else []
 
     def workers(self) -> list[dict[str, object]]:
         """One row for each slot, as `GET /v1/workers` shows it."""
@@ -171,23 +171,14 @@ class WhisperFleet:
         (self.cluster.undrain if undo else self.cluster.drain)(node.node.id)
         return self.cluster.row(node, self.slot_statuses())
 
-    def has_in_flight(self, job: str) -> bool:
-        """Whether a worker has windows of a request or a job."""
-        return self._dispatcher is not None and self._dispatcher.has_in_flight(job)
-
-    async def until_ended(self, job: str) -> None:
-        """Wait until no worker has windows of a request or a job."""
-        if self._dispatcher is not None:
-            await self._dispatcher.until_ended(job)
-
     def backlog(self) -> tuple[int, float]:
         """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
-        return self._dispatcher.backlog() if self._dispatcher is not None else (0, 0.0)
+        return self.dispatcher.backlog() if self.dispatcher is not None else (0, 0.0)
 
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
         usage = self.gpus.usage(slot)
-        batch = self._dispatcher.running(slot) if self._dispatcher is not None else None
+        batch = self.dispatcher.running(slot) if self.dispatcher is not None else None
         working: list[dict[str, object]] = []
         if batch is not None:
             since = {"since": round(batch.start, 3)}
@@ -212,21 +203,21 @@ class WhisperFleet:
         self.catalogue.default = files.name
         self.catalogue.add(files.name, self._plan.load_options(files))
         settings = self._settings
-        self._dispatcher = Dispatcher(
+        self.dispatcher = Dispatcher(
             "worker",
             self._plan.slots(self.catalogue) if self.cluster is None else [],
             self._plan.cost,
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
             waits_for_slots=self.cluster is not None,
-            kind_of=lambda window: window.model,
+            kind_of=lambda window: window.decoding.model,
             on_batch=self.ledger.add,
         )
         self.catalogue.is_loaded = lambda model: any(slot.holds(model) for slot in self._slots)
-        self._dispatcher.start()
+        self.dispatcher.start()
         if self.cluster is not None:
             slots = RaySlots(self.cluster.bridge, self.catalogue, self._plan)
-            self.cluster.serve(self._dispatcher, slots)
+            self.cluster.serve(self.dispatcher, slots)
             self._cluster_media.start(slots.reserved_cpus)
         self._not_ready = None
         self._located.set()

@@ -14,7 +14,7 @@ import structlog
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, TaskCrashes, TooLarge
 from app.files import remove_files
-from app.media.clip_search import find_speech
+from app.media.clip_search import RecordingWork, find_speech
 from app.media.data_folder import DataFolder
 from app.media.disk import disk_errors
 from app.media.pool import MediaPool
@@ -59,7 +59,11 @@ async def _voice(media: MediaPool, folder: DataFolder, name: str, url: str) -> n
     path, pcm_path = folder.uploads / job, folder.pcm / job
     try:
         size = await run_shielded(asyncio.to_thread(_write, folder, path, title, url))
-        embeddings = await _embeddings(media, title, job, Upload(path, "", size, ""), pcm_path)
+        upload, longest_s = Upload(path, "", size, ""), MAX_S + _SLACK_S
+        work = RecordingWork(
+            job=job, upload=upload, media_pool=media, pcm_path=pcm_path, max_duration_s=longest_s
+        )
+        embeddings = await _embeddings(work, title)
     finally:
         media.cancel(job)
         await asyncio.to_thread(remove_files, (path, pcm_path))
@@ -83,13 +87,11 @@ def _write(folder: DataFolder, path: Path, title: str, url: str) -> int:
     return len(content)
 
 
-async def _embeddings(
-    media: MediaPool, title: str, job: str, upload: Upload, pcm_path: Path
-) -> npt.NDArray[np.float32]:
+async def _embeddings(work: RecordingWork, title: str) -> npt.NDArray[np.float32]:
     """The voice in each window of speech: shape (windows, values)."""
     remedy = f"Send {MIN_S} to {MAX_S} s in which this person alone speaks."
     try:
-        found = await find_speech(media, job, upload, pcm_path, VadParameters(), MAX_S + _SLACK_S)
+        found = await find_speech(work, VadParameters())
     except TooLarge:
         raise _invalid(f"{title} is longer than {MAX_S} s. {remedy}") from None
     except InvalidInput as error:
@@ -98,7 +100,7 @@ async def _embeddings(
         raise _invalid(f"{title} has {found.seconds:.1f} s. {remedy}")
     windows = voice_windows(found.spans) or voice_windows([(0, found.samples)])
     try:
-        return await media.embed_voices(job, pcm_path, windows)
+        return await work.media_pool.embed_voices(work.job, work.pcm_path, windows)
     except (TaskCrashes, MemoryError, RuntimeError) as error:
         log.warning("the model of voices fails on a reference", error=repr(error))
         raise _invalid(

@@ -1,4 +1,4 @@
-"""What the workers have done: each batch that has ended is entered here once.
+"""The ledger of the workers: each batch that has ended is entered here once.
 
 All that clients see of batches comes from here: rows and events of the workers, metrics and traces.
 """
@@ -7,12 +7,12 @@ import asyncio
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, NamedTuple, cast
 
 from app.engines.slot import WhisperSlot
-from app.engines.window_request import WindowSource
+from app.engines.window_request import WindowRequest
 from app.scheduling.tasks import Batch, Outcome, Slot
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
@@ -22,29 +22,29 @@ KEPT_S = 300.0
 _MOST_KEPT = 10_000  # 64 slots with batches of half a second fill 78 s
 _LEAST_S = 1e-4  # of a part in traces: what has nothing to do takes less
 
-FleetBatch = Batch[WindowSource, WindowResult]
-
-# Begin the names of synchronous requests, and of live streams; those of jobs are their ids.
-_REQUEST = "request-"
-STREAM = "stream-"
+FleetBatch = Batch[WindowRequest, WindowResult]
 
 
-def new_request() -> str:
-    """A name for a synchronous request, in the queue and in blocks. It says nothing about its recording."""
-    return _REQUEST + uuid.uuid4().hex
+class JobName(NamedTuple):
+    """Whose windows these are, in the queue and in blocks. It says nothing about the recording."""
+
+    kind: Literal["job", "request", "stream"]  # a request is synchronous
+    id: str  # of the job, as clients know it; else a new one
+
+    def __str__(self) -> str:
+        return self.id if self.kind == "job" else f"{self.kind}-{self.id}"
 
 
-def bare_id(job: str) -> str:
-    """The id in the name of a request, or that of a job: the name of its decoded audio."""
-    return job.removeprefix(_REQUEST)
+def new_request() -> JobName:
+    """The name of a synchronous request."""
+    return JobName("request", uuid.uuid4().hex)
 
 
-def jobs_of(clips: Mapping[str, int]) -> list[dict[str, object]]:
-    """Jobs and requests with their clips as JSON."""
+def jobs_of(clips: Mapping[Hashable, int]) -> list[dict[str, object]]:
+    """Jobs, requests and streams with their clips as JSON."""
     return [
-        {"job": job, "kind": prefix.rstrip("-") or "job", "clips": count}
-        for job, count in clips.items()
-        for prefix in [next((known for known in (_REQUEST, STREAM) if job.startswith(known)), "")]
+        {"job": str(job), "kind": job.kind, "clips": count}
+        for job, count in cast(Mapping[JobName, int], clips).items()
     ]
 
 
@@ -54,7 +54,7 @@ class Block:
 
     id: int  # counts from 1
     slot: int
-    clips: Mapping[str, int]  # by job or request. A clip has one window in flight at most.
+    clips: Mapping[Hashable, int]  # by `JobName`. A clip has one window in flight at most.
     start: float
     end: float
     audio_s: float
@@ -89,7 +89,7 @@ class BatchLedger:
         self._blocks: deque[Block] = deque(maxlen=_MOST_KEPT)
         self.last_block = 0  # the id of the newest one; 0 before the first
 
-    def add(self, slot: Slot[WindowSource, WindowResult], batch: FleetBatch, outcome: Outcome) -> None:
+    def add(self, slot: Slot[WindowRequest, WindowResult], batch: FleetBatch, outcome: Outcome) -> None:
         """Enter a batch of a `WhisperSlot` that has just ended."""
         worker = cast(WhisperSlot, slot)
         windows = [task.payload for task in batch.tasks]
@@ -132,22 +132,22 @@ def _trace(batch: FleetBatch, outcome: Outcome, number: int) -> None:
     """
     # From the time of the event loop to Unix time.
     offset = time.time() - asyncio.get_running_loop().time()
-    for task in batch.tasks:
+    spans = [traces.span_in(task.context) for task in batch.tasks]
+    for task, span in zip(batch.tasks, spans, strict=True):
         window = task.payload
-        start, end = getattr(window, "start", 0), getattr(window, "end", window.samples)
         traces.add(
-            task.span,
+            span,
             "wait for a worker",
             min(task.queued_at + offset, batch.sent),
             batch.sent,
             {
                 "whisperfleet.batch": number,
-                "whisperfleet.start_s": seconds(start),
-                "whisperfleet.end_s": seconds(end),
+                "whisperfleet.start_s": seconds(window.start),
+                "whisperfleet.end_s": seconds(window.end),
                 "whisperfleet.continues": window.continues,
             },
         )
-    for span, count in Counter(task.span for task in batch.tasks).items():
+    for span, count in Counter(spans).items():
         parent = traces.add(
             span,
             "batch",

@@ -4,9 +4,8 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 
-from app.media.clip_search import FoundSpeech, find_speech
+from app.media.clip_search import FoundSpeech, RecordingWork, find_speech
 from app.media.data_folder import DataFolder
 from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
@@ -58,12 +57,8 @@ class MediaService:
         Does not remove the upload's file. Cancelling the caller cancels the work. Raises as
         `media.clip_search.find_speech` does.
         """
-        job = uuid.uuid4().hex
-        pcm_path = self.folder.pcm / job
-        try:
-            return await find_speech(self.pool, job, upload, pcm_path, parameters, self._max_duration_s)
-        finally:
-            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
+        async with self._work(upload) as work:
+            return await find_speech(work, parameters)
 
     async def peaks(self, upload: Upload, selection: Selection = EVERYTHING) -> bytes:
         """The packed peaks of a recording up to the end of what is selected: see `media.peaks`.
@@ -73,7 +68,8 @@ class MediaService:
         and DiskFull or OutgrowsDisk.
         """
         peaks = PeakCollector()
-        async with self._decoded(upload, selection, peaks):
+        async with self._work(upload, selection) as work:
+            await _decode(work, peaks)
             return await asyncio.to_thread(peaks.pack)
 
     async def voices(
@@ -84,9 +80,10 @@ class MediaService:
         Raises as `peaks` and `MediaPool.embed_voices` do.
         """
         await self.speaker_models.get()  # before the recording is decoded in vain
-        async with self._decoded(upload, selection) as (job, pcm_path):
+        async with self._work(upload, selection) as work:
+            await _decode(work)
             embedded = await asyncio.gather(
-                *(self.pool.embed_voices(job, pcm_path, in_clip) for in_clip in windows.values())
+                *(self.pool.embed_voices(work.job, work.pcm_path, in_clip) for in_clip in windows.values())
             )
         return {
             span: pack_voices(Voices(tuple(in_clip), embeddings))
@@ -94,24 +91,32 @@ class MediaService:
         }
 
     @asynccontextmanager
-    async def _decoded(
-        self, upload: Upload, selection: Selection, peaks: PeakCollector | None = None
-    ) -> AsyncGenerator[tuple[str, Path]]:
-        """A name for the work on a recording, and its decoded audio until the end."""
+    async def _work(self, upload: Upload, selection: Selection = EVERYTHING) -> AsyncGenerator[RecordingWork]:
+        """Work on a recording. At the end, what is queued is cancelled and the decoded audio removed."""
         job = uuid.uuid4().hex
-        pcm_path = self.folder.pcm / job
+        work = RecordingWork(
+            job=job,
+            upload=upload,
+            media_pool=self.pool,
+            pcm_path=self.folder.pcm / job,
+            max_duration_s=self._max_duration_s,
+            selection=selection,
+        )
         try:
-            decoding = self.pool.decode(job, upload, pcm_path, self._max_duration_s, peaks, selection)
-            async with aclosing(decoding) as steps:
-                async for _ in steps:
-                    pass
-            yield job, pcm_path
+            yield work
         finally:
             self.pool.cancel(job)
-            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
+            await asyncio.to_thread(work.pcm_path.unlink, missing_ok=True)
 
     async def known_speakers(
         self, names: Sequence[str], references: Sequence[str]
     ) -> tuple[KnownSpeaker, ...]:
         """The voices of the speakers in data URLs. Raises as `known_speakers.find_known_speakers` does."""
         return await find_known_speakers(self.pool, self.folder, names, references)
+
+
+async def _decode(work: RecordingWork, peaks: PeakCollector | None = None) -> None:
+    """Decode a recording to its end."""
+    async with aclosing(work.decode(peaks)) as steps:
+        async for _ in steps:
+            pass

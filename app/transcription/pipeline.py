@@ -1,99 +1,31 @@
-"""From a recording to its transcript: find clips, transcribe, merge. All at once."""
+"""The pipeline from a recording to its transcript: find clips, transcribe, merge. All at once."""
 
 import asyncio
-import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import structlog
 
-from app.engines.window_request import WindowSource, expected_tokens
-from app.errors import ClipFailed, Interrupted, TaskCrashes, WhisperfleetError
-from app.media.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
+from app.errors import ClipFailed
+from app.media.clip_planner import PlannedClip
 from app.media.clip_search import ClipSearch
-from app.media.peaks import PeakCollector
-from app.media.pool import Decoded, MediaPool
+from app.media.pool import Decoded
 from app.media.speech import VadParameters
-from app.media.uploads import Upload
-from app.options import Options
-from app.scheduling.dispatcher import Dispatcher
 from app.transcript.rendering import clip_segments
 from app.transcript.timeline import NO_LANGUAGE, ClipResult, PackedSegments, Transcript
-from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
+from app.transcription.clip_decoder import ClipDecoder
+from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
-from app.transcription.result_cache import ClipResults
+from app.transcription.recording_work import Progress, TranscriptionWork, clip_failed, is_due_to_clip
 from app.transcription.speakers import SpeakerFinder
-from workers.messages import (
-    EVERYTHING,
-    FULL_CONTEXT_S,
-    SAMPLE_RATE,
-    DecodingOptions,
-    Segment,
-    Selection,
-    Span,
-    Warnings,
-    WindowResult,
-)
+from workers.messages import SAMPLE_RATE, DecodingOptions, Span
 
 log = structlog.get_logger(__name__)
 
-WindowDispatcher = Dispatcher[WindowSource, WindowResult]
-
 _SILENT_LANGUAGE = "en"  # of a recording without speech, for clients that want some language
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a recording, or of its part. Times in s; totals are None until they are known."""
-
-    decoded_s: float = 0.0
-    total_s: float | None = None
-    done_s: float = 0.0  # audio in clips that are done
-    clips_done: int = 0
-    clips_total: int | None = None
-    declared_s: float | None = None  # the total as the file gives it
-
-    @property
-    def expected_s(self) -> float | None:
-        """The total, or what is known of it before all is decoded."""
-        if self.total_s is not None or self.declared_s is None:
-            return self.total_s
-        return max(self.declared_s, self.decoded_s)
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedAudio:
-    """The decoded audio of a recording, complete."""
-
-    samples: int
-    channels: tuple[int, ...] = (0,)  # those with a file; (0,) for the mix of all
-    warnings: Warnings = ()  # about the recording
-
-
-class Observer:
-    """Is called as a pipeline makes progress. Override what you need."""
-
-    peaks: PeakCollector | None = None  # gets the peaks of the recording, unless an earlier run decoded it
-
-    def decoded(self, decoded: Decoded) -> None:
-        """Called once, when the recording is decoded. Not called if an earlier run decoded it."""
-
-    def progressed(self, progress: Progress) -> None:
-        """Called with the new progress, at every change."""
-
-    def transcribed(self, segments: Sequence[Segment]) -> None:
-        """Called with the next segments of the transcript, in order and without a gap."""
-
-    def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
-        """Called for each clip, in the order of its channel, once the transcript has its segments.
-
-        `key`: of the clip's result. None if the clip failed and the request allows that. `until`: the
-        transcript has the segments of all channels up to this sample. None: up to the clip's end.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,63 +37,42 @@ class _ClipTranscript:
     packed: bytes  # the result
 
 
-@dataclass(slots=True)
 class Pipeline:
-    """Makes the transcript of one recording, once."""
+    """Makes the transcript of one recording, or of one channel of it, once."""
 
-    job: str
-    upload: Upload
-    options: Options
-    model: str
-    media_pool: MediaPool
-    dispatcher: WindowDispatcher
-    pcm_path: Path  # for the decoded audio, which the caller removes
-    results: ClipResults
-    observer: Observer | None = None
-    max_duration_s: float = math.inf
-    max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
-    min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
-    selection: Selection = EVERYTHING  # what of the recording is transcribed
-    speakers: SpeakerFinder | None = None  # None: nobody asks who speaks
-    decoded: DecodedAudio | None = None  # at `pcm_path` from an earlier run, if that has all of it
-    channel: int = 0  # of the recording
-    vote: LanguageVote = field(default_factory=LanguageVote)  # of all channels
-    # Other pipelines have the same `job`. Its owner cancels what is queued when all have ended.
-    shares_job: bool = False
-    failed_spans: list[Span] = field(default_factory=list)
-    errors: list[ClipFailed] = field(default_factory=list)  # with which it went on: `allow_partial`
-    _search: ClipSearch = field(init=False)
-    _progress: Progress = field(default_factory=Progress)
-    _segments: PackedSegments = field(default_factory=PackedSegments)
-    _unfinished: int = 0  # clips that are planned and not done
-    # Clips in order; None after the last one.
-    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_ClipTranscript | None]] | None] = field(
-        default_factory=asyncio.Queue
-    )
-    _published_spans: list[Span] = field(default_factory=list)  # the clips that are published
-    _languages: Counter[str] = field(default_factory=Counter)
-    _ended: bool = False  # no further window is decoded
-
-    def __post_init__(self) -> None:
-        options = self.options
+    def __init__(self, work: TranscriptionWork, vote: LanguageVote | None = None) -> None:
+        """`vote`: of all channels. Then their owner cancels what is queued when all have ended."""
+        options = work.options
+        self.work = work
+        self._vote = vote or LanguageVote()
+        self._is_alone = vote is None
         self._search = ClipSearch(
-            self.job,
-            self.upload,
-            self.media_pool,
-            self.pcm_path,
+            work,
             VadParameters(
                 options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
             ),
-            self.max_duration_s,
-            self.max_silence,
-            self.selection,
-            None if self.decoded is None else self.decoded.samples,
-            self.observer.peaks if self.observer is not None else None,
-            on_decoded=self.observer.decoded if self.observer is not None else None,
-            on_progress=self._decoded_up_to,
-            wants_clips=self._wants_clips,
-            warnings=() if self.decoded is None else self.decoded.warnings,
+            work.max_silence,
+            work.observer.peaks,
+            on_step=self._decoded,
+            # Clips that wait take memory, and finding them takes cores from workers on the CPU.
+            wants_clips=lambda: self._unfinished < work.dispatcher.prefetch_limit,
         )
+        self._decoder = ClipDecoder(work.dispatcher, work.job, work.results)
+        self._speakers = SpeakerFinder(work) if options.diarize else None
+        self._progress = Progress()
+        self._segments = PackedSegments()
+        self._unfinished = 0  # clips that are planned and not done
+        # Clips in order; None after the last one.
+        self._unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_ClipTranscript | None]] | None]
+        self._unpublished = asyncio.Queue()
+        self._published_spans: list[Span] = []
+        self._failed_spans: list[Span] = []
+        self._languages: Counter[str] = Counter()
+
+    @property
+    def errors(self) -> list[ClipFailed]:
+        """Those with which it went on: see `Options.allow_partial`."""
+        return self.work.errors
 
     async def run(self) -> Transcript:
         """Transcribe the recording. Cancelling this cancels all work that is not in flight.
@@ -170,32 +81,34 @@ class Pipeline:
         DiskFull or OutgrowsDisk, NotReady if there are no workers, and ClipFailed if a clip cannot be
         transcribed.
         """
+        work = self.work
         async with self._task_group() as group, aclosing(self._search.clips()) as clips:
             planned = 0
             group.create_task(self._publish_in_order())
             async for clip in clips:
-                self._unpublished.put_nowait((clip, group.create_task(self._transcribe(clip))))
-                if self.speakers is not None:
-                    group.create_task(self.speakers.embed(clip))
+                transcribing = group.create_task(self._transcribe(clip))
+                self._unpublished.put_nowait((clip, transcribing))
+                if self._speakers is not None:
+                    group.create_task(self._speakers.embed(clip))
                 self._unfinished += 1
                 planned += 1
-            self.vote.limit(planned, self.channel)
+            self._vote.limit(planned, work.channel)
             self._report(clips_total=planned)
             self._unpublished.put_nowait(None)
-        silent = self.options.language or NO_LANGUAGE
+        silent = work.options.language or NO_LANGUAGE
         transcript = Transcript(
-            task=self.options.task,
-            model=self.model,
+            task=work.options.task,
+            model=work.model,
             language=max(sorted(+self._languages), key=self._languages.__getitem__, default=silent),
-            samples=self._search.samples,
+            samples=self._search.decoded.samples,
             speech=tuple(self._search.speech),
             segments=self._segments,
-            failed_spans=tuple(sorted(self.failed_spans)),
+            failed_spans=tuple(sorted(self._failed_spans)),
             clips=tuple(self._published_spans),
-            start=self.selection.start,
-            warnings=self._search.warnings,
+            start=work.selection.start,
+            warnings=self._search.decoded.warnings,
         )
-        return transcript if self.speakers is None else await self.speakers.label(transcript)
+        return transcript if self._speakers is None else await self._speakers.label(transcript)
 
     async def detect_language(self) -> tuple[str, float]:
         """The language, ISO 639-1, and its probability, 0 to 1. Transcribes only as many clips as that needs.
@@ -209,8 +122,8 @@ class Pipeline:
                 voters += 1
                 if voters == VOTERS:
                     break
-            self.vote.limit(voters, self.channel)
-        return await self.vote.outcome() if voters else (_SILENT_LANGUAGE, 0.0)
+            self._vote.limit(voters, self.work.channel)
+        return await self._vote.outcome() if voters else (_SILENT_LANGUAGE, 0.0)
 
     @asynccontextmanager
     async def _task_group(self) -> AsyncGenerator[asyncio.TaskGroup]:
@@ -221,22 +134,20 @@ class Pipeline:
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         finally:
-            self._ended = True
-            if not self.shares_job:
-                self.media_pool.cancel(self.job)
-                self.dispatcher.cancel(self.job)
+            self._decoder.has_ended = True
+            if self._is_alone:
+                self.work.media_pool.cancel(self.work.job)
+                self.work.dispatcher.cancel(self.work.job)
 
-    def _decoded_up_to(self, samples: int, finished: bool, declared: int) -> None:
-        start = self.selection.start
-        seconds, declared_s = (max(0, end - start) / SAMPLE_RATE for end in (samples, declared))
-        self._report(decoded_s=seconds, total_s=seconds if finished else None, declared_s=declared_s or None)
-
-    def _wants_clips(self) -> bool:
-        """Not while enough clips wait for workers.
-
-        Waiting clips take memory, and finding them takes cores from workers on the CPU.
-        """
-        return self._unfinished < self.dispatcher.prefetch_limit
+    def _decoded(self, decoded: Decoded) -> None:
+        """The recording is decoded up to here."""
+        work = self.work
+        if decoded.finished and work.decoded is None:
+            work.observer.decoded(decoded)
+        ends = (decoded.samples, decoded.declared)
+        seconds, declared_s = (max(0, end - work.selection.start) / SAMPLE_RATE for end in ends)
+        total_s = seconds if decoded.finished else None
+        self._report(decoded_s=seconds, total_s=total_s, declared_s=declared_s or None)
 
     async def _transcribe(self, clip: PlannedClip) -> _ClipTranscript | None:
         """Transcribe a clip. Returns None if it fails and the request allows a partial transcript."""
@@ -244,12 +155,12 @@ class Pipeline:
         try:
             transcribed = await self._transcribe_in_language(clip)
         except ClipFailed as error:
-            if not self.options.allow_partial:
+            if not self.work.options.allow_partial:
                 raise
-            self.failed_spans.append((clip.start, clip.end))
+            self._failed_spans.append((clip.start, clip.end))
             self.errors.append(error)
             log.warning("continuing without a clip", error=error.message)
-            self.vote.abstain(clip.index, self.channel)  # the other clips may wait for its vote
+            self._vote.abstain(clip.index, self.work.channel)  # the other clips may wait for its vote
         self._unfinished -= 1
         self._search.advanced.set()
         self._report(
@@ -260,9 +171,9 @@ class Pipeline:
 
     async def _transcribe_in_language(self, clip: PlannedClip) -> _ClipTranscript:
         """Transcribe a clip in the language of the recording."""
-        requested = self.options.language
-        if requested or self.options.multilingual:
-            return await self._transcribe_clip(clip, requested)
+        options = self.work.options
+        if options.language or options.multilingual:
+            return await self._transcribe_clip(clip, options.language)
         # No worker waits for the vote: until it is decided, each clip is transcribed in the language detected
         # in it, which is nearly always the one that is elected.
         transcribed = await (
@@ -270,7 +181,7 @@ class Pipeline:
             if clip.index < VOTERS
             else self._transcribe_clip(clip, None, follows_vote=True)
         )
-        language = await self.vote.language()
+        language = await self._vote.language()
         if language in (None, transcribed.result.language):
             return transcribed
         return await self._transcribe_clip(clip, language, outvoted=True)
@@ -278,9 +189,9 @@ class Pipeline:
     async def _cast_vote(self, clip: PlannedClip) -> _ClipTranscript:
         """Transcribe a clip in the language detected in it, and vote for that language."""
         weight = sum(end - start for start, end in clip.speech)
-        self.vote.announce(clip.index, weight, self.channel)
+        self._vote.announce(clip.index, weight, self.work.channel)
         transcribed = await self._transcribe_clip(clip, None)
-        self.vote.cast(clip.index, weight, transcribed.result, self.channel)
+        self._vote.cast(clip.index, weight, transcribed.result, self.work.channel)
         return transcribed
 
     async def _transcribe_clip(
@@ -296,14 +207,14 @@ class Pipeline:
         `follows_vote`: in the elected language, if there is one when the clip's turn comes. `outvoted`: after
         another language lost the vote.
         """
-        options = self.options
+        work, options = self.work, self.work.options
         request = ClipRequest(
-            pcm_path=self.pcm_path,
+            pcm_path=work.pcm_path,
             start=clip.start,
             end=clip.end,
             speech=clip.speech,
             decoding=DecodingOptions(
-                model=self.model,
+                model=work.model,
                 task=options.task,
                 language=language,
                 prompt=options.prompt,
@@ -313,82 +224,46 @@ class Pipeline:
                 # A speaker has words, not segments.
                 word_timestamps=options.word_timestamps or options.diarize,
             ),
-            late_language=(lambda: self.vote.elected) if follows_vote else None,
-            speculative=follows_vote and self.vote.elected is None,
+            late_language=(lambda: self._vote.elected) if follows_vote else None,
+            speculative=follows_vote and self._vote.elected is None,
             outvoted=outvoted,
-            min_context_s=self.min_context_s,
-            channel=self.channel,
+            min_context_s=work.min_context_s,
+            channel=work.channel,
         )
         try:
-            made = await self.results.get_or_transcribe(request, self._decode_windows)
-            return _ClipTranscript(request.key, *made)
-        except (TaskCrashes, Interrupted) as error:
-            raise clip_failed(clip, error) from error
-        except WhisperfleetError:
-            raise
+            made = await work.results.get_or_transcribe(request, self._decoder.decode)
         except Exception as error:
+            if not is_due_to_clip(error):
+                raise
             raise clip_failed(clip, error) from error
-
-    async def _decode_windows(self, request: ClipRequest) -> ClipResult:
-        """Have workers transcribe a clip, window by window."""
-        windows = decode_clip(request)
-        window = next(windows)
-        while not self._ended:
-            answer = await self.dispatcher.submit(
-                self.job,
-                window,
-                key=window.batch_key,
-                crash_count=self.results.crash_count(request.key),
-                on_crash=partial(self.results.record_crash, request.key),
-                isolated=self.results.is_suspect(request.key),
-                size=expected_tokens(window.speech),
-                weight=window.decoding.beams,
-                continues=window.continues or request.outvoted,
-            )
-            try:
-                window = windows.send(answer.result)
-            except StopIteration as done:
-                clip_result: ClipResult = done.value
-                return clip_result
-        raise asyncio.CancelledError  # the rest of the clip would be for nobody
+        return _ClipTranscript(request.key, *made)
 
     async def _publish_in_order(self) -> None:
         """Add each result to the transcript once it and all before it are there.
 
         One in each turn of the event loop: behind a clip that takes long, hundreds of others may wait.
         """
+        observer = self.work.observer
         while (entry := await self._unpublished.get()) is not None:
             clip, task = entry
+            span = (clip.start, clip.end)
             await asyncio.wait([task])
             if task.cancelled() or task.exception() is not None:
                 return  # the task group ends all others
-            self._publish((clip.start, clip.end), task.result())
+            transcribed = task.result()
+            if transcribed is not None:
+                self._languages[transcribed.result.language] += bool(transcribed.result.segments)
+                self._published_spans.append(span)
+                place = partial(clip_segments, span, options=self.work.options)
+                self._segments.add(transcribed.packed, place)
+                if observer.wants_segments and (segments := place(transcribed.result)):
+                    observer.transcribed(segments)
+            observer.published(span, None if transcribed is None else transcribed.key)
             await asyncio.sleep(0)
 
-    def _publish(self, span: Span, transcribed: _ClipTranscript | None) -> None:
-        if transcribed is not None:
-            self._languages[transcribed.result.language] += bool(transcribed.result.segments)
-            self._published_spans.append(span)
-            place = partial(clip_segments, span, options=self.options)
-            self._segments.add(transcribed.packed, place)
-            if self.observer is not None and (segments := place(transcribed.result)):
-                self.observer.transcribed(segments)
-        if self.observer is not None:
-            self.observer.published(span, None if transcribed is None else transcribed.key)
-
     def _report(self, **changes: float | int | None) -> None:
-        if self.observer is not None:
-            self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
-            self.observer.progressed(self._progress)
-
-
-def clip_failed(clip: PlannedClip, error: Exception) -> ClipFailed:
-    """The error for a clip that cannot be transcribed; its code says whether the clip is to blame."""
-    return ClipFailed(
-        f"The span from {clip.start / SAMPLE_RATE:.2f} s to {clip.end / SAMPLE_RATE:.2f} s could not be "
-        f"transcribed: {error}",
-        code="clip_interrupted" if isinstance(error, Interrupted) else "clip_failed",
-    )
+        self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
+        self.work.observer.progressed(self._progress)
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

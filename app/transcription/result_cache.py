@@ -51,7 +51,7 @@ class CachedClipResults:
     # Results by the clip's key, voices by its span. Packed: most of them are never read again.
     _made: dict[ClipKey | Span, bytes] = field(default_factory=dict)
     _running: dict[ClipKey | Span, asyncio.Task[Any]] = field(default_factory=dict)
-    # When workers crashed by the fault of clips, in s of the monotonic clock. Owners share results, no blame.
+    # When workers crashed by the fault of clips, in s of the monotonic clock. Owners share results only.
     _crashed_at: dict[tuple[str, ClipKey], float] = field(default_factory=dict)
 
     def crash_count(self, clip: ClipKey) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 from app.concurrency import run_shielded, spawn_shared
 from app.engines.devices import usable_cores
@@ -10,6 +9,7 @@ from app.engines.model_files import DEMO
 from app.engines.plan import Plan, media_workers
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pcm_files import remove_channels
+from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
@@ -19,11 +19,11 @@ from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines
 from app.transcription.fleet import WhisperFleet
 from app.transcription.helper import Helper
-from app.transcription.ledger import bare_id, new_request
+from app.transcription.ledger import JobName, new_request
 from app.transcription.media_service import MediaService
-from app.transcription.pipeline import DecodedAudio, Observer, Pipeline, WindowDispatcher
+from app.transcription.pipeline import Pipeline
+from app.transcription.recording_work import Observer, TranscriptionWork, WindowDispatcher
 from app.transcription.result_cache import CachedClipResults, ClipResults, ResultCache
-from app.transcription.speakers import SpeakerFinder
 
 
 def max_silence_of(model: str) -> int:
@@ -40,7 +40,9 @@ class TranscriptionService:
         self.fleet = WhisperFleet(settings, plan, self.media.pool)
         self.helper = Helper()
         self._cache = ResultCache()
-        self._removals: dict[str, asyncio.Task[None]] = {}  # of decoded audio that workers still read, by job
+        self._removals: dict[
+            JobName, asyncio.Task[None]
+        ] = {}  # of decoded audio that workers still read, by job
 
     async def start(self) -> None:
         """Lock the data folder and start the workers, which load in the background.
@@ -75,10 +77,9 @@ class TranscriptionService:
         """
         dispatcher, model = await self.fleet.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
+        job = new_request()
         with self._cache.recording(key) as results:
-            pipeline = self.pipeline(
-                new_request(), upload, options, model, dispatcher, results, observer, known=known
-            )
+            pipeline = self.pipeline(job, upload, options, model, dispatcher, results, observer, known=known)
             try:
                 with traces.span("transcribe") as span:
                     transcript = await pipeline.run()
@@ -90,97 +91,79 @@ class TranscriptionService:
                     )
                 return transcript
             finally:
-                await self.remove_decoded(pipeline.job)
+                await self.remove_decoded(job)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
         """The language of a recording, ISO 639-1, and its probability, 0 to 1.
 
         Raises as `transcribe` does.
         """
-        options = Options()
+        options, job = Options(), new_request()
         dispatcher, model = await self.fleet.ready(self.fleet.catalogue.default, options)
-        pipeline = self.pipeline(new_request(), upload, options, model, dispatcher, CachedClipResults())
+        pipeline = self.pipeline(job, upload, options, model, dispatcher, CachedClipResults())
         assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
             with traces.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
-            await self.remove_decoded(pipeline.job)
+            await self.remove_decoded(job)
 
-    async def remove_decoded(self, job: str) -> None:
+    async def remove_decoded(self, job: JobName) -> None:
         """Remove the decoded audio of a request or a job that does not run.
 
         Workers read it: while they have windows of it, it is removed in the background, once they do not.
         """
-        if not self.fleet.has_in_flight(job):
-            await asyncio.to_thread(remove_channels, self.media.folder.pcm / bare_id(job))
+        dispatcher = self.fleet.dispatcher
+        if dispatcher is None or not dispatcher.has_in_flight(job):
+            await asyncio.to_thread(remove_channels, self.media.folder.pcm / job.id)
         elif job not in self._removals:
-            removal = self._removals[job] = spawn_shared(self._remove_later(job))
+            removal = self._removals[job] = spawn_shared(self._remove_later(dispatcher, job))
             removal.add_done_callback(lambda _: self._removals.pop(job, None))
 
-    async def keep_decoded(self, job: str) -> None:
+    async def keep_decoded(self, job: JobName) -> None:
         """Call this before a job runs again: its decoded audio must not be removed meanwhile."""
         if (removal := self._removals.get(job)) is not None:
             removal.cancel()
             await asyncio.wait([removal])
 
-    async def _remove_later(self, job: str) -> None:
-        await self.fleet.until_ended(job)
-        await run_shielded(asyncio.to_thread(remove_channels, self.media.folder.pcm / bare_id(job)))
+    async def _remove_later(self, dispatcher: WindowDispatcher, job: JobName) -> None:
+        await dispatcher.until_ended(job)
+        await run_shielded(asyncio.to_thread(remove_channels, self.media.folder.pcm / job.id))
 
     def pipeline(
         self,
-        job: str,
+        job: JobName,
         upload: Upload,
         options: Options,
         model: str,
         dispatcher: WindowDispatcher,
         results: ClipResults,
         observer: Observer | None = None,
-        decoded: DecodedAudio | None = None,
+        decoded: Decoded | None = None,
         known: Sequence[KnownSpeaker] = (),
     ) -> Pipeline | ChannelPipelines:
         """A pipeline for a recording, or one for its channels.
 
         `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio by
-        `remove_decoded`.
-        `decoded`: what is there from an earlier run, if that decoded all of the recording. `known`: voices
-        that the client knows, for `options.diarize`.
+        `remove_decoded`. `decoded`: what is there from an earlier run, if that decoded all of the recording.
+        `known`: voices that the client knows, for `options.diarize`.
         """
-        is_separate = options.channels == "separate"
-        pcm_path = self.media.folder.pcm / bare_id(job)
-        new_pipeline = partial(
-            Pipeline,
-            job=job,
-            upload=upload,
-            # Words may be crosstalk one by one.
-            options=options.model_copy(update={"word_timestamps": True}) if is_separate else options,
-            model=model,
-            media_pool=self.media.pool,
-            dispatcher=dispatcher,
-            results=results,
-            max_duration_s=self.settings.max_duration_s,
-            max_silence=max_silence_of(model),
-            min_context_s=self.fleet.catalogue.options[model].min_context_s,
-            selection=options.selection,
-        )
-        if not is_separate:
-            pipeline = new_pipeline(pcm_path=pcm_path, observer=observer, decoded=decoded)
-            if options.diarize:
-                of_job = (job, pcm_path, options, self.media.pool, self.helper, results, known)
-                pipeline.speakers = SpeakerFinder(*of_job, pipeline.errors)
-            return pipeline
-        return ChannelPipelines(
+        work = TranscriptionWork(
             job=job,
             upload=upload,
             media_pool=self.media.pool,
-            dispatcher=dispatcher,
-            pcm_path=pcm_path,
-            observer=observer or Observer(),
-            helper=self.helper,
-            new_pipeline=new_pipeline,
-            names=options.names_of_speakers,
+            pcm_path=self.media.folder.pcm / job.id,
             max_duration_s=self.settings.max_duration_s,
             selection=options.selection,
             decoded=decoded,
+            options=options,
+            model=model,
+            dispatcher=dispatcher,
+            results=results,
+            helper=self.helper,
+            observer=observer or Observer(),
+            max_silence=max_silence_of(model),
+            min_context_s=self.fleet.catalogue.options[model].min_context_s,
+            known=known,
         )
+        return ChannelPipelines(work) if options.channels == "separate" else Pipeline(work)

@@ -1,21 +1,18 @@
-"""Who speaks in one recording: the voices in its clips, and the speakers of its transcript."""
+"""The speakers of one recording: the voices in its clips, and the labels of its transcript."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import structlog
 
-from app.errors import ClipFailed, Interrupted, TaskCrashes, WhisperfleetError
+from app.errors import ClipFailed
 from app.media.clip_planner import PlannedClip
-from app.media.pool import MediaPool
 from app.options import Options
 from app.speakers.labelling import KnownSpeaker, SpeakerCount, with_speakers
 from app.speakers.voices import Voices, pack_voices, voice_windows
 from app.telemetry import traces
 from app.transcript.timeline import PackedSegments, Transcript
-from app.transcription.helper import Helper
-from app.transcription.result_cache import ClipResults
+from app.transcription.recording_work import TranscriptionWork, failure_code, is_due_to_clip
 from workers.messages import SAMPLE_RATE, Segment, Span
 
 _PACKED_TOGETHER = 100  # segments
@@ -30,14 +27,7 @@ class SpeakerFinder:
     The voices of a clip depend on its span alone, and the labels on all voices in order of time.
     """
 
-    job: str
-    pcm_path: Path
-    options: Options
-    media_pool: MediaPool
-    helper: Helper
-    results: ClipResults
-    known: Sequence[KnownSpeaker] = ()
-    errors: list[ClipFailed] = field(default_factory=list)  # see `Pipeline`
+    work: TranscriptionWork
     _voices: dict[Span, bytes] = field(default_factory=dict, repr=False)  # packed, by clip
 
     async def embed(self, clip: PlannedClip) -> None:
@@ -46,37 +36,38 @@ class SpeakerFinder:
         A clip that fails for good has no voices if the request allows a partial transcript. Otherwise this
         raises ClipFailed.
         """
-        windows = voice_windows(clip.speech)
+        work, windows = self.work, voice_windows(clip.speech)
         if not windows:
             return
 
         async def embed(span: Span) -> bytes:
-            embeddings = await self.media_pool.embed_voices(self.job, self.pcm_path, windows)
+            embeddings = await work.media_pool.embed_voices(work.job, work.pcm_path, windows)
             return pack_voices(Voices(windows, embeddings))
 
         span = (clip.start, clip.end)
         try:
-            self._voices[span] = await self.results.get_or_embed(span, embed)
+            self._voices[span] = await work.results.get_or_embed(span, embed)
         except Exception as error:
-            if not _is_due_to_clip(error):
+            if not is_due_to_clip(error):
                 raise
-            if not self.options.allow_partial:
+            if not work.options.allow_partial:
                 raise _without_voices(span, error) from error
-            self.errors.append(_without_voices(span, error))
+            work.errors.append(_without_voices(span, error))
             log.warning("continuing without the voices of a clip", error=_reason(error))
 
     async def label(self, transcript: Transcript) -> Transcript:
         """The transcript with its speakers, once all clips are embedded."""
+        options = self.work.options
         voices = [self._voices[span] for span in sorted(self._voices)]
         with traces.span("find speakers") as span:
-            labelled = await self.helper.run(
+            labelled = await self.work.helper.run(
                 transcript.seconds,
                 _labelled,
                 transcript,
                 voices,
-                _count(self.options),
-                self.options.names_of_speakers,
-                self.known,
+                _count(options),
+                options.names_of_speakers,
+                self.work.known,
             )
             span.set_attribute("whisperfleet.clips", len(voices))
         return labelled
@@ -108,11 +99,6 @@ def _count(options: Options) -> SpeakerCount:
     return SpeakerCount(options.min_speakers or 1, options.max_speakers)
 
 
-def _is_due_to_clip(error: Exception) -> bool:
-    """Whether others may not fail: media workers crash on this clip, or lack the memory for it."""
-    return isinstance(error, TaskCrashes | Interrupted) or not isinstance(error, WhisperfleetError)
-
-
 def _reason(error: Exception) -> str:
     return "a media worker has too little memory" if isinstance(error, MemoryError) else str(error)
 
@@ -121,5 +107,5 @@ def _without_voices(span: Span, error: Exception) -> ClipFailed:
     start_s, end_s = (sample / SAMPLE_RATE for sample in span)
     return ClipFailed(
         f"The voices between {start_s:.2f} s and {end_s:.2f} s could not be compared: {_reason(error)}",
-        code="clip_interrupted" if isinstance(error, Interrupted) else "clip_failed",
+        code=failure_code(error),
     )

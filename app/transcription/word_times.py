@@ -1,4 +1,4 @@
-"""When the words of a clip were spoken. Pure.
+"""The times of the words of a clip. Pure.
 
 Three sources disagree. The decoder's timestamps stand around sentences: exact in some models, in others on
 whole seconds and in the next sentence. Cross-attention times every word: within tenths of a second in

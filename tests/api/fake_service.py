@@ -34,8 +34,8 @@ from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_decoding import ClipRequest
 from app.transcription.helper import Helper
-from app.transcription.ledger import BatchLedger
-from app.transcription.pipeline import DecodedAudio, Observer, Progress, WindowDispatcher
+from app.transcription.ledger import BatchLedger, JobName
+from app.transcription.recording_work import Observer, Progress, WindowDispatcher
 from app.transcription.result_cache import ClipResults
 from tests.sample_peaks import collected
 from workers.messages import (
@@ -397,24 +397,24 @@ class FakeService:
 
     def pipeline(
         self,
-        job: str,
+        job: JobName,
         upload: Upload,
         options: Options,
         model: str,
         fleet: WindowDispatcher | None,
         results: ClipResults,
         observer: Observer,
-        decoded: DecodedAudio | None = None,
+        decoded: Decoded | None = None,
         known: Sequence[KnownSpeaker] = (),
     ) -> "FakePipeline":
         return FakePipeline(
-            self, self.media.folder.pcm / job, upload, options, model, results, observer, decoded, known
+            self, self.media.folder.pcm / job.id, upload, options, model, results, observer, decoded, known
         )
 
-    async def remove_decoded(self, job: str) -> None:
-        remove_channels(self.media.folder.pcm / job)
+    async def remove_decoded(self, job: JobName) -> None:
+        remove_channels(self.media.folder.pcm / job.id)
 
-    async def keep_decoded(self, job: str) -> None: ...
+    async def keep_decoded(self, job: JobName) -> None: ...
 
     async def record(
         self, upload: Upload, options: Options, model: str, known: Sequence[KnownSpeaker] = ()
@@ -444,7 +444,7 @@ class FakePipeline:
     model: str
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
-    decoded: DecodedAudio | None = None
+    decoded: Decoded | None = None
     known: Sequence[KnownSpeaker] = ()
 
     @property

@@ -6,9 +6,9 @@ from typing import Any
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import SlotLimits, WhisperSlot
-from app.engines.window_request import WindowInMemory
+from app.engines.window_request import WindowRequest
 from app.errors import ProcessCrashed
-from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
 
@@ -19,6 +19,11 @@ def new_catalogue(idle_s: float = 99, compute_type: str = "int8") -> ModelCatalo
     """A catalogue of three models: "main", the default one, "a" and "b"."""
     options = {name: LoadOptions(name, f"/{name}", "cpu", compute_type, 1) for name in ("main", "a", "b")}
     return ModelCatalogue("main", idle_s, options)
+
+
+def in_memory(window: Window) -> WindowRequest:
+    """The request for a window whose audio nobody has to read."""
+    return WindowRequest(window.pcm, 0, window.samples, window.speech, window.decoding)
 
 
 class FakeWorker:
@@ -51,7 +56,7 @@ class FakeWorker:
     async def smaller_compute_type(self, options: LoadOptions) -> str | None:
         return smaller(options.compute_type, "cpu", {"float32", "int8_float32", "int8"})
 
-    async def decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+    async def decode(self, windows: Sequence[Window]) -> list[whisper.Answer]:
         async with self._turn:
             await asyncio.sleep(0)
             await self._slot.unblocked.wait()
@@ -89,11 +94,11 @@ class FakeSlot(WhisperSlot):
         loads = len(self.calls)
         return WorkerInfo(1, "0", options.model, "cpu", options.compute_type, loads, ("en", "de"))
 
-    async def _decode(self, windows: Sequence[AnyWindow], deadline_s: float) -> list[whisper.Answer]:
+    async def _decode(self, windows: Sequence[Window], deadline_s: float) -> list[whisper.Answer]:
         self.deadlines_s.append(deadline_s)
         return await super()._decode(windows, deadline_s)
 
-    def answer(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+    def answer(self, windows: Sequence[Window]) -> list[whisper.Answer]:
         """The answers of a worker that reads the windows itself."""
         batch = whisper.read(windows)
         readable = [window for window in batch if isinstance(window, Window)]
@@ -116,4 +121,4 @@ class FakeSlot(WhisperSlot):
         window = Window(
             bytes(32_000 * seconds), ((0, 16_000 * seconds),), DecodingOptions(model, beam_size=beams)
         )
-        assert await self.run([WindowInMemory(window)] * windows, expected_s) == [RESULT] * windows
+        assert await self.run([in_memory(window)] * windows, expected_s) == [RESULT] * windows

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from app.errors import Fault, ProcessCrashed
 from bench.virtual_clock import VirtualClockLoop
-from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
 
@@ -186,7 +186,7 @@ class StubWorker:
         self._machine.trace(f"process {self.pid} has loaded {model} in {compute_type}")
         return WorkerInfo(self.pid, "0", model, options.device, compute_type, 1, ("en",))
 
-    async def _decode(self, windows: Sequence[AnyWindow]) -> list[whisper.Answer]:
+    async def _decode(self, windows: Sequence[Window]) -> list[whisper.Answer]:
         model, beams = windows[0].decoding.model, windows[0].decoding.beams
         if model not in self._models:
             self._machine.faults.append(f"process {self.pid} should decode with {model}, which is not loaded")

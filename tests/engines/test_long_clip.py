@@ -9,7 +9,7 @@ import pytest
 from app.engines.catalogue import ModelCatalogue
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import SlotLimits
-from app.engines.window_request import WindowSource
+from app.engines.window_request import WindowRequest
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from bench import virtual_clock
@@ -75,7 +75,7 @@ def answers(slot: ScriptedSlot, behind: int) -> tuple[list[float], list[Segment]
     """When each of seven short clips, the long one and those behind them is answered; the long one's text."""
 
     async def work() -> tuple[list[float], list[Segment]]:
-        fleet = Dispatcher[WindowSource, WindowResult]("worker", [slot], Simulation().cost)
+        fleet = Dispatcher[WindowRequest, WindowResult]("worker", [slot], Simulation().cost)
         fleet.start()
         await asyncio.sleep(1)
 

@@ -9,12 +9,12 @@ import pytest
 from app.engines.model_files import ModelFiles
 from app.engines.plan import make_plan
 from app.engines.simulated import Simulation, parse_simulation, simulated_result
-from app.engines.window_request import WindowInMemory
 from app.errors import Interrupted, InvalidSetting
 from app.scheduling.batching import BatchCost
 from app.settings import Settings, load_settings
 from bench import virtual_clock
 from bench.scheduling import make_fleet
+from tests.engines.fake_slot import in_memory
 from workers.messages import SAMPLE_RATE, DecodingOptions, Window
 
 pytestmark = pytest.mark.timeout(60)
@@ -35,7 +35,7 @@ def transcribe(
         fleet = make_fleet(slots, simulation)
         fleet.start()
         answers = await asyncio.gather(
-            *(fleet.submit("job", WindowInMemory(WINDOW), size=TOKENS) for _ in range(windows)),
+            *(fleet.submit("job", in_memory(WINDOW), size=TOKENS) for _ in range(windows)),
             return_exceptions=True,
         )
         elapsed = asyncio.get_running_loop().time()

@@ -18,14 +18,14 @@ from structlog.testing import capture_logs
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import OomFallback
 from app.engines.slot import SlotLimits, WhisperSlot
-from app.engines.window_request import WindowSource, expected_tokens
+from app.engines.window_request import WindowRequest, expected_tokens
 from app.errors import NotReady, ProcessHung, TaskCrashes
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import RestartReason
 from app.transcription.ledger import BatchLedger
 from tests.engines.stub_worker import COMPUTE_TYPES, TASK_ERROR, Fate, Machine, StubProcess, ThreadlessLoop
-from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowInFile, WindowResult
+from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult
 from workers.whisper.compute_types import smaller
 
 T = TypeVar("T")
@@ -41,27 +41,17 @@ PACES = {"cuda": (0.01, 0.1, 1.0, 4.0), "cpu": (0.1, 1.0, 15.0, 40.0)}
 
 
 @dataclass
-class StubWindow:
+class StubWindow(WindowRequest):
     """A window that may not be there for a while, or whose audio is gone."""
 
-    window: Window
     errors: list[Exception] = field(default_factory=list)  # of the next attempts to get it
-    continues = False
 
-    @property
-    def samples(self) -> int:
-        return self.window.samples
-
-    @property
-    def model(self) -> str:
-        return self.window.decoding.model
-
-    def for_worker(self) -> AnyWindow:
+    def for_worker(self) -> Window:
         if FileNotFoundError in map(type, self.errors):  # a worker notices that
-            return WindowInFile("/gone", 0, self.samples, self.window.speech, self.window.decoding)
+            return replace(super().for_worker(), pcm=b"", pcm_path="/gone", end=self.samples)
         if self.errors:
             raise self.errors.pop()
-        return self.window
+        return super().for_worker()
 
 
 class CheckedFallback(OomFallback):
@@ -122,7 +112,7 @@ class Simulation:
         self.windows: dict[str, StubWindow] = {}
         self.failures: dict[str, int] = {}  # of processes or attempts that a window is going to cause
         self.cancelled: set[str] = set()
-        self.dispatcher: Dispatcher[WindowSource, WindowResult] | None = None
+        self.dispatcher: Dispatcher[WindowRequest, WindowResult] | None = None
         self.numbers = count()
 
     def trace(self, event: str) -> None:
@@ -136,13 +126,13 @@ class Simulation:
 
     async def run(self) -> None:
         draw = self.random
-        fleet = self.dispatcher = Dispatcher[WindowSource, WindowResult](
+        fleet = self.dispatcher = Dispatcher[WindowRequest, WindowResult](
             "worker",
             [self.new_slot(index) for index in range(draw.choice((1, 1, 2, 3)))],
             BatchCost() if self.device == "cuda" else BatchCost(fixed_ms=10, task_ms=350, size_ms=2),
             retries_errors=True,
             sleep_after_s=draw.choice((None, None, 900.0)),
-            kind_of=lambda window: window.model,
+            kind_of=lambda window: window.decoding.model,
             on_batch=BatchLedger().add,
         )
         fleet.start()
@@ -210,9 +200,8 @@ class Simulation:
         fate, errors = trouble
         samples = 16_000 * self.random.choice((5, 10, 20, 30, 30))
         speech = ((0, samples),)
-        window = StubWindow(
-            Window(bytes(2 * samples), speech, DecodingOptions(model, prompt=name, beam_size=beams)), errors
-        )
+        decoding = DecodingOptions(model, prompt=name, beam_size=beams)
+        window = StubWindow(bytes(2 * samples), 0, samples, speech, decoding, errors=errors)
         self.machine.fates[name] = fate
         self.windows[name] = window
         self.failures[name] = len(errors) + sum(asdict(fate).values())
@@ -223,7 +212,7 @@ class Simulation:
             answer = await self.dispatcher.submit(
                 job,
                 window,
-                key=window.window.decoding.batch_key,
+                key=window.decoding.batch_key,
                 size=expected_tokens(speech),
                 weight=beams,
                 affinity=affinity,
@@ -351,7 +340,7 @@ def test_a_long_batch_is_not_ended_by_the_unloading_of_another_model() -> None:
         simulation.catalogue.options |= {
             name: replace(options, device="cpu") for name, options in simulation.catalogue.options.items()
         }
-        simulation.dispatcher = fleet = Dispatcher[WindowSource, WindowResult]("worker", [slot])
+        simulation.dispatcher = fleet = Dispatcher[WindowRequest, WindowResult]("worker", [slot])
         fleet.start()
         for model in ("second", *["main"] * 4):
             simulation.submit("job", model)

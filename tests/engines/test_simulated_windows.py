@@ -11,7 +11,7 @@ from app.engines.window_request import WindowRequest
 from app.media.clip_planner import PlannedClip
 from app.transcript.timeline import ClipResult
 from bench import virtual_clock
-from bench.simulated_fleet import DECODING, NumberedWindow, make_fleet, tokens_of, transcribe
+from bench.simulated_fleet import DECODING, make_fleet, numbered, tokens_of, transcribe
 from workers.messages import SAMPLE_RATE, Window
 
 pytestmark = pytest.mark.timeout(60)
@@ -31,8 +31,7 @@ def clip(number: int) -> PlannedClip:
 
 def window(number: int) -> Window:
     own = clip(number)
-    request = NumberedWindow(WindowRequest(Path(), own.start, own.end, own.speech, DECODING))
-    return request.for_worker()
+    return numbered(WindowRequest(Path(), own.start, own.end, own.speech, DECODING)).for_worker()
 
 
 @dataclass(frozen=True)

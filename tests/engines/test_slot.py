@@ -11,9 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.engines.slot import WhisperSlot
-from app.engines.window_request import WindowInMemory
 from app.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
-from tests.engines.fake_slot import RESULT, FakeSlot
+from tests.engines.fake_slot import RESULT, FakeSlot, in_memory
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -414,7 +413,7 @@ async def test_what_results_lack_is_shown_in_the_row_and_logged_once(start: Star
         assert note.endswith("(docs/trouble.md#no-word-times)")
         for _ in range(3):
             window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("a"))
-            await slot.run([WindowInMemory(window)] * 2)
+            await slot.run([in_memory(window)] * 2)
         await slot.close()
         await slot.start()
     assert [log["model"] for log in logs if log["event"] == "transcripts are incomplete"] == ["main", "a"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.engines.window_request import WindowInMemory, WindowRequest
+from app.engines.window_request import WindowRequest
 from app.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
-from tests.engines.fake_slot import FakeSlot
+from tests.engines.fake_slot import FakeSlot, in_memory
 from tests.event_loop import let_tasks_run
 from workers.messages import DecodingOptions, Window, WindowResult
 from workers.whisper import worker as whisper
@@ -37,11 +37,9 @@ class BusySlot(FakeSlot):
         return [WindowResult(name, (), (), None, 0, 0, 0, 1)] * len(windows)
 
 
-def batch(name: str, model: str = "main", windows: int = 1) -> list[WindowInMemory]:
+def batch(name: str, model: str = "main", windows: int = 1) -> list[WindowRequest]:
     """Windows of one second whose result has `name` for its language."""
-    return [
-        WindowInMemory(Window(bytes(32_000), ((0, 16_000),), DecodingOptions(model, language=name)))
-    ] * windows
+    return [in_memory(Window(bytes(32_000), ((0, 16_000),), DecodingOptions(model, language=name)))] * windows
 
 
 def names(answers: Sequence[whisper.Answer]) -> list[str]:
@@ -55,7 +53,7 @@ async def slot() -> BusySlot:
     return slot
 
 
-async def outcomes(slot: BusySlot, *batches: list[WindowInMemory]) -> list[object]:
+async def outcomes(slot: BusySlot, *batches: list[WindowRequest]) -> list[object]:
     """What comes of batches that run at once: the languages of each, or its error."""
     answers = await asyncio.gather(*map(slot.run, batches), return_exceptions=True)
     return [answer if isinstance(answer, BaseException) else names(answer) for answer in answers]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.window_request import WindowInMemory, WindowRequest, expected_tokens
+from app.engines.window_request import WindowRequest, expected_tokens
 from workers.messages import SAMPLE_RATE, DecodingOptions, Window
 
 
@@ -58,20 +58,20 @@ def test_a_speculative_request_and_a_retry_share_no_batch_with_others(
 
 def test_reading_fails_if_the_recording_is_gone(request_in_the_middle: WindowRequest) -> None:
     window = request_in_the_middle.for_worker()
-    request_in_the_middle.pcm_path.unlink()
+    request_in_the_middle.pcm.unlink()
     with pytest.raises(FileNotFoundError):
         window.read()
 
 
 def test_reading_fails_if_the_recording_is_too_short(request_in_the_middle: WindowRequest) -> None:
     window = request_in_the_middle.for_worker()
-    os.truncate(request_in_the_middle.pcm_path, 2 * 200)
+    os.truncate(request_in_the_middle.pcm, 2 * 200)
     assert window.read().samples == 100
-    os.truncate(request_in_the_middle.pcm_path, 2 * 200 - 1)
+    os.truncate(request_in_the_middle.pcm, 2 * 200 - 1)
     with pytest.raises(OSError, match="ends before sample 200"):
         window.read()
 
 
 def test_a_worker_gets_a_window_in_memory_as_it_is() -> None:
     window = Window(bytes(20), ((0, 10),), DecodingOptions("demo"))
-    assert WindowInMemory(window).for_worker() is window
+    assert WindowRequest(window.pcm, 0, 10, ((0, 10),), window.decoding).for_worker() == window

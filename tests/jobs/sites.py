@@ -19,14 +19,16 @@ from app.jobs.running.runner import JobRunner
 from app.jobs.service import JobService
 from app.jobs.storage.store import Store
 from app.media.pcm_files import remove_channels
+from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
+from app.transcription.ledger import JobName
 from app.transcription.media_service import MediaService
-from app.transcription.pipeline import DecodedAudio, Observer
+from app.transcription.recording_work import Observer
 from app.transcription.result_cache import ClipResults
 from tests.jobs.databases import put_tables
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
@@ -44,7 +46,7 @@ class FakePipeline:
     upload: Upload
     options: Options
     observer: Observer
-    decoded: DecodedAudio | None
+    decoded: Decoded | None
     pcm_path: Path
     results: ClipResults
     known: Sequence[KnownSpeaker]
@@ -108,23 +110,23 @@ class FakeService:
 
     def pipeline(
         self,
-        job: str,
+        job: JobName,
         upload: Upload,
         options: Options,
         model: str,
         fleet: None,
         results: ClipResults,
         observer: Observer,
-        decoded: DecodedAudio | None,
+        decoded: Decoded | None,
         known: Sequence[KnownSpeaker],
     ) -> FakePipeline:
-        pcm_path = self.media.folder.pcm / job
+        pcm_path = self.media.folder.pcm / job.id
         return FakePipeline(self, upload, options, observer, decoded, pcm_path, results, known)
 
-    async def remove_decoded(self, job: str) -> None:
-        remove_channels(self.media.folder.pcm / job)
+    async def remove_decoded(self, job: JobName) -> None:
+        remove_channels(self.media.folder.pcm / job.id)
 
-    async def keep_decoded(self, job: str) -> None: ...
+    async def keep_decoded(self, job: JobName) -> None: ...
 
 
 async def not_advanced() -> None: ...

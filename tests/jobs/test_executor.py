@@ -12,10 +12,10 @@ from app.jobs.running import executor as module
 from app.jobs.running import runner
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_path
+from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.options import Options
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import DecodedAudio
 from tests.event_loop import until
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FILE, URL, FakePipeline, Site, opened_site
@@ -214,13 +214,13 @@ def test_decoded_audio_is_used_if_it_is_complete_and_of_this_boot(
     path = tmp_path / "pcm"
     assert module._decoded_audio(description, path) is None
     path.write_bytes(bytes(50 * BYTES_PER_SAMPLE))
-    expected = None if samples is None else DecodedAudio(samples)
+    expected = None if samples is None else Decoded(samples)
     assert module._decoded_audio(description, path) == expected
 
 
 def test_channels_are_used_if_all_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
-    audio = DecodedAudio(50, (0, 2, 5))
+    audio = Decoded(50, channels=(0, 2, 5))
     marker, path = module._pcm_marker(audio), tmp_path / "pcm"
     for channel in audio.channels:
         assert module._decoded_audio(marker, path) is None

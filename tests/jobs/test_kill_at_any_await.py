@@ -28,7 +28,7 @@ from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
-from app.transcription.pipeline import Progress
+from app.transcription.recording_work import Progress
 from tests.jobs.databases import put_tables
 from tests.jobs.samples import RESULT, SUBMISSION
 from workers.messages import DecodingOptions, Span

@@ -11,6 +11,7 @@ from app.jobs.job import Failure, Status
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
 from app.transcript.timeline import Transcript
+from app.transcription.ledger import JobName
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
@@ -83,7 +84,7 @@ async def test_a_job_runs_again_once_its_last_run_has_removed_its_files(
         pipeline.errors = [ClipFailed("It failed.", code="clip_failed")] if runs == 1 else []
         return TRANSCRIPT
 
-    async def remove_decoded(job: str) -> None:
+    async def remove_decoded(job: JobName) -> None:
         await removed.wait()
 
     site.service.work = work

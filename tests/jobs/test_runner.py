@@ -17,7 +17,7 @@ from app.jobs.storage import store as store_module
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import DecodedAudio, Progress
+from app.transcription.recording_work import Progress
 from tests.event_loop import until
 from tests.jobs.databases import backends, stopped
 from tests.jobs.samples import TRANSCRIPT
@@ -253,7 +253,7 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
     site.service.work = resume
     site.new_runner().start()
     await site.wait_for(job, "succeeded")
-    assert decoded == [DecodedAudio(50, warnings=(warning,))], "else the recording would be decoded again"
+    assert decoded == [Decoded(50, warnings=(warning,))], "else the recording would be decoded again"
 
 
 async def test_a_stop_ends_although_the_database_is_silent(

@@ -1,15 +1,15 @@
 """A live stream without processes: speech is what is loud, and its words say where they were spoken."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from app.engines.window_request import WindowSource
+from app.engines.window_request import WindowRequest
 from app.live.decoder import StreamModel
 from app.live.detection import Speaker, SpeechDetection
 from app.live.events import LiveEvent, StreamOptions
@@ -17,7 +17,7 @@ from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
 from app.media.clip_planner import MAX_SILENCE_SAMPLES
 from app.scheduling.tasks import TaskResult
-from app.transcription.pipeline import WindowDispatcher
+from app.transcription.recording_work import WindowDispatcher
 from workers.messages import (
     BYTES_PER_SAMPLE,
     FRAME_SAMPLES,
@@ -27,7 +27,7 @@ from workers.messages import (
     DetectedSpeech,
     NewAudio,
     Segment,
-    WindowInFile,
+    Window,
     WindowResult,
     Word,
 )
@@ -94,8 +94,8 @@ class FakeDispatcher:
 
     delay_s: float = 0.0
     # Called with each window before it is answered; may raise.
-    on_window: Callable[[WindowInFile, bool], None] = lambda window, is_draft: None
-    windows: list[tuple[WindowInFile, bool]] = field(default_factory=list)  # and whether it is a draft
+    on_window: Callable[[Window, bool], None] = lambda window, is_draft: None
+    windows: list[tuple[Window, bool]] = field(default_factory=list)  # and whether it is a draft
     urgent_clips: list[bool] = field(default_factory=list)  # of the windows that are no drafts, as they come
     cancelled: list[str] = field(default_factory=list)
     streams: int = 0  # that are open
@@ -103,7 +103,7 @@ class FakeDispatcher:
     async def submit(
         self,
         job: str,
-        payload: WindowSource,
+        payload: WindowRequest,
         *,
         deadline: float | None = None,
         urgent: bool = False,
@@ -113,7 +113,6 @@ class FakeDispatcher:
             self.urgent_clips.append(urgent)
         await asyncio.sleep(self.delay_s)
         window = payload.for_worker()
-        assert isinstance(window, WindowInFile)
         self.windows.append((window, deadline is not None))
         self.on_window(window, deadline is not None)
         words = tuple(words_in(window.read().pcm, window.start))
@@ -136,11 +135,11 @@ class FakeDispatcher:
     async def until_ended(self, job: str) -> None: ...
 
 
-@contextmanager
-def opened_stream(
+@asynccontextmanager
+async def opened_stream(
     folder: Path, options: StreamOptions = StreamOptions(), dispatcher: FakeDispatcher | None = None
-) -> Iterator[tuple[LiveStream, list[LiveEvent]]]:
-    """A stream, and its events so far."""
+) -> AsyncIterator[tuple[LiveStream, list[LiveEvent]]]:
+    """A stream, which is closed at the end, and its events so far."""
     model = StreamModel(
         "model",
         cast(WindowDispatcher, dispatcher or FakeDispatcher()),
@@ -151,4 +150,7 @@ def opened_stream(
     stream = LiveStream(model, options, folder, LoudDetection(), LiveMetrics())
     events: list[LiveEvent] = []
     stream.on_event = events.append
-    yield stream, events
+    try:
+        yield stream, events
+    finally:
+        await stream.close()

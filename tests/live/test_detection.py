@@ -19,6 +19,8 @@ from workers.media import live_speech
 from workers.media.silero import SileroModel
 from workers.messages import FRAME_SAMPLES, CarriedAudio, DetectedSpeech, NewAudio
 
+pytestmark = pytest.mark.anyio
+
 TALK = Path(__file__).parents[1] / "data/short01.flac"
 PIECE_BYTES = 9600  # 0.3 s
 
@@ -62,48 +64,40 @@ class Broken(Recording):
 
 
 @pytest.mark.timeout(60)
-def test_the_process_stays_while_audio_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_process_stays_while_audio_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detection, "_INTERVAL_S", 0.01)
-
-    async def detect() -> None:
-        detecting = SpeechDetection()
-        stream = Recording(tmp_path / "0", b"")
-        pids = set()
-        for part in range(1, 11):
-            stream.left = bytes(PIECE_BYTES)
-            detecting.wake(stream)
-            # The second signal comes while the loop is busy, and what it announced is taken with the first.
-            await until(lambda: not stream.left)
-            detecting.wake(stream)
-            await until(lambda part=part: stream.carried.position == part * PIECE_BYTES // 2)
-            await asyncio.sleep(0.05)
-            pids.add(detecting._child.pid)
-        await detecting.stop()
-        assert len(pids) == 1
-
-    asyncio.run(detect())
+    detecting = SpeechDetection()
+    stream = Recording(tmp_path / "0", b"")
+    pids = set()
+    for part in range(1, 11):
+        stream.left = bytes(PIECE_BYTES)
+        detecting.wake(stream)
+        # The second signal comes while the loop is busy, and what it announced is taken with the first.
+        await until(lambda: not stream.left)
+        detecting.wake(stream)
+        await until(lambda part=part: stream.carried.position == part * PIECE_BYTES // 2)
+        await asyncio.sleep(0.05)
+        pids.add(detecting._child.pid)
+    await detecting.stop()
+    assert len(pids) == 1
 
 
 @pytest.mark.timeout(120)
-def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
+async def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(detection, "_RETRY_S", 0.01)
     samples = soundfile.read(TALK, dtype="int16")[0]
     streams = [Recording(tmp_path / str(number), samples.tobytes()) for number in range(3)]
     broken = Broken(tmp_path / "broken", samples.tobytes())
-
-    async def detect() -> None:
-        detecting = waking(*streams, broken)
-        await until(lambda: all(stream.carried.position > 4 * PIECE_BYTES for stream in streams))
-        assert detecting._child.pid is not None
-        os.kill(detecting._child.pid, signal.SIGKILL)
-        total = len(samples)
-        await until(lambda: all(stream.carried.position == total for stream in streams))
-        await detecting.stop()
-        assert detecting._child.pid is None
-
-    asyncio.run(detect())
+    detecting = waking(*streams, broken)
+    await until(lambda: all(stream.carried.position > 4 * PIECE_BYTES for stream in streams))
+    assert detecting._child.pid is not None
+    os.kill(detecting._child.pid, signal.SIGKILL)
+    total = len(samples)
+    await until(lambda: all(stream.carried.position == total for stream in streams))
+    await detecting.stop()
+    assert detecting._child.pid is None
     whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
     expected = SileroModel().probabilities(samples[:whole].astype(np.float32) / 32768)
     for stream in streams:
@@ -123,38 +117,31 @@ def detect_or_die(arrived: Sequence[NewAudio]) -> list[DetectedSpeech | OSError]
 
 
 @pytest.mark.timeout(120)
-def test_audio_that_crashes_the_process_ends_its_own_stream_alone(
+async def test_audio_that_crashes_the_process_ends_its_own_stream_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(detection, "_RETRY_S", 0.01)
     monkeypatch.setattr(detection, "live_speech", SimpleNamespace(detect=detect_or_die))
-
-    async def detect() -> None:
-        good = Recording(tmp_path / "good", bytes(4 * PIECE_BYTES))
-        bad = Recording(tmp_path / "bad", POISON + bytes(PIECE_BYTES))
-        detecting = waking(good, bad)
-        await until(lambda: bad.has_failed and good.carried.position == 2 * PIECE_BYTES)
-        assert not good.has_failed
-        await detecting.stop()
-
-    asyncio.run(detect())
+    good = Recording(tmp_path / "good", bytes(4 * PIECE_BYTES))
+    bad = Recording(tmp_path / "bad", POISON + bytes(PIECE_BYTES))
+    detecting = waking(good, bad)
+    await until(lambda: bad.has_failed and good.carried.position == 2 * PIECE_BYTES)
+    assert not good.has_failed
+    await detecting.stop()
 
 
 @pytest.mark.timeout(60)
-def test_streams_end_if_the_process_cannot_be_started(
+async def test_streams_end_if_the_process_cannot_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(detection, "_RETRY_S", 0.001)
     monkeypatch.setattr(detection, "_START_S", 0.1)
 
-    async def detect() -> None:
-        async def fail(process: ChildProcess) -> None:
-            raise OSError("no memory")
+    async def fail(process: ChildProcess) -> None:
+        raise OSError("no memory")
 
-        monkeypatch.setattr(ChildProcess, "start", fail)
-        streams = [Recording(tmp_path / str(number), bytes(PIECE_BYTES)) for number in range(2)]
-        detecting = waking(*streams)
-        await until(lambda: all(stream.has_failed for stream in streams))
-        await detecting.stop()
-
-    asyncio.run(detect())
+    monkeypatch.setattr(ChildProcess, "start", fail)
+    streams = [Recording(tmp_path / str(number), bytes(PIECE_BYTES)) for number in range(2)]
+    detecting = waking(*streams)
+    await until(lambda: all(stream.has_failed for stream in streams))
+    await detecting.stop()

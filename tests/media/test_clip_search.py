@@ -1,7 +1,6 @@
 """The search of one recording for speech, without processes."""
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.errors import DiskFull
-from app.media.clip_search import FoundSpeech, find_speech
+from app.media.clip_search import FoundSpeech, RecordingWork, find_speech
 from app.media.pool import Decoded
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
@@ -68,7 +67,8 @@ class FakeMedia:
 
 async def find(media: FakeMedia) -> FoundSpeech:
     upload = Upload(Path("x"), "x", 1, "")
-    return await find_speech(media, "job", upload, Path("pcm"), VAD, math.inf)  # type: ignore[arg-type]
+    work = RecordingWork(job="job", upload=upload, media_pool=media, pcm_path=Path("pcm"))  # type: ignore[arg-type]
+    return await find_speech(work, VAD)
 
 
 async def test_the_speech_of_a_long_recording() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.media.clip_search import ClipSearch
+from app.media.clip_search import ClipSearch, RecordingWork
 from app.media.disk import DiskSpace
-from app.media.pool import MediaPool
+from app.media.pool import Decoded, MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from tests.event_loop import until
@@ -39,9 +39,11 @@ async def probabilities(
     pool: MediaPool, upload: Upload, pcm_path: Path, decoded_samples: int | None = None
 ) -> npt.NDArray[np.float32]:
     """The speech probabilities of a recording, which is decoded to `pcm_path`."""
-    search = ClipSearch(
-        pcm_path.name, upload, pool, pcm_path, VadParameters(), decoded_samples=decoded_samples
+    decoded = None if decoded_samples is None else Decoded(decoded_samples)
+    work = RecordingWork(
+        job=pcm_path.name, upload=upload, media_pool=pool, pcm_path=pcm_path, decoded=decoded
     )
+    search = ClipSearch(work, VadParameters())
     return np.concatenate([part async for part in search.probabilities()])
 
 

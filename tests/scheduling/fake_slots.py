@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from app.errors import DeviceFailed, Fault, ProcessCrashed, RequeueBatch
 from app.scheduling.dispatcher import Dispatcher
@@ -72,6 +73,15 @@ class FakeSlot(StubSlot):
 
     async def close(self) -> None:
         self.closes += 1
+
+
+Fake = TypeVar("Fake", bound=FakeSlot)
+
+
+def blocked(slot: Fake) -> Fake:
+    """A slot whose batches do not end before the test says so."""
+    slot.unblocked.clear()
+    return slot
 
 
 async def submit_all(

@@ -74,14 +74,6 @@ def sizes(slot: FakeSlot) -> list[int]:
     return [len(batch) for batch in slot.batches]
 
 
-def test_idle_slots_leave_tasks_for_the_busy_ones() -> None:
-    """A slot that is free takes no more than its part of the last tasks."""
-    slots = [TimedSlot(index, batch_limit=8) for index in range(4)]
-    run_all(slots, ["film:50"] * 40)
-    for slot in slots:
-        assert (len(sizes(slot)), sum(sizes(slot))) == (2, 10)
-
-
 def test_tasks_of_similar_size_share_a_batch() -> None:
     slot = TimedSlot(0, batch_limit=4)
     run_all([slot], ["film:90", "film:10"] * 4)
@@ -195,24 +187,6 @@ def test_a_requeued_batch_does_not_count_as_throughput() -> None:
     assert [sum(sizes(slot)) for slot in slots] == [10, 10]
 
 
-def test_a_task_that_crashed_processes_runs_isolated() -> None:
-    async def submit_with_suspect() -> list[list[str]]:
-        slot = TimedSlot(0, batch_limit=4)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        tasks = [asyncio.create_task(dispatcher.submit("film", "film:50", size=50)) for _ in range(3)]
-        tasks.append(asyncio.create_task(dispatcher.submit("film", "suspect:50", size=50, crash_count=1)))
-        tasks.append(asyncio.create_task(dispatcher.submit("film", "film:50", size=50)))
-        await let_tasks_run()
-        dispatcher.start()
-        await asyncio.gather(*tasks)
-        await dispatcher.stop()
-        return slot.batches
-
-    batches = virtual_clock.run(submit_with_suspect())
-    assert ["suspect:50"] in batches
-    assert sum(len(batch) for batch in batches) == 5
-
-
 def batches_of(limit: int, *submissions: tuple[str, str, float, bool]) -> list[list[str]]:
     """The batches of one slot. A submission: job, payload, size, and whether it continues."""
 
@@ -245,30 +219,6 @@ def test_tasks_that_continue_are_in_the_next_batch_whatever_their_size(others: i
     batches = batches_of(8, *new, *beside, ("film", "next1", 90, True), ("film", "next2", 0, True))
     assert {"next1", "next2"} <= set(batches[0])
     assert len(batches[0]) == 8
-
-
-def test_small_tasks_that_continue_do_not_leave_the_largest_for_all_later_batches() -> None:
-    """Each batch has one of them, so the other seven of each must still be similar to each other."""
-
-    async def work() -> list[list[str]]:
-        slot = TimedSlot(0, batch_limit=8)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await let_tasks_run()
-
-        async def clip(number: int) -> None:
-            size = 10 + number * 37 % 90
-            await dispatcher.submit("film", f"film:{size}", size=size)
-            if number % 5 == 0:
-                await dispatcher.submit("film", "film:2", size=2, continues=True)
-
-        await asyncio.gather(*(clip(number) for number in range(400)))
-        await dispatcher.stop()
-        return slot.batches
-
-    batches = virtual_clock.run(work())
-    largest = [max(tokens(payload) for payload in batch) for batch in batches]
-    assert sum(largest) / len(largest) < 72  # of tasks of 10 to 99
 
 
 def test_jobs_take_turns_while_one_of_them_continues() -> None:

@@ -2,15 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 import pytest
 
 from app.errors import ProcessCrashed
-from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Batch, Outcome, Slot
 from tests.event_loop import let_tasks_run, until
-from tests.scheduling.fake_slots import FakeSlot, SickSlot, TwoBatchSlot, submit_all
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, SickSlot, TwoBatchSlot, blocked, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -42,25 +41,13 @@ def reports() -> Reports:
     return Reports()
 
 
-Start = Callable[..., Dispatcher[str, str]]
-
-
 @pytest.fixture
-async def start(reports: Reports) -> AsyncIterator[Start]:
+def start(serve: NewDispatcher, reports: Reports) -> NewDispatcher:
     """Starts a dispatcher for slots."""
-    made: list[Dispatcher[str, str]] = []
-
-    def make(*slots: FakeSlot) -> Dispatcher[str, str]:
-        made.append(Dispatcher[str, str]("worker", slots, on_batch=reports))
-        made[-1].start()
-        return made[-1]
-
-    yield make
-    for dispatcher in made:
-        await dispatcher.stop()
+    return partial(serve, on_batch=reports)
 
 
-async def test_a_batch_is_reported_with_its_tasks_and_times(start: Start, reports: Reports) -> None:
+async def test_a_batch_is_reported_with_its_tasks_and_times(start: NewDispatcher, reports: Reports) -> None:
     began = time.time()
     await submit_all(start(FakeSlot(0, batch_limit=4)), *"abcd")
     assert reports.ended == [(["a", "b", "c", "d"], "ok")]
@@ -69,17 +56,19 @@ async def test_a_batch_is_reported_with_its_tasks_and_times(start: Start, report
     assert batch.slot == 0
 
 
-async def test_tasks_that_are_retried_and_one_that_fails(start: Start, reports: Reports) -> None:
+async def test_tasks_that_are_retried_and_one_that_fails(start: NewDispatcher, reports: Reports) -> None:
     await submit_all(start(FakeSlot(0, batch_limit=2)), "a", "raise")
     assert reports.ended == [(["a", "raise"], "requeued"), (["a"], "ok"), (["raise"], "failed")]
 
 
-async def test_a_crash_requeues_until_the_next_process_works(start: Start, reports: Reports) -> None:
+async def test_a_crash_requeues_until_the_next_process_works(start: NewDispatcher, reports: Reports) -> None:
     await submit_all(start(FakeSlot(0)), "crash")
     assert reports.ended == [(["crash"], "requeued")] * 3
 
 
-async def test_batches_of_an_overlapping_slot_follow_each_other(start: Start, reports: Reports) -> None:
+async def test_batches_of_an_overlapping_slot_follow_each_other(
+    start: NewDispatcher, reports: Reports
+) -> None:
     slot = TwoBatchSlot(0, batch_limit=2)
     await submit_all(start(slot), *"abcdef")
     assert [outcome for _, outcome in reports.ended] == ["ok"] * 3
@@ -88,10 +77,9 @@ async def test_batches_of_an_overlapping_slot_follow_each_other(start: Start, re
 
 
 async def test_a_crash_with_two_batches_in_flight_reports_the_one_that_ran(
-    start: Start, reports: Reports
+    start: NewDispatcher, reports: Reports
 ) -> None:
-    slot = TwoBatchSlot(0, batch_limit=1)
-    slot.unblocked.clear()
+    slot = blocked(TwoBatchSlot(0, batch_limit=1))
     dispatcher = start(slot)
     work = asyncio.create_task(submit_all(dispatcher, "crash", "b"))
     await until(lambda: slot.in_flight[-1:] == [[["crash"], ["b"]]])
@@ -102,7 +90,7 @@ async def test_a_crash_with_two_batches_in_flight_reports_the_one_that_ran(
     assert reports.ended.count((["b"], "requeued")) == 0
 
 
-async def test_a_report_that_raises_ends_nothing(start: Start, reports: Reports) -> None:
+async def test_a_report_that_raises_ends_nothing(start: NewDispatcher, reports: Reports) -> None:
     def fail(slot: FakeSlot, batch: Batch[str, str], outcome: Outcome) -> None:
         raise ValueError("a fault")
 
@@ -114,9 +102,8 @@ async def test_a_report_that_raises_ends_nothing(start: Start, reports: Reports)
     assert slot.status.restarts == 0
 
 
-async def test_the_batch_that_runs(start: Start) -> None:
-    slot = FakeSlot(0, batch_limit=2)
-    slot.unblocked.clear()
+async def test_the_batch_that_runs(start: NewDispatcher) -> None:
+    slot = blocked(FakeSlot(0, batch_limit=2))
     dispatcher = start(slot)
     await let_tasks_run()
     assert dispatcher.running(0) is None
@@ -130,9 +117,8 @@ async def test_the_batch_that_runs(start: Start) -> None:
     assert dispatcher.running(0) is None
 
 
-async def test_the_backlog_and_its_oldest_task(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    slot = FakeSlot(0)
-    slot.unblocked.clear()
+async def test_the_backlog_and_its_oldest_task(start: NewDispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = blocked(FakeSlot(0))
     dispatcher = start(slot)
     await let_tasks_run()
     assert dispatcher.backlog() == (0, 0.0)
@@ -163,7 +149,7 @@ class SlowlyStarting(FakeSlot):
             await self.may_start.wait()
 
 
-async def test_a_slot_that_restarts_says_why(start: Start) -> None:
+async def test_a_slot_that_restarts_says_why(start: NewDispatcher) -> None:
     slot = SlowlyStarting(0)
     slot.may_start = asyncio.Event()
     dispatcher = start(slot)
@@ -176,7 +162,9 @@ async def test_a_slot_that_restarts_says_why(start: Start) -> None:
     assert slot.status.error is None
 
 
-async def test_a_slot_says_why_its_start_failed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slot_says_why_its_start_failed(
+    start: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 30.0)
 
     class Crashing(FakeSlot):
@@ -190,7 +178,7 @@ async def test_a_slot_says_why_its_start_failed(start: Start, monkeypatch: pytes
 
 
 async def test_a_slot_whose_device_failed_says_so_before_it_is_quarantined(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    start: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 30.0)
     sick, sound = SickSlot(0), FakeSlot(1)

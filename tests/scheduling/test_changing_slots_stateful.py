@@ -252,7 +252,7 @@ class ChangingSlots(RuleBasedStateMachine):
     @invariant()
     def no_removed_number_is_remembered(self) -> None:
         numbers = set(self.slots)
-        assert set(self.dispatcher._served) == numbers
+        assert [slot.index for slot in self.dispatcher.slots] == sorted(numbers)
         assert set(self.dispatcher._backlog._by_index) == numbers
         assert set(self.dispatcher._failures._health) <= numbers
         assert set(self.dispatcher._throughput._slots) <= numbers

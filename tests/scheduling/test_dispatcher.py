@@ -10,7 +10,7 @@ from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import Outcome
 from app.telemetry.work import Work, current_work, working_for
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, submit_all
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, blocked, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -28,33 +28,6 @@ def pair() -> list[FakeSlot]:
 def batches(slots: Sequence[FakeSlot]) -> list[list[list[str]]]:
     """The batches that each slot got."""
     return [list(slot.batches) for slot in slots]
-
-
-async def test_each_task_gets_its_result(serve: NewDispatcher) -> None:
-    slots = [FakeSlot(index, batch_limit=4) for index in range(2)]
-    dispatcher = serve(*slots)
-    assert await submit_all(dispatcher, *"abcdefg", own_jobs=True) == list("ABCDEFG")
-    assert sum(slot.status.batches for slot in slots) == sum(len(slot.batches) for slot in slots)
-
-
-async def test_only_the_task_that_crashes_processes_fails(serve: NewDispatcher) -> None:
-    slots = [FakeSlot(index, batch_limit=8) for index in range(2)]
-    dispatcher = serve(*slots)
-    answers = await submit_all(dispatcher, "a", "crash", "b", "c", own_jobs=True)
-    assert isinstance(answers[1], TaskCrashes)
-    assert [answers[i] for i in (0, 2, 3)] == ["A", "B", "C"]
-    isolated = [batch for slot in slots for batch in slot.batches if batch == ["crash"]]
-    assert len(isolated) == MAX_CRASHES
-    assert sum(slot.status.restarts for slot in slots) >= MAX_CRASHES
-
-
-async def test_an_error_of_one_task_does_not_fail_the_others(serve: NewDispatcher) -> None:
-    slot = FakeSlot(0, batch_limit=8)
-    dispatcher = serve(slot)
-    answers = await submit_all(dispatcher, "a", "raise", "b", own_jobs=True)
-    assert isinstance(answers[1], ValueError)
-    assert [answers[0], answers[2]] == ["A", "B"]
-    assert slot.status.restarts == 0
 
 
 @pytest.mark.parametrize("kind", [FakeSlot, TwoBatchSlot])
@@ -133,23 +106,6 @@ async def test_tasks_go_to_the_slots_that_start(serve: NewDispatcher) -> None:
     assert slots[0].status.error == "no such model"
 
 
-async def test_tasks_fail_at_once_if_no_slot_starts(serve: NewDispatcher) -> None:
-    dispatcher = serve(FakeSlot(0, failing_starts=99), FakeSlot(1, failing_starts=99))
-    for _ in range(2):  # one that waits in the queue, one that comes later
-        with pytest.raises(NotReady, match="no such model"):
-            await dispatcher.submit("job", "a")
-
-
-async def test_a_slot_that_starts_late_is_used(serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
-    slot = FakeSlot(0, failing_starts=2)
-    dispatcher = serve(slot)
-    await asyncio.sleep(0.2)
-    assert slot.starts == 3
-    assert (slot.status.state, slot.status.error) == ("idle", None)
-    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-
-
 async def test_cancel_removes_the_waiting_tasks_of_one_job(serve: NewDispatcher, slot: FakeSlot) -> None:
     slot.unblocked.clear()
     dispatcher = serve(slot)
@@ -172,19 +128,6 @@ async def test_cancel_removes_the_waiting_tasks_of_one_job(serve: NewDispatcher,
 async def test_a_task_runs_on_the_slot_of_its_affinity(serve: NewDispatcher, pair: list[FakeSlot]) -> None:
     dispatcher = serve(*pair)
     assert [await dispatcher.submit("job", "a", affinity=1) for _ in range(3)] == [("A", 1, 0)] * 3
-
-
-async def test_a_cancelled_task_is_not_retried(serve: NewDispatcher, slot: FakeSlot) -> None:
-    slot.unblocked.clear()
-    dispatcher = serve(slot)
-    await let_tasks_run()
-    cancelled = asyncio.create_task(dispatcher.submit("cancelled", "crash"))
-    await let_tasks_run()
-    dispatcher.cancel("cancelled")
-    slot.unblocked.set()
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled
-    assert slot.batches == [["crash"]]
 
 
 async def test_affinity_ends_with_the_process(serve: NewDispatcher, pair: list[FakeSlot]) -> None:
@@ -212,9 +155,7 @@ async def test_affinity_ends_with_the_process_while_the_task_waits(serve: NewDis
 
 
 async def test_drain_finishes_the_batches_in_flight_and_sends_no_more(serve: NewDispatcher) -> None:
-    slots = [FakeSlot(0), FakeSlot(1, batch_limit=2)]
-    for slot in slots:
-        slot.unblocked.clear()
+    slots = [blocked(FakeSlot(0)), blocked(FakeSlot(1, batch_limit=2))]
     dispatcher = serve(*slots)
     await let_tasks_run()
     tasks = [asyncio.create_task(dispatcher.submit("job", p)) for p in ("a", "b", "c", "crash", "d")]
@@ -261,33 +202,6 @@ async def test_a_result_comes_with_the_number_of_crashes_before_it(serve: NewDis
     assert await dispatcher.submit("job", "a") == ("A", 0, 2)
 
 
-async def test_a_process_that_ends_while_its_slot_waits_for_tasks_is_restarted(
-    serve: NewDispatcher, pair: list[FakeSlot]
-) -> None:
-    dispatcher = serve(*pair)
-    await let_tasks_run()
-    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-    pair[1].needs_restart.set()
-    await let_tasks_run()
-    assert [slot.starts for slot in pair] == [1, 2]
-
-
-async def test_on_crash_is_called_only_for_the_only_task_in_flight(new_dispatcher: NewDispatcher) -> None:
-    counts: list[int] = []
-    slot = FakeSlot(0, batch_limit=4)
-    dispatcher = new_dispatcher(slot)
-    harmless = asyncio.create_task(dispatcher.submit("job", "a", on_crash=lambda count: counts.append(-1)))
-    crashing = asyncio.create_task(dispatcher.submit("job", "crash", on_crash=counts.append))
-    await let_tasks_run()
-    dispatcher.start()
-    with pytest.raises(TaskCrashes):
-        await crashing
-    assert await harmless == ("A", 0, 0)
-    # The first process crashed with both in flight, which counts for neither.
-    assert slot.batches[0] == ["a", "crash"]
-    assert counts == [1, 2, 3]
-
-
 async def test_a_crash_is_recorded_for_the_owner_of_its_task(serve: NewDispatcher, slot: FakeSlot) -> None:
     owners: list[str] = []
     dispatcher = serve(slot)
@@ -300,17 +214,17 @@ async def test_crashes_before_a_restart_of_the_service_count(new_dispatcher: New
     counts: list[int] = []
     slot = FakeSlot(0, batch_limit=4)
     dispatcher = new_dispatcher(slot)
+    other = asyncio.create_task(dispatcher.submit("job", "a"))
     suspect = asyncio.create_task(
         dispatcher.submit("job", "crash", crash_count=MAX_CRASHES - 1, on_crash=counts.append)
     )
-    other = asyncio.create_task(dispatcher.submit("job", "a"))
     await let_tasks_run()
     dispatcher.start()
     with pytest.raises(TaskCrashes, match="3 processes crashed on it"):
         await suspect
     assert await other == ("A", 0, 0)
     assert counts == [MAX_CRASHES]
-    assert slot.batches == [["crash"], ["a"]]  # a suspect runs in a batch of its own
+    assert slot.batches == [["a"], ["crash"]]  # a suspect runs in a batch of its own
     with pytest.raises(TaskCrashes):
         await dispatcher.submit("job", "crash", crash_count=MAX_CRASHES)
     assert len(slot.batches) == 2
@@ -367,21 +281,8 @@ async def test_a_requeued_batch_runs_in_smaller_ones(new_dispatcher: NewDispatch
     assert (slot.status.batches, slot.status.restarts, slot.starts, counts) == (4, 0, 1, [])
 
 
-async def test_a_restart_that_a_slot_asks_for_counts_as_no_crash(new_dispatcher: NewDispatcher) -> None:
-    counts: list[int] = []
-    slot = SmallSlot(0, capacity=0)
-    dispatcher = new_dispatcher(slot)
-    tasks = [asyncio.create_task(dispatcher.submit("job", p, on_crash=counts.append)) for p in "abc"]
-    await let_tasks_run()
-    dispatcher.start()
-    assert await asyncio.gather(*tasks) == [("A", 0, 0), ("B", 0, 0), ("C", 0, 0)]
-    assert slot.batches == [list("abc"), ["a"], ["a"], ["b"], ["c"]]
-    assert (slot.status.restarts, slot.starts, counts) == (1, 2, [])
-
-
 async def test_the_tasks_of_a_cancelled_job_are_not_requeued(new_dispatcher: NewDispatcher) -> None:
-    slot = SmallSlot(0, capacity=1)
-    slot.unblocked.clear()
+    slot = blocked(SmallSlot(0, capacity=1))
     dispatcher = new_dispatcher(slot)
     cancelled = asyncio.create_task(dispatcher.submit("cancelled", "a"))
     other = asyncio.create_task(dispatcher.submit("other", "b"))

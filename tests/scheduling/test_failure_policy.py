@@ -50,7 +50,9 @@ def new_policy(*, retries_errors: bool = False) -> FailurePolicy[str, str]:
 
 def new_task(crash_count: int = 0) -> Task[str, str]:
     future = cast(asyncio.Future[TaskResult[str]], None)  # only the dispatcher answers tasks
-    return Task("job", "a", None, None, crash_count, lambda count: None, 0.0, 1, False, future)
+    task = Task[str, str]("job", "a", None, None, crash_count, lambda count: None, 0.0, 1, False, future)
+    task.crashes_before = crash_count
+    return task
 
 
 def failed_slots(actions: Sequence[Action[str, str]]) -> list[int]:
@@ -174,7 +176,7 @@ def test_who_is_blamed(death: ProcessCrashed, alone: bool, elsewhere: str, slots
     for at in (100.0, 200.0, 300.0):
         before_s = 60.0 if elsewhere.endswith("before") else 1.0
         if "idle" in elsewhere:
-            policy.after_idle_death(other_slot, at - before_s)
+            policy.after_idle_crash(other_slot, at - before_s)
         elif "died" in elsewhere:
             policy.after_failure(other_slot, [other], [new_task()], KILLED, at - before_s)
         if "has succeeded" in elsewhere:

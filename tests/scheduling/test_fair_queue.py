@@ -15,30 +15,6 @@ def take_all(queue: FairQueue[str]) -> list[str]:
     return taken
 
 
-def test_jobs_take_turns() -> None:
-    queue = FairQueue[str]()
-    for item in ("film1", "film2", "film3", "talk1", "talk2", "clip1"):
-        queue.put(item[:4], item)
-    assert take_all(queue) == ["film1", "talk1", "clip1", "film2", "talk2", "film3"]
-
-
-def test_owners_take_turns_and_then_the_jobs_of_each() -> None:
-    queue = FairQueue[str]()
-    for number in range(100):
-        queue.put(f"request {number}", f"a{number}", "a")
-    for item in ("b1", "b2"):
-        queue.put("film", item, "b")
-    queue.put("clip", "c1", "c")
-    assert [queue.take(lambda item: True) for _ in range(6)] == ["a0", "b1", "c1", "a1", "b2", "a2"]
-    assert not queue.only_line(9)
-    queue.put_first("request 99", "again", "a")
-    assert queue.take(lambda item: True) == "again"
-    assert queue.take(lambda item: item == "a99") == "a99"
-    assert len(queue) == len(list(queue)) == 96
-    assert queue.remove("request 50") == ["a50"]
-    assert len(queue.clear()) == 95
-
-
 def test_a_job_of_two_owners_is_one_job() -> None:
     queue = FairQueue[str]()
     queue.put("shared", "a", "a")
@@ -46,15 +22,6 @@ def test_a_job_of_two_owners_is_one_job() -> None:
     assert not queue.only_line(9)
     assert queue.remove("shared") == ["a", "b"]
     assert not list(queue)
-
-
-def test_a_new_job_gets_its_turn_after_one_item_of_each_other() -> None:
-    queue = FairQueue[str]()
-    for number in range(1000):
-        queue.put("film", f"film{number}")
-    queue.take(lambda item: True)
-    queue.put("clip", "clip")
-    assert [queue.take(lambda item: True) for _ in range(2)] == ["film1", "clip"]
 
 
 def test_an_item_that_is_put_first_is_taken_first() -> None:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.errors import NotReady, TaskCrashes
+from app.errors import NotReady
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
-from app.scheduling.tasks import TaskResult
 from tests.event_loop import until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, SickSlot
 
@@ -73,78 +72,6 @@ async def test_a_quarantined_slot_serves_again_when_its_probe_succeeds(serve: Ne
     assert await submit_all(dispatcher, ["a"] * 20) == ["A"] * 20
 
 
-async def test_a_device_that_fails_now_and_then_is_never_quarantined(serve: NewDispatcher) -> None:
-    class NowAndThen(SickSlot):
-        async def start(self) -> None:
-            await super().start()
-            self.is_sick = False
-
-        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
-            self.is_sick = len(self.batches) % 4 == 3
-            return await super().run(payloads, expected_s)
-
-    slot = NowAndThen(0)
-    dispatcher = serve(slot)
-    assert await submit_all(dispatcher, ["a"] * 40) == ["A"] * 40
-    assert slot.status.restarts >= 10
-    assert slot.probes == slot.status.restarts
-    assert slot.status.state == "idle"
-
-
-async def test_a_device_that_passes_its_probes_and_fails_is_quarantined(serve: NewDispatcher) -> None:
-    sick, sound = SickSlot(0, batch_limit=4, passes_probes=True), FakeSlot(1)
-    sound.unblocked.clear()
-    dispatcher = serve(sick, sound)
-    work = asyncio.create_task(submit_all(dispatcher, ["a"] * 40))
-    await until_state(sick, "failed")
-    sound.unblocked.set()
-    assert await work == ["A"] * 40
-
-
-async def test_a_task_that_makes_sound_devices_fail_is_found(serve: NewDispatcher) -> None:
-    slots = [SickSlot(index, batch_limit=4) for index in range(2)]
-    for slot in slots:
-        slot.is_sick = False
-    dispatcher = serve(*slots)
-    counts: list[int] = []
-    answers = await asyncio.gather(
-        *(dispatcher.submit("job", "a", key="k") for _ in range(10)),
-        dispatcher.submit("job", "poison", key="k", on_crash=counts.append),
-        *(dispatcher.submit("job", "b", key="k") for _ in range(10)),
-        return_exceptions=True,
-    )
-    assert isinstance(answers.pop(10), TaskCrashes)
-    assert all(isinstance(answer, TaskResult) for answer in answers)
-    assert counts == list(range(1, MAX_CRASHES + 1))
-    assert all(slot.status.state != "failed" for slot in slots)
-
-
-async def test_on_a_single_slot_such_a_task_fails_and_the_slot_goes_on(serve: NewDispatcher) -> None:
-    slot = SickSlot(0)
-    slot.is_sick = False
-    dispatcher = serve(slot)
-    poison = asyncio.create_task(dispatcher.submit("job", "poison"))
-    others = [asyncio.create_task(dispatcher.submit("other", "a")) for _ in range(5)]
-    with pytest.raises(TaskCrashes):
-        await poison
-    assert [(await other).result for other in others] == ["A"] * 5
-    assert slot.batches.count(["poison"]) == MAX_CRASHES
-
-
-async def test_tasks_are_not_at_fault_while_every_device_fails(serve: NewDispatcher) -> None:
-    """A driver that crashes takes all GPUs with it, also those that were idle."""
-    slots = [SickSlot(index) for index in range(6)]
-    dispatcher = serve(*slots)
-    counts: list[int] = []
-    with pytest.raises(NotReady):
-        await dispatcher.submit("job", "a", on_crash=counts.append)
-    assert counts == []
-    for slot in slots:
-        slot.is_sick = False
-    await until_state(slots[0], "idle")
-    assert (await dispatcher.submit("job", "a")).result == "A"
-
-
 async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(serve: NewDispatcher) -> None:
     class StartsOnce(SickSlot):
         async def start(self) -> None:
@@ -163,14 +90,6 @@ async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(serv
         await task
 
 
-async def test_an_error_is_tried_once_more_on_another_slot(serve: NewDispatcher) -> None:
-    broken, sound = BrokenSlot(0), FakeSlot(1)
-    dispatcher = serve(broken, sound, retries_errors=True)
-    assert await submit_all(dispatcher, ["a"] * 4) == ["A"] * 4
-    assert broken.batches
-    assert (broken.status.restarts, sound.status.restarts) == (0, 0)
-
-
 async def test_a_slot_that_raises_errors_nobody_knows_is_quarantined_as_well(serve: NewDispatcher) -> None:
     broken, sound = BrokenSlot(0), FakeSlot(1)
     dispatcher = serve(broken, sound, retries_errors=True)
@@ -180,15 +99,6 @@ async def test_a_slot_that_raises_errors_nobody_knows_is_quarantined_as_well(ser
     await quarantined
     assert broken.probes >= 2
     assert len(broken.batches) < 100, "a share as large as the sound one's"
-
-
-async def test_a_device_that_fails_under_a_known_suspect_is_probed_all_the_same(serve: NewDispatcher) -> None:
-    slot = SickSlot(0)
-    dispatcher = serve(slot)
-    counts: list[int] = []
-    with pytest.raises(NotReady):
-        await dispatcher.submit("job", "a", crash_count=1, on_crash=counts.append)
-    assert counts == []
 
 
 @pytest.mark.parametrize(("bound_to", "batches"), [(None, [2]), (None, [1, 1]), (0, [2, 0])])

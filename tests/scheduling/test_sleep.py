@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import NotReady
 from tests.event_loop import let_tasks_run, until
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, blocked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -42,9 +42,7 @@ async def test_a_task_that_continues_another_wakes_no_other_slot(serve: NewDispa
 
 
 async def test_as_many_slots_wake_as_the_work_needs(serve: NewDispatcher) -> None:
-    slots = [FakeSlot(index, batch_limit=4) for index in range(4)]
-    for slot in slots:
-        slot.unblocked.clear()
+    slots = [blocked(FakeSlot(index, batch_limit=4)) for index in range(4)]
     dispatcher = serve(*slots, awake=0, sleep_after_s=60)
     await let_tasks_run()
     tasks = [asyncio.create_task(dispatcher.submit("job", "a", key="k")) for _ in range(9)]

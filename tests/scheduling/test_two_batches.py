@@ -8,19 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import DeviceFailed, ProcessCrashed, TaskCrashes
+from app.errors import ProcessCrashed, TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run, until
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, submit_all
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, blocked, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
 async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispatcher) -> None:
-    slot = TwoBatchSlot(0, batch_limit=2)
-    slot.unblocked.clear()
+    slot = blocked(TwoBatchSlot(0, batch_limit=2))
     dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abcdef"))
     await let_tasks_run()
@@ -30,14 +29,6 @@ async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispat
     assert await answers == list("ABCDEF")
     assert slot.in_flight[-1][-1] == ["e", "f"]
     assert (slot.status.batches, slot.status.state) == (3, "idle")
-
-
-async def test_without_overlap_a_batch_waits_for_the_one_before(serve: NewDispatcher) -> None:
-    slot = TwoBatchSlot(0, batch_limit=2)
-    slot.batches_at_once = 1
-    dispatcher = serve(slot)
-    assert await submit_all(dispatcher, *"abcd") == list("ABCD")
-    assert slot.in_flight == [[["a", "b"]], [["c", "d"]]]
 
 
 async def with_an_urgent_batch(
@@ -75,24 +66,6 @@ async def test_an_urgent_batch_goes_to_an_idle_slot_if_there_is_one(serve: NewDi
     for slot in (busy, idle):
         slot.unblocked.set()
     await asyncio.gather(*tasks)
-
-
-@pytest.mark.parametrize("error", [ProcessCrashed("killed"), DeviceFailed("no answer")])
-async def test_a_process_that_ends_takes_the_batch_that_was_ready_along(
-    serve: NewDispatcher, error: Exception
-) -> None:
-    """Only the tasks that it ran are suspects, and a draft is not sent again."""
-    slot = TwoBatchSlot(0, batch_limit=2)
-    slot.errors["a"] = error
-    dispatcher = serve(slot)
-    slot.unblocked.clear()
-    films = asyncio.create_task(submit_all(dispatcher, *"abcd"))
-    await let_tasks_run()
-    assert slot.in_flight[-1] == [["a", "b"], ["c", "d"]]
-    slot.unblocked.set()
-    assert await films == list("ABCD")
-    assert slot.in_flight[2:] == [[["a"]], [["b"]], [["c", "d"]]]
-    assert (slot.starts, dispatcher.running(0)) == (2, None)
 
 
 async def test_a_draft_that_was_ready_is_lost_with_the_process(serve: NewDispatcher) -> None:
@@ -144,28 +117,6 @@ async def test_a_service_that_drains_answers_all_batches(serve: NewDispatcher) -
     assert [task.done() for task in [*tasks, waiting]] == [True, True, False]
 
 
-async def test_the_batch_that_crashed_is_requeued_singly_and_the_next_one_as_it_was(
-    serve: NewDispatcher,
-) -> None:
-    slot = TwoBatchSlot(0, batch_limit=2)
-    dispatcher = serve(slot)
-    counts: list[int] = []
-    tasks = [
-        asyncio.create_task(dispatcher.submit("job", payload, key="k", on_crash=counts.append))
-        for payload in ("a", "crash", "c", "d", "e")
-    ]
-    answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert isinstance(answers[1], TaskCrashes)
-    others = [answers[0], *answers[2:]]
-    assert [getattr(answer, "result", answer) for answer in others] == ["A", "C", "D", "E"]
-    assert counts == list(range(1, MAX_CRASHES + 1)), "only of processes with this task alone"
-    # After the first crash the suspects run alone: nothing else is in flight with them.
-    for first, *following in slot.in_flight[2:]:
-        if set(first) & {"a", "crash"}:
-            assert (len(first), following) == (1, [])
-    assert ["c", "d"] in slot.batches
-
-
 async def test_the_only_task_in_flight_is_counted_at_once(serve: NewDispatcher) -> None:
     slot = TwoBatchSlot(0, batch_limit=4)
     dispatcher = serve(slot)
@@ -174,16 +125,6 @@ async def test_the_only_task_in_flight_is_counted_at_once(serve: NewDispatcher) 
         await dispatcher.submit("job", "crash", on_crash=counts.append)
     assert counts == [1, 2, 3]
     assert slot.starts == 1 + MAX_CRASHES
-
-
-async def test_an_error_of_a_batch_costs_the_following_one_nothing(serve: NewDispatcher) -> None:
-    slot = TwoBatchSlot(0, batch_limit=2)
-    dispatcher = serve(slot)
-    answers = await submit_all(dispatcher, "raise", "b", "c", "d")
-    assert isinstance(answers[0], ValueError)
-    assert answers[1:] == ["B", "C", "D"]
-    assert slot.batches.count(["c", "d"]) == 1, "it ran once"
-    assert slot.status.restarts == 0
 
 
 async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(serve: NewDispatcher) -> None:
@@ -203,8 +144,7 @@ async def test_a_failed_device_is_no_fault_of_two_batches(serve: NewDispatcher) 
 
 
 async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(serve: NewDispatcher) -> None:
-    slot = TwoBatchSlot(0, batch_limit=1)
-    slot.unblocked.clear()
+    slot = blocked(TwoBatchSlot(0, batch_limit=1))
     dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abc"))
     await let_tasks_run()
@@ -212,40 +152,6 @@ async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(serve: Ne
     slot.unblocked.set()
     assert await answers == list("ABC")
     assert (slot.batches, slot.starts) == ([["a"], ["b"], ["c"]], 2)
-
-
-async def test_cancel_and_drain_with_two_batches_in_flight(serve: NewDispatcher) -> None:
-    slot = TwoBatchSlot(0, batch_limit=1)
-    slot.unblocked.clear()
-    dispatcher = serve(slot)
-    tasks = [asyncio.create_task(dispatcher.submit(job, job)) for job in ("a", "b", "c", "d")]
-    await let_tasks_run()
-    dispatcher.cancel("b")  # in flight: runs on
-    dispatcher.cancel("c")  # waits: never sent
-    draining = asyncio.create_task(dispatcher.drain(10))
-    await let_tasks_run()
-    assert not draining.done()
-    slot.unblocked.set()
-    await draining
-    assert slot.batches == [["a"], ["b"]]
-    assert [task.done() for task in tasks] == [True, True, True, False]
-    assert tasks[2].cancelled()
-
-
-async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(serve: NewDispatcher) -> None:
-    slot = TwoBatchSlot(0, batch_limit=1)
-    slot.unblocked.clear()
-    dispatcher = serve(slot)
-    first = asyncio.create_task(dispatcher.submit("x", "crash"))
-    second = asyncio.create_task(dispatcher.submit("y", "y"))
-    await let_tasks_run()
-    dispatcher.cancel("y")
-    slot.unblocked.set()
-    with pytest.raises(TaskCrashes):
-        await first
-    with pytest.raises(asyncio.CancelledError):
-        await second
-    assert ["y"] not in slot.batches
 
 
 async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
@@ -272,8 +178,7 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
 
 
 async def test_tasks_that_continue_come_first_and_in_order(serve: NewDispatcher) -> None:
-    slot = FakeSlot(0)
-    slot.unblocked.clear()
+    slot = blocked(FakeSlot(0))
     dispatcher = serve(slot)
     submitted = [asyncio.create_task(dispatcher.submit("film", "film 1"))]
     await let_tasks_run()

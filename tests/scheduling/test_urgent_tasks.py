@@ -133,17 +133,6 @@ async def test_of_an_owner_a_caption_is_first() -> None:
     assert batches == [["own caption 1"], ["own caption 2"], ["own draft 1"]]
 
 
-async def test_of_an_owner_the_earliest_deadline_is_first() -> None:
-    waiting = [(f"draft {number}", "k", 100.0 - number) for number in range(4)]
-    assert await batches_of(FakeSlot(0), *waiting) == [[f"draft {number}"] for number in (3, 2, 1, 0)]
-
-
-async def test_one_draft_does_not_wait_behind_the_hundred_of_another_owner() -> None:
-    many = [(f"many {number}", "k", 1.0) for number in range(100)]
-    batches = await batches_of(FakeSlot(0, batch_limit=2), *many, ("draft", "k", 9.0))
-    assert batches[0] == ["many 0", "draft"]
-
-
 async def test_a_draft_that_its_caller_cancels_is_never_sent(new_dispatcher: NewDispatcher) -> None:
     slot = FakeSlot(0)
     dispatcher = new_dispatcher(slot)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from app.errors import ClipFailed
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES
 from app.media.pcm_files import channel_path
-from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.options import Options
@@ -20,10 +18,10 @@ from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines
 from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
-from app.transcription.pipeline import DecodedAudio, Observer, Pipeline, Progress
+from app.transcription.recording_work import Observer, Progress, TranscriptionWork
 from app.transcription.result_cache import CachedClipResults
 from tests.transcription.test_pipeline import FakeFleet, FakeMedia, clip_result
-from workers.messages import EVERYTHING, RecordingWarning, Segment, Selection, Span, WindowResult
+from workers.messages import RecordingWarning, Segment, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -37,17 +35,8 @@ class ChannelMedia(FakeMedia):
         super().__init__(CLIPS)
         self.decoded = 0
 
-    async def decode(  # type: ignore[override]
-        self,
-        job: str,
-        upload: Upload,
-        pcm_path: Path,
-        max_duration_s: float,
-        peaks: PeakCollector | None,
-        selection: Selection,
-        separate: bool,
-    ) -> AsyncGenerator[Decoded]:
-        assert separate
+    async def decode(self, job: str, upload: Upload, pcm_path: Path, *how: object) -> AsyncGenerator[Decoded]:
+        assert how[-1] is True, "each channel by itself"
         self.decoded += 1
         for channel in (0, 2):
             channel_path(pcm_path, channel).write_bytes(bytes(2 * self.samples))
@@ -101,31 +90,25 @@ def pipelines(
     media: ChannelMedia,
     fleet: ChannelFleet,
     seen: Seen,
-    decoded: DecodedAudio | None = None,
+    decoded: Decoded | None = None,
     **options: object,
 ) -> ChannelPipelines:
-    upload = Upload(folder / "upload", "call.wav", 1, "")
-    common: Any = {"job": "job", "upload": upload, "media_pool": media, "dispatcher": fleet}
-    chosen = Options.model_validate(options)
-    return ChannelPipelines(
-        **common,
+    work = TranscriptionWork(
+        job="job",
+        upload=Upload(folder / "upload", "call.wav", 1, ""),
+        media_pool=media,  # type: ignore[arg-type]
+        dispatcher=fleet,  # type: ignore[arg-type]
         pcm_path=folder / "pcm",
         observer=seen,
         helper=Helper(),
-        new_pipeline=partial(
-            Pipeline,
-            **common,
-            options=chosen,
-            model="demo",
-            results=CachedClipResults(),
-            selection=EVERYTHING,
-            max_silence=DEMO_MAX_SILENCE_SAMPLES,
-        ),
-        names=chosen.names_of_speakers,
+        options=Options.model_validate(options),
+        model="demo",
+        results=CachedClipResults(),
+        max_silence=DEMO_MAX_SILENCE_SAMPLES,
         max_duration_s=200,
-        selection=EVERYTHING,
         decoded=decoded,
     )
+    return ChannelPipelines(work)
 
 
 async def transcribe(folder: Path, seen: Seen, **options: object) -> tuple[Transcript, ChannelFleet]:
@@ -180,7 +163,7 @@ async def test_an_earlier_run_has_decoded_all(tmp_path: Path) -> None:
         channel_path(tmp_path / "pcm", channel).write_bytes(bytes(2 * ChannelMedia().samples))
     media, seen = ChannelMedia(), Seen()
     warning = RecordingWarning("cut_off", "The file ends at 0:16 of 3:03.", 16, 183)
-    decoded = DecodedAudio(media.samples, (0, 2), (warning,))
+    decoded = Decoded(media.samples, channels=(0, 2), warnings=(warning,))
     transcript = await pipelines(tmp_path, media, ChannelFleet(), seen, decoded).run()
     assert media.decoded == 0
     assert transcript.warnings == (warning,)

@@ -251,9 +251,7 @@ def test_a_further_window_has_its_own_speech_and_continues_its_clip() -> None:
     assert span_of(second) == (5.5, 10)
     assert second.speech == ((START + samples(5.5), START + samples(7)), clip.speech[2])
     assert (first.continues, second.continues) == (False, True)
-    assert {(w.pcm_path, w.late_language, w.speculative) for w in windows} == {
-        (PCM, clip.late_language, True)
-    }
+    assert {(w.pcm, w.late_language, w.speculative) for w in windows} == {(PCM, clip.late_language, True)}
 
 
 def test_retries_continue_their_clip_in_its_language_and_repeat_nothing_only_once() -> None:

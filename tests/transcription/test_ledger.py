@@ -18,17 +18,18 @@ from app.media.pool import MediaPool
 from app.scheduling.tasks import Outcome, Task
 from app.telemetry.histogram import Histogram
 from app.transcription import ledger as ledgers
-from app.transcription.ledger import KEPT_S, BatchLedger, FleetBatch, bare_id, new_request
+from app.transcription.ledger import KEPT_S, BatchLedger, FleetBatch, JobName, new_request
 from tests.engines.fake_slot import new_catalogue
 from workers.messages import SAMPLE_RATE, DecodingOptions
 
 SECRET = "/data/pcm/recording of another key"
 WINDOW = WindowRequest(Path(SECRET), SAMPLE_RATE, 5 * SAMPLE_RATE, (), DecodingOptions("demo", prompt=SECRET))
+JOB = JobName("job", "9b2e")
 LATER_WINDOW = replace(WINDOW, start=4 * SAMPLE_RATE, continues=True)
 
 
 def batch(
-    jobs: Sequence[str] = ("job",),
+    jobs: Sequence[JobName] = (JOB,),
     start: float = 100.0,
     end: float = 200.0,
     slot: int = 0,
@@ -55,14 +56,14 @@ def slot() -> WhisperSlot:
 def test_a_block_says_whose_clips_were_transcribed(slot: WhisperSlot) -> None:
     ledger = BatchLedger()
     request = new_request()
-    ledger.add(slot, batch(["9b2e", request, "9b2e"], 100.0004, 102.5, slot=3), Outcome.OK)
+    ledger.add(slot, batch([JOB, request, JOB], 100.0004, 102.5, slot=3), Outcome.OK)
     [block] = ledger.blocks_after(0)
     assert block.public() == {
         "id": 1,
         "slot": 3,
         "jobs": [
             {"job": "9b2e", "kind": "job", "clips": 2},
-            {"job": request, "kind": "request", "clips": 1},
+            {"job": f"request-{request.id}", "kind": "request", "clips": 1},
         ],
         "start": 100.0,
         "end": 102.5,
@@ -101,8 +102,7 @@ def test_names_of_requests_differ_and_have_an_id() -> None:
     requests = {new_request() for _ in range(10)}
     assert len(requests) == 10
     # The next start removes files with such names only.
-    assert all(ID.fullmatch(bare_id(request)) for request in requests)
-    assert bare_id("9b2e") == "9b2e"
+    assert all(ID.fullmatch(request.id) for request in requests)
 
 
 def test_clips_count_with_their_first_window(slot: WhisperSlot) -> None:

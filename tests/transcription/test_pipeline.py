@@ -1,7 +1,7 @@
 """The path of a recording through the pipeline, without processes and models."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,18 @@ import pytest
 from app.engines.window_request import WindowRequest
 from app.errors import ClipFailed, TaskCrashes
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
-from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
+from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.clip_decoding import ClipKey
-from app.transcription.pipeline import Observer, Pipeline, Progress
+from app.transcription.helper import Helper
+from app.transcription.pipeline import Pipeline
+from app.transcription.recording_work import Observer, Progress, TranscriptionWork
 from app.transcription.result_cache import CachedClipResults, ClipResults
-from app.transcription.speakers import SpeakerFinder
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Selection, Span, WindowResult
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -41,15 +42,7 @@ class FakeMedia:
         self.searched_s = 0.0  # of the recording, for speech
         self.cancelled: list[str] = []
 
-    async def decode(
-        self,
-        job: str,
-        upload: Upload,
-        pcm_path: Path,
-        max_duration_s: float,
-        peaks: PeakCollector | None,
-        selection: Selection,
-    ) -> AsyncGenerator[Decoded]:
+    async def decode(self, job: str, upload: Upload, pcm_path: Path, *how: object) -> AsyncGenerator[Decoded]:
         for samples in range(60 * SAMPLE_RATE, self.samples, 60 * SAMPLE_RATE):
             yield Decoded(samples, False, (), declared=self.samples)
         yield Decoded(self.samples, True, ())
@@ -87,6 +80,7 @@ class FakeFleet:
         size: float,
         weight: int,
         continues: bool,
+        urgent: bool,
     ) -> TaskResult[WindowResult]:
         number = len(self.requested)
         language = request.for_worker().decoding.language
@@ -116,6 +110,8 @@ class SequentialFleet(FakeFleet):
 class Texts(Observer):
     """The texts of the segments that a pipeline has published."""
 
+    wants_segments = True
+
     def __init__(self) -> None:
         self.texts: list[str] = []
 
@@ -130,6 +126,17 @@ def clip_result(number: int, language: str | None = None, *, detected: str = "en
     return WindowResult(language or detected, probs, (segment,), None, 9, -0.1, 0.0, 1.0)
 
 
+def failing(numbers: Collection[int], error: Exception = RuntimeError("cuBLAS failed")) -> Answer:
+    """Windows with these numbers fail."""
+
+    def answer(number: int, language: str | None) -> WindowResult:
+        if number in numbers:
+            raise error
+        return clip_result(number, language)
+
+    return answer
+
+
 async def transcribe(
     folder: Path,
     fleet: FakeFleet,
@@ -137,13 +144,14 @@ async def transcribe(
     observer: Observer | None = None,
     results: ClipResults | None = None,
     max_silence: int = DEMO_MAX_SILENCE_SAMPLES,
-    speakers: SpeakerFinder | None = None,
+    known: Sequence[KnownSpeaker] = (),
+    decoded: Decoded | None = None,
     **options: object,
 ) -> Transcript:
     """The transcript of a recording; by default, of eight clips."""
     media = media or FakeMedia(clips=8)
     (folder / "pcm").write_bytes(bytes(2 * media.samples))
-    pipeline = Pipeline(
+    work = TranscriptionWork(
         job="job",
         upload=Upload(folder / "upload", "talk.wav", 1, ""),
         options=Options.model_validate(options),
@@ -152,21 +160,14 @@ async def transcribe(
         dispatcher=fleet,  # type: ignore[arg-type]
         pcm_path=folder / "pcm",
         results=results or CachedClipResults(),
+        helper=Helper(),
         observer=observer or Observer(),
         max_duration_s=200,
         max_silence=max_silence,
-        speakers=speakers,
+        known=known,
+        decoded=decoded,
     )
-    return await pipeline.run()
-
-
-async def test_segments_are_published_in_order_whichever_clip_is_done_first(tmp_path: Path) -> None:
-    published = Texts()
-    transcript = await transcribe(tmp_path, FakeFleet(clip_result), observer=published, language="en")
-    assert published.texts == [f" clip {number}" for number in range(8)]
-    assert transcript.text == "".join(published.texts).strip()
-    assert transcript.samples == 80 * SAMPLE_RATE
-    assert len(transcript.speech) == 8
+    return await Pipeline(work).run()
 
 
 async def test_the_length_is_expected_as_the_file_gives_it_until_all_is_decoded(tmp_path: Path) -> None:
@@ -181,6 +182,18 @@ async def test_the_length_is_expected_as_the_file_gives_it_until_all_is_decoded(
     assert expected[-1] == (80, 80, 80)
     assert Progress(decoded_s=90, declared_s=80).expected_s == 90  # the file was wrong
     assert Progress(decoded_s=90).expected_s is None
+
+
+async def test_a_recording_that_an_earlier_run_decoded_is_not_decoded_again(tmp_path: Path) -> None:
+    class Tracks(Observer):
+        def decoded(self, decoded: Decoded) -> None:
+            raise AssertionError("those that are stored would be lost")
+
+    media, fleet = FakeMedia(8), FakeFleet(clip_result)
+    decoded = Decoded(media.samples)
+    media.samples = 0
+    transcript = await transcribe(tmp_path, fleet, media, Tracks(), decoded=decoded, language="en")
+    assert (transcript.samples, len(transcript.clips)) == (decoded.samples, 8)
 
 
 @pytest.mark.parametrize(("max_silence", "clips"), [(DEMO_MAX_SILENCE_SAMPLES, 8), (MAX_SILENCE_SAMPLES, 3)])
@@ -205,6 +218,8 @@ async def test_one_result_is_published_in_each_turn_of_the_event_loop(tmp_path: 
             await asyncio.sleep(0)
 
     class Turns(Observer):
+        wants_segments = True
+
         def transcribed(self, segments: Sequence[Segment]) -> None:
             turns.append(turn)
 
@@ -297,37 +312,23 @@ async def test_a_clip_whose_turn_comes_after_the_vote_is_transcribed_in_the_elec
     assert [language for _, language in fleet.requested] == [None] * 3 + ["en"] * 5
 
 
-async def test_without_detection_all_clips_are_in_the_language_of_the_request(tmp_path: Path) -> None:
-    fleet = FakeFleet(clip_result)
-    await transcribe(tmp_path, fleet, language="de")
-    assert {language for _, language in fleet.requested} == {"de"}
-
-
 async def test_the_error_for_a_failed_clip_names_its_span(tmp_path: Path) -> None:
-    def answer(number: int, language: str | None) -> WindowResult:
-        if number == 4:
-            raise TaskCrashes("3 processes crashed on it")
-        return clip_result(number, language)
-
+    fleet = FakeFleet(failing([4], TaskCrashes("3 processes crashed on it")))
     with pytest.raises(ClipFailed, match=r"from 3\d\.\d\d s to 4\d\.\d\d s .* 3 processes crashed"):
-        await transcribe(tmp_path, FakeFleet(answer), language="en")
+        await transcribe(tmp_path, fleet, language="en")
 
 
 @pytest.mark.parametrize("language", ["en", None])
-@pytest.mark.parametrize("failing", [{4}, {0}, {0, 1, 2}])
+@pytest.mark.parametrize("failed", [{4}, {0}, {0, 1, 2}])
 async def test_a_partial_transcript_lacks_only_the_failed_clips(
-    tmp_path: Path, failing: set[int], language: str | None
+    tmp_path: Path, failed: set[int], language: str | None
 ) -> None:
-    def answer(number: int, requested: str | None) -> WindowResult:
-        if number in failing:
-            raise RuntimeError("cuBLAS failed")
-        return clip_result(number, requested)
-
-    transcript = await transcribe(tmp_path, FakeFleet(answer), language=language, allow_partial=True)
-    assert len(transcript.failed_spans) == len(failing)
-    assert len(transcript.segments) == 8 - len(failing)
+    fleet = FakeFleet(failing(failed))
+    transcript = await transcribe(tmp_path, fleet, language=language, allow_partial=True)
+    assert len(transcript.failed_spans) == len(failed)
+    assert len(transcript.segments) == 8 - len(failed)
     start, end = transcript.failed_spans[0]
-    assert round(start / SAMPLE_RATE / PERIOD_S) == min(failing)
+    assert round(start / SAMPLE_RATE / PERIOD_S) == min(failed)
     assert 4 < (end - start) / SAMPLE_RATE < 6
 
 
@@ -373,6 +374,8 @@ async def test_a_clip_that_fails_after_its_vote_does_not_change_the_language(tmp
 class Published(Observer):
     """The clips that a pipeline has published, and how many segments it had before each."""
 
+    wants_segments = True
+
     def __init__(self) -> None:
         self.clips: list[tuple[Span, ClipKey | None]] = []
         self.segments = 0
@@ -411,14 +414,9 @@ async def test_an_outvoted_clip_is_published_with_the_key_of_the_result_that_cou
 async def test_a_failed_clip_is_published_without_a_key_and_is_no_part_of_the_transcript(
     tmp_path: Path,
 ) -> None:
-    def answer(number: int, language: str | None) -> WindowResult:
-        if number == 4:
-            raise RuntimeError("cuBLAS failed")
-        return clip_result(number, language)
-
     published = Published()
     transcript = await transcribe(
-        tmp_path, FakeFleet(answer), observer=published, language="en", allow_partial=True
+        tmp_path, FakeFleet(failing([4])), observer=published, language="en", allow_partial=True
     )
     assert [key is None for _, key in published.clips] == [number == 4 for number in range(8)]
     assert published.clips[4][0] == transcript.failed_spans[0]
@@ -426,14 +424,9 @@ async def test_a_failed_clip_is_published_without_a_key_and_is_no_part_of_the_tr
 
 
 async def test_nothing_is_published_after_a_clip_that_fails_the_job(tmp_path: Path) -> None:
-    def answer(number: int, language: str | None) -> WindowResult:
-        if number == 4:
-            raise RuntimeError("cuBLAS failed")
-        return clip_result(number, language)
-
     published = Published()
     with pytest.raises(ClipFailed):
-        await transcribe(tmp_path, SequentialFleet(answer), observer=published, language="en")
+        await transcribe(tmp_path, SequentialFleet(failing([4])), observer=published, language="en")
     assert len(published.clips) == 4
 
 

@@ -123,14 +123,14 @@ class ReadingSlot(StubSlot):
         super().__init__()
         self.taken = asyncio.Event()
         self.may_read = asyncio.Event()
-        self.read: list[Path] = []
+        self.read: list[object] = []
 
     async def run(self, payloads: Sequence[WindowRequest], expected_s: float | None) -> list[ClipResult]:
         self.taken.set()
         await self.may_read.wait()
         for request in payloads:
             request.for_worker().read()
-            self.read.append(request.pcm_path)
+            self.read.append(request.pcm)
         return [RESULT for _ in payloads]
 
 

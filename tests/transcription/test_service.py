@@ -11,8 +11,8 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.settings import load_settings
-from app.transcription.ledger import bare_id
-from app.transcription.pipeline import Observer, WindowDispatcher
+from app.transcription.ledger import JobName, new_request
+from app.transcription.recording_work import WindowDispatcher
 from app.transcription.result_cache import CachedClipResults
 from app.transcription.service import TranscriptionService
 from tests.event_loop import let_tasks_run, until
@@ -57,8 +57,8 @@ def test_only_the_demo_model_gets_no_long_pauses(tmp_path: Path, model: str, sec
     made.fleet.catalogue.options[model] = LoadOptions(model, "", "cpu", "int8", 1)
     upload = Upload(tmp_path / "upload", "talk.wav", 1, "")
     fleet: WindowDispatcher = Dispatcher("worker", [])
-    pipeline = made.pipeline("job", upload, Options(), model, fleet, CachedClipResults(), Observer())
-    assert pipeline.max_silence == seconds * SAMPLE_RATE
+    pipeline = made.pipeline(new_request(), upload, Options(), model, fleet, CachedClipResults())
+    assert pipeline.work.max_silence == seconds * SAMPLE_RATE
 
 
 @pytest.mark.anyio
@@ -68,12 +68,12 @@ async def test_decoded_audio_is_removed_once_no_worker_reads_it(tmp_path: Path) 
     made.media.folder.lock()
     slot = FakeSlot(0)
     fleet: Dispatcher[Any, Any] = Dispatcher("worker", [slot])
-    made.fleet._dispatcher = fleet
+    made.fleet.dispatcher = fleet
     fleet.start()
 
-    async def remove(job: str) -> Path:
+    async def remove(job: JobName) -> Path:
         """Let a request be cancelled while a worker has a window of it."""
-        path = made.media.folder.pcm / bare_id(job)
+        path = made.media.folder.pcm / job.id
         path.touch()
         slot.unblocked.clear()
         window = asyncio.create_task(fleet.submit(job, "a"))
@@ -86,16 +86,17 @@ async def test_decoded_audio_is_removed_once_no_worker_reads_it(tmp_path: Path) 
         return path
 
     try:
-        removed = await remove("request-1")
+        removed = await remove(new_request())
         slot.unblocked.set()
         await until(lambda: not removed.exists())
-        kept = await remove("job")
-        await made.keep_decoded("job")  # it runs again
+        job = JobName("job", "job")
+        kept = await remove(job)
+        await made.keep_decoded(job)  # it runs again
         slot.unblocked.set()
-        await fleet.until_ended("job")
+        await fleet.until_ended(job)
         await let_tasks_run()
         assert kept.exists()
-        await made.remove_decoded("job")
+        await made.remove_decoded(job)
         assert not kept.exists()
     finally:
         await fleet.stop()

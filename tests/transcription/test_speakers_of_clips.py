@@ -12,15 +12,12 @@ import pytest
 
 from app.engines.window_request import WindowRequest
 from app.errors import ClipFailed, DiskFull, SpeakerModelUnavailable, TaskCrashes
-from app.options import Options
 from app.scheduling.tasks import TaskResult
 from app.speakers.labelling import KnownSpeaker, SpeakerCount
 from app.speakers.voices import unpack_voices
 from app.transcript.edited import EditedSegment, speaker_of, with_ids
 from app.transcript.timeline import PackedSegments, Transcript
-from app.transcription.helper import Helper
 from app.transcription.result_cache import CachedClipResults, ClipResults
-from app.transcription.speakers import SpeakerFinder
 from tests.event_loop import no_error_left, until
 from tests.transcription.test_pipeline import PERIOD_S, FakeFleet, FakeMedia, clip_result, transcribe
 from workers.messages import SAMPLE_RATE, Span
@@ -92,11 +89,8 @@ async def diarize(
 ) -> Transcript:
     """The transcript of eight clips, with speakers."""
     fleet = fleet or FakeFleet(clip_result)
-    results = results or CachedClipResults()
     asked = {"diarize": True, "language": "en"} | options
-    checked = Options.model_validate(asked)
-    finder = SpeakerFinder("job", folder / "pcm", checked, media, Helper(), results, known)  # type: ignore[arg-type]
-    return await transcribe(folder, fleet, media, results=results, speakers=finder, **asked)
+    return await transcribe(folder, fleet, media, results=results, known=known, **asked)
 
 
 def clips_of(call: Labelled) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workers import calls
-from workers.messages import AnyWindow, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
 from workers.whisper.compute_types import TORCH_TYPES, choose, smaller
 
@@ -83,7 +83,7 @@ def unload(model: str) -> None:
     release_freed_memory()
 
 
-def read(windows: Sequence[AnyWindow]) -> list[Window | OSError]:
+def read(windows: Sequence[Window]) -> list[Window | OSError]:
     """The windows with their audio, each with an error in its place if its audio cannot be read."""
     batch: list[Window | OSError] = []
     for window in windows:
@@ -94,7 +94,7 @@ def read(windows: Sequence[AnyWindow]) -> list[Window | OSError]:
     return batch
 
 
-def decode(windows: Sequence[AnyWindow]) -> list[Answer]:
+def decode(windows: Sequence[Window]) -> list[Answer]:
     """Decode a batch of windows, of any jobs and languages. The answers are in the windows' order.
 
     All windows must have the same `batch_key`. Raises RuntimeError if the model is not loaded, and the errors

@@ -15,7 +15,7 @@ from app.api.schemas import TranscriptDelta
 from app.concurrency import end_tasks
 from app.errors import NotReady, WhisperfleetError, no_descriptor
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import Observer
+from app.transcription.recording_work import Observer
 from workers.messages import Segment
 
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
@@ -31,6 +31,8 @@ class Deltas(Observer):
 
     That text has no space at either end. So a space is held back until more text follows.
     """
+
+    wants_segments = True
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[str | None] = asyncio.Queue()

@@ -15,9 +15,9 @@ from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.plan import Plan
 from app.engines.simulated import SimulatedWorker
 from app.engines.slot import SlotLimits, WhisperSlot
-from app.engines.window_request import WindowSource
+from app.engines.window_request import WindowRequest
 from workers import runtime
-from workers.messages import AnyWindow, LoadOptions
+from workers.messages import LoadOptions, Window
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +48,7 @@ class RaySlot(WhisperSlot):
         await self._node.check()
         await super()._spawn()
 
-    async def _windows(self, payloads: Sequence[WindowSource]) -> Sequence[AnyWindow]:
+    async def _windows(self, payloads: Sequence[WindowRequest]) -> Sequence[Window]:
         """The windows with their audio: nodes have other disks. Raises OSError if it cannot be read."""
         async with self._reading:
             windows = await super()._windows(payloads)

@@ -44,7 +44,9 @@ from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines
 from app.transcription.clip_decoding import ClipKey
-from app.transcription.pipeline import DecodedAudio, Observer, Pipeline, Progress
+from app.transcription.ledger import JobName
+from app.transcription.pipeline import Pipeline
+from app.transcription.recording_work import Observer, Progress
 from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
@@ -79,7 +81,7 @@ class JobObserver(Observer):
     peaks: PeakCollector | None
 
     def decoded(self, decoded: Decoded) -> None:
-        marker = _pcm_marker(DecodedAudio(decoded.samples, decoded.channels))
+        marker = _pcm_marker(decoded)
         self.progress.decoded(self.job_id, marker, decoded, self.peaks)
 
     def progressed(self, progress: Progress) -> None:
@@ -172,7 +174,7 @@ class JobExecutor:
         with suppress(UnknownJob):
             if (await self._store.get(job_id)).pcm is not None:
                 return
-        await self._service.remove_decoded(job_id)
+        await self._service.remove_decoded(JobName("job", job_id))
 
     async def _prepare(self, job: Job, recorded: Submission) -> tuple[Job, Pipeline | ChannelPipelines]:
         """Returns the job with the digest of its results, and its pipeline.
@@ -192,7 +194,8 @@ class JobExecutor:
         path = self._upload_path(recorded)
         upload = Upload(path, recorded.filename, recorded.size or 0, recorded.sha256 or "")
         results = await self._clips.load(job)
-        await self._service.keep_decoded(job.id)
+        name = JobName("job", job.id)
+        await self._service.keep_decoded(name)
         decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
         decoded = decoded and replace(decoded, warnings=job.warnings)
         known = await self._store.known_speakers(job) if options.diarize else ()
@@ -203,7 +206,7 @@ class JobExecutor:
         observer = JobObserver(job.id, self._progress, self._lengths, results.published, peaks)
         options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
         pipeline = self._service.pipeline(
-            job.id, upload, options, model, dispatcher, results, observer, decoded, known
+            name, upload, options, model, dispatcher, results, observer, decoded, known
         )
         return job, pipeline
 
@@ -254,7 +257,7 @@ class JobExecutor:
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files that a finished job does not need."""
-        await self._service.remove_decoded(job.id)
+        await self._service.remove_decoded(JobName("job", job.id))
         if not self._settings.keep_audio and job.submission.file:
             await asyncio.to_thread(self._upload_path(job.submission).unlink, missing_ok=True)
             await self._service.media.copies.remove(job.submission.file)
@@ -276,7 +279,7 @@ async def _limited_wait() -> AsyncIterator[None]:
         raise NotReady("A model is being downloaded.") from None
 
 
-def _pcm_marker(audio: DecodedAudio) -> str:
+def _pcm_marker(audio: Decoded) -> str:
     """A marker for complete decoded audio: its number of samples, and the boot in which it was written.
 
     Of more files than one, also the numbers of their channels. It is valid in that boot only: after a power
@@ -286,12 +289,12 @@ def _pcm_marker(audio: DecodedAudio) -> str:
     return f"{audio.samples} {_boot_id()}{channels}"
 
 
-def _decoded_audio(marker: str | None, path: Path) -> DecodedAudio | None:
+def _decoded_audio(marker: str | None, path: Path) -> Decoded | None:
     """The decoded audio at `path`, and beside it, if it is complete, else None."""
     if marker is None or not path.is_file():
         return None
     channels = tuple(map(int, marker.split(" ")[2].split(","))) if marker.count(" ") > 1 else (0,)
-    audio = DecodedAudio(path.stat().st_size // BYTES_PER_SAMPLE, channels)
+    audio = Decoded(path.stat().st_size // BYTES_PER_SAMPLE, channels=channels)
     paths = [channel_path(path, channel) for channel in channels]
     if marker != _pcm_marker(audio) or not all(each.is_file() for each in paths):
         return None

@@ -28,6 +28,7 @@ from app.jobs.storage.store import Store
 from app.settings import Settings
 from app.telemetry import traces
 from app.telemetry.work import Work, working_for
+from app.transcription.ledger import JobName
 from app.transcription.service import TranscriptionService
 
 _POLL_S = 10.0  # the database is checked at least so often
@@ -234,7 +235,7 @@ class JobRunner:
     async def _retry_or_fail(self, job: Job, error: Exception) -> None:
         """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""
         if isinstance(error, DiskFull):
-            await self._service.remove_decoded(job.id)
+            await self._service.remove_decoded(JobName("job", job.id))
         may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)
         self._failed_attempts[job.id][may_be_at_fault] += 1
         attempts = self._failed_attempts[job.id][may_be_at_fault]

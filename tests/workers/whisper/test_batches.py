@@ -11,7 +11,7 @@ import pytest
 
 from tests.workers.whisper import windows
 from workers import calls
-from workers.messages import Window, WindowInFile
+from workers.messages import Window
 from workers.whisper import worker as whisper
 from workers.whisper.model import LoadedModel
 
@@ -24,8 +24,11 @@ def test_a_window_whose_audio_cannot_be_read_costs_no_other(tmp_path: Path) -> N
     audio = window("short00")
     path = tmp_path / "pcm"
     path.write_bytes(bytes(2 * 100) + audio.pcm)
-    there = WindowInFile(str(path), 100, audio.samples, audio.speech, audio.decoding)
-    gone, cut_off = replace(there, pcm_path=str(tmp_path / "gone")), replace(there, start=101)
+    there = Window(b"", audio.speech, audio.decoding, str(path), 100, 100 + audio.samples)
+    gone, cut_off = (
+        replace(there, pcm_path=str(tmp_path / "gone")),
+        replace(there, start=101, end=there.end + 1),
+    )
     [expected] = whisper.decode([audio])
     first, *others, last = whisper.decode([there, gone, cut_off, audio])
     assert (first, last) == (expected, expected)
