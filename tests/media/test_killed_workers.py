@@ -12,7 +12,7 @@ import pytest
 from app.errors import InvalidInput
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
-from app.media.worker_slot import Call
+from app.media.worker_slot import MediaCall
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -39,7 +39,7 @@ def work(folder: str, name: str, deaths: int, number: int) -> str:
 
 
 async def test_a_good_file_survives_five_kills_from_outside(pool: MediaPool, tmp_path: Path) -> None:
-    done = await pool.run("job", Call(work, (str(tmp_path), "good", 5, signal.SIGKILL)))
+    done = await pool.run("job", MediaCall(work, (str(tmp_path), "good", 5, signal.SIGKILL)))
     assert (done.result, done.crash_count) == ("good", 0)
 
 
@@ -47,7 +47,7 @@ async def test_a_file_that_crashes_decoders_is_refused_beside_a_good_one_that_is
     pool: MediaPool, tmp_path: Path
 ) -> None:
     def run(name: str, deaths: int, number: int) -> asyncio.Task[object]:
-        call = Call(work, (str(tmp_path), name, deaths, number))
+        call = MediaCall(work, (str(tmp_path), name, deaths, number))
         return asyncio.create_task(pool.run(name, call))
 
     bad, good = run("bad", 99, signal.SIGSEGV), run("good", 2, signal.SIGKILL)

@@ -19,7 +19,7 @@ from app.media.disk import MARGIN_BYTES, DiskSpace
 from app.media.pcm_files import channel_paths, remove_channels
 from app.media.pool import FIRST_STEP_SAMPLES, Decoded, MediaPool
 from app.media.uploads import Upload, remove_leftovers
-from app.media.worker_slot import Call
+from app.media.worker_slot import MediaCall
 from app.scheduling.dispatcher import Dispatcher
 from tests.media.disks import SmallDisk
 from tests.media_files import RATE, encode, flac_of_silence
@@ -35,9 +35,9 @@ DAY_S = 86400.0
 
 
 class InlineSlot(StubSlot):
-    """A `Slot[Call, Any]` that runs each call in this process."""
+    """A `Slot[MediaCall, Any]` that runs each call in this process."""
 
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+    async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
         [call] = payloads
         return [call.function(*call.args)]
 
