@@ -21,8 +21,9 @@ from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
+from app.transcript.packed import PackedSegments
 from app.transcript.rendering import clip_segments
-from app.transcript.timeline import NO_LANGUAGE, ClipResult, PackedSegments, Transcript
+from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript
 from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults

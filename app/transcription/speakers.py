@@ -13,7 +13,8 @@ from app.options import Options
 from app.speakers.labelling import KnownSpeaker, SpeakerCount, with_speakers
 from app.speakers.voices import Voices, pack_voices, voice_windows
 from app.telemetry import traces
-from app.transcript.timeline import PackedSegments, Transcript
+from app.transcript.packed import PackedSegments
+from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
 from app.transcription.result_cache import ClipResults
 from workers.messages import SAMPLE_RATE, Segment, Span

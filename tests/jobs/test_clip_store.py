@@ -18,8 +18,9 @@ from app.errors import DatabaseUnavailable
 from app.jobs.job import Job
 from app.jobs.running import clip_store as module
 from app.jobs.running.clip_store import ClipStore
-from app.jobs.serialization import pack_result, pack_transcript, unpack_result, unpack_transcript
+from app.jobs.serialization import pack_transcript, unpack_transcript
 from app.jobs.storage.store import Store
+from app.transcript.packed import pack_result, unpack_result
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest
 from tests.event_loop import until
@@ -29,6 +30,7 @@ from workers.messages import DecodingOptions, Segment, Word
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
+PACKED = pack_result(RESULT)
 CLIP = (0, 480_000, "de", 0)
 CLIP_WITHOUT_LANGUAGE = (0, 480_000, None, 0)
 
@@ -141,7 +143,7 @@ async def test_stored_results_are_unpacked_one_by_one(
         unpacked.append(content)
         return unpack_result(content)
 
-    monkeypatch.setattr("app.jobs.running.clip_store.unpack_result", unpack)
+    monkeypatch.setattr("app.transcript.packed.unpack_result", unpack)
     recording = await clip_store.load(job)
     assert not unpacked
     assert (await recording.get_or_transcribe(request(*CLIP), transcribe)).result == RESULT
@@ -201,7 +203,7 @@ async def test_storing_is_retried_while_the_database_fails(
     job: Job, clip_store: ClipStore, failures: list[Exception]
 ) -> None:
     failures += [DatabaseUnavailable("gone")] * 3
-    await clip_store.put(job.number, CLIP, 0, RESULT)
+    await clip_store.put(job.number, CLIP, 0, PACKED)
     assert not failures
     assert (await clip_store.load(job)).crash_count(CLIP) == 0
 
@@ -229,8 +231,8 @@ async def test_rows_that_can_never_be_stored_do_not_prevent_the_storing_of_other
     store: Store, job: Job, clip_store: ClipStore
 ) -> None:
     other = await store.begin(await store.add(SUBMISSION))
-    clip_store.put(job.number, (0, 2**70, None, 0), 0, RESULT)
-    clip_store.put(other.number, CLIP, 0, RESULT)
+    clip_store.put(job.number, (0, 2**70, None, 0), 0, PACKED)
+    clip_store.put(other.number, CLIP, 0, PACKED)
     await clip_store.flush()
     assert (await clip_store.load(other))._results.keys() == {CLIP}
     assert not (await clip_store.load(job))._results
@@ -240,7 +242,7 @@ async def test_rows_that_can_never_be_stored_do_not_prevent_the_storing_of_other
 async def test_the_last_row_of_a_clip_counts(job: Job, clip_store: ClipStore) -> None:
     for flushes in (False, True):
         clip = (0, int(flushes), None, 0)
-        for count, result in ((1, None), (2, RESULT), (3, None)):
+        for count, result in ((1, None), (2, PACKED), (3, None)):
             clip_store.put(job.number, clip, count, result)
             if flushes:
                 await clip_store.flush()
@@ -254,7 +256,7 @@ async def test_the_last_row_of_a_clip_counts(job: Job, clip_store: ClipStore) ->
 async def test_nothing_is_stored_of_a_job_that_has_ended(
     store: Store, job: Job, clip_store: ClipStore, end: str
 ) -> None:
-    clip_store.put(job.number, CLIP, 0, RESULT)
+    clip_store.put(job.number, CLIP, 0, PACKED)
     await getattr(store, end)(job)
     await clip_store.flush()
     assert not (await clip_store.load(job))._results

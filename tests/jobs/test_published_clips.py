@@ -11,9 +11,9 @@ from app.errors import UnknownJob
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Failure, Job, JobProgress, Stage
 from app.jobs.running.clip_store import ClipStore
-from app.jobs.serialization import unpack_result
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
+from app.transcript.packed import pack_result, unpack_result
 from app.transcription.clip_decoding import ClipKey
 from tests.jobs.databases import lost_commits
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
@@ -41,7 +41,7 @@ class Publisher:
         """Store the result of a clip."""
         result = replace(RESULT, segments=(replace(RESULT.segments[0], text=text),))
         key = (*span, language, channel)
-        self.clips.put(self.job.number, key, 0, result)
+        self.clips.put(self.job.number, key, 0, pack_result(result))
         await self.clips.flush()
         return key
 

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from app.transcript.edited import EditedSegment
-from app.transcript.timeline import PackedSegments
+from app.transcript.packed import PackedSegments
 from workers.messages import Segment, Word
 
 SEGMENTS = [

@@ -17,7 +17,8 @@ from app.scheduling.tasks import TaskResult
 from app.speakers.labelling import KnownSpeaker, SpeakerCount
 from app.speakers.voices import unpack_voices
 from app.transcript.edited import EditedSegment, speaker_of, with_ids
-from app.transcript.timeline import PackedSegments, Transcript
+from app.transcript.packed import PackedSegments
+from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
 from app.transcription.result_cache import CachedClipResults, ClipResults
 from app.transcription.speakers import SpeakerFinder

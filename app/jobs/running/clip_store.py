@@ -17,11 +17,10 @@ from app.concurrency import Wakeup
 from app.database.connection import Database, Then
 from app.database.tables import clips, jobs, voices
 from app.errors import Interrupted, WhisperfleetError
-from app.files import pack
 from app.jobs.job import Job, Status
-from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.storage.voices import read_voices
-from app.transcript.timeline import ClipResult, PackedResult
+from app.transcript.packed import PackedResult, pack_result
+from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
 from workers.messages import Span
@@ -104,9 +103,9 @@ class ClipStore:
         return StoredClipResults(self, job.number, results, voices_by_clip, crash_counts, published, alone)
 
     def put(
-        self, job_number: int, clip: ClipKey, crash_count: int, result: ClipResult | None
+        self, job_number: int, clip: ClipKey, crash_count: int, result: bytes | None
     ) -> asyncio.Future[None]:
-        """Store a clip's result, or how many workers crashed on it, in the background, with retries.
+        """Store a clip's packed result, or how many workers crashed on it, in the background, with retries.
 
         The future is done once that is stored, or the job has ended.
         """
@@ -118,7 +117,7 @@ class ClipStore:
             "language": language or "",
             "channel": channel,
             "crash_count": crash_count,
-            "result": None if result is None else pack_result(result),
+            "result": result,
         }
         return self._put(clips, row)
 
@@ -208,13 +207,11 @@ class StoredClipResults:
         """The clip's stored result, or else a new one, which is stored soon. Waits if that is late."""
         key = request.key
         if key in self._results:
-            result = unpack_result(self._results[key])
-        else:
-            result = await (
-                self._transcribe_alone(request, transcribe) if self._alone else transcribe(request)
-            )
-            await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), result))
-        return PackedResult(result, pack(result))
+            return PackedResult.unpack(self._results[key])
+        result = await (self._transcribe_alone(request, transcribe) if self._alone else transcribe(request))
+        content = pack_result(result)
+        await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), content))
+        return PackedResult(result, content)
 
     async def _transcribe_alone(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
         """Transcribe a clip that may be what ends the whole service, while no other such clip runs.

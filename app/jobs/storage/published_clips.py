@@ -33,7 +33,7 @@ class PublishedClip(NamedTuple):
 
 
 class PackedClip(NamedTuple):
-    """A published clip with its result, for `serialization.unpack_result`."""
+    """A published clip with its result, for `packed.unpack_result`."""
 
     span: Span
     result: bytes
