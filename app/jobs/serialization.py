@@ -76,8 +76,9 @@ def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
 
 def pack_with_summary(transcript: Transcript) -> tuple[bytes, Summary]:
     """A packed transcript, and its summary. Call it as `pack_transcript`."""
-    # All segments are in memory at once in any case, and unpacking and placing them takes the most time.
-    transcript = replace(transcript, segments=tuple(transcript.segments))
+    # All segments are in memory at once in any case, and unpacking and placing them takes the most time. The
+    # tuple is made of an iterator: it would ask the sequence for its length first, which unpacks all.
+    transcript = replace(transcript, segments=tuple(iter(transcript.segments)))
     return pack_transcript(transcript), summary(transcript)
 
 

@@ -88,7 +88,7 @@ class PackedSegments(Sequence[Segment]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Segment]: ...
     def __getitem__(self, index: int | slice) -> Segment | Sequence[Segment]:
-        return tuple(self)[index]
+        return tuple(iter(self))[index]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
