@@ -30,8 +30,8 @@ from app.jobs.document import timestamp
 from app.jobs.events import Event, Subscriptions
 from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
+from app.jobs.kept_recordings import KeptRecordings
 from app.jobs.link_secret import LinkSecret
-from app.jobs.peaks import JobPeaks
 from app.jobs.running.again import parent_of
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
@@ -39,7 +39,6 @@ from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
-from app.jobs.voices import JobVoices
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits, Shares
@@ -72,8 +71,7 @@ class JobService:
         older_note = "" if settings.database_url is None else database.name
         self._token = FolderToken(database, service.media.folder.note, older_note)
         self.uploads = Uploads(database, service.media.folder, settings, self.clock)
-        self.peaks = JobPeaks(service.media, self.store)
-        self.voices = JobVoices(service.media, self.store, service.helper)
+        self.recordings = KeptRecordings(service.media, self.store, service.helper)
         self._service = service
         self._settings = settings
         self._shares = Shares(Limits(settings).jobs)
@@ -157,7 +155,7 @@ class JobService:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await asyncio.gather(self.peaks.tasks.stop(), self.voices.tasks.stop())
+        await self.recordings.stop()
         await self._runner.stop()
         await self.webhooks.stop()
         await self._database.close()
@@ -327,7 +325,7 @@ class JobService:
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
-        await asyncio.gather(self.peaks.tasks.cancel(job), self.voices.tasks.cancel(job))
+        await self.recordings.cancel(job)
         await self._service.remove_decoded(job.id)
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
