@@ -155,7 +155,8 @@ async def read_events(connection: AsyncConnection, job: Job, after: int, limit: 
     rows = (await connection.execute(query)).all()
     if not rows:
         return []
-    first = json.loads(rows[0].data) if rows[0].number == 1 else await _first_data(connection, job)
+    of_first = sa.select(events.c.data).where(events.c.job_number == job.number, events.c.number == 1)
+    first = json.loads(await connection.scalar(of_first) or "{}")
     return [
         Event(row.number, row.type, row.data if row.type == SEGMENTS else restore(first, row.data))
         for row in rows
@@ -168,12 +169,6 @@ async def read_segments_events(connection: AsyncConnection, job: Job, first: int
         events.c.job_number == job.number, events.c.type == SEGMENTS, events.c.number >= first
     )
     return {row.number: Event(*row).span for row in await connection.execute(query)}
-
-
-async def _first_data(connection: AsyncConnection, job: Job) -> dict[str, Any]:
-    query = sa.select(events.c.data).where(events.c.job_number == job.number, events.c.number == 1)
-    first: dict[str, Any] = json.loads(await connection.scalar(query) or "{}")
-    return first
 
 
 def shorten(first: dict[str, Any], data: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import sqlite3
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from app.database.tables import jobs, metadata, transcripts
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.jobs.job import JobProgress, Stage
 from app.jobs.serialization import pack_with_summary
-from app.jobs.storage.rows import progress_row, submission_row
+from app.jobs.storage.rows import submission_row
 from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, backends, forgetful_proxy, opened, stopped
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
@@ -89,7 +90,7 @@ async def test_jobs_of_before_titles_are_found_by_name_text_and_sentence(
     database = Database(empty_url, tmp_path)
     await migrated_to(database, "0010")
     content, summary = pack_with_summary(TRANSCRIPT)
-    row = submission_row(SUBMISSION) | progress_row(JobProgress(Stage.DONE))
+    row = submission_row(SUBMISSION) | asdict(JobProgress(Stage.DONE))
     row |= {"id": "a" * 32, "status": "succeeded", "created_at": 1.0, "failed_spans": []}
     row = {
         name: value

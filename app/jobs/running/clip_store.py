@@ -48,10 +48,6 @@ class _Row:
     put_at: float  # monotonic, in s
     stored: asyncio.Future[None]
 
-    @property
-    def job_number(self) -> int:
-        return int(self.values["job_number"])
-
 
 class ClipStore:
     """Stores the rows of all jobs that come within `_TICK_S` in one transaction.
@@ -163,7 +159,7 @@ class ClipStore:
         except Exception as error:
             of_jobs: dict[int, list[_Row]] = defaultdict(list)
             for row in rows:
-                of_jobs[row.job_number].append(row)
+                of_jobs[row.values["job_number"]].append(row)
             if len(of_jobs) > 1:  # the rows of one may be the reason
                 errors = [await self._store(of_job) for of_job in of_jobs.values()]
                 return next(filter(None, errors), None)

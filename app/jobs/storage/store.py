@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -61,7 +61,7 @@ from app.jobs.storage.revisions import (
     read_revision,
     transcript_changed,
 )
-from app.jobs.storage.rows import job_from_row, progress_row, submission_row
+from app.jobs.storage.rows import job_from_row, submission_row
 from app.jobs.storage.search import find_jobs, index_details, index_text, put_passages, read_passages
 from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.voices import (
@@ -138,7 +138,7 @@ class Store:
             "status": Status.QUEUED.value,
             "created_at": self._clock(),
             "failed_spans": [],
-            **progress_row(JobProgress()),
+            **asdict(JobProgress()),
         }
 
         async def insert(connection: AsyncConnection, then: Then) -> Job:
@@ -349,7 +349,7 @@ class Store:
     async def begin(self, job: Job) -> Job:
         """Mark a queued job as running. Raises IllegalTransition."""
         stage = Stage.DOWNLOADING if job.submission.is_download else Stage.DECODING
-        changes: dict[str, Any] = progress_row(replace(job.progress, stage=stage))
+        changes: dict[str, Any] = asdict(replace(job.progress, stage=stage))
         if job.started_at is None:
             changes["started_at"] = self._clock()
         return await self._transition(job.id, Status.RUNNING, changes)
@@ -435,7 +435,7 @@ class Store:
         Raises IllegalTransition, UnknownJob, and for one that transcribes another again what `add` raises.
         """
         nothing = dict.fromkeys(("error", "started_at", "finished_at", "retained_since"))
-        changes = {"interruptions": 0, **nothing, **progress_row(JobProgress())}
+        changes = {"interruptions": 0, **nothing, **asdict(JobProgress())}
 
         async def reopen(connection: AsyncConnection, then: Then) -> None:
             if job.submission.again is not None:
@@ -559,7 +559,7 @@ class Store:
                     then(self._publish, job, segments[job.number])
                 if job.id in progress:
                     further = replace(job, progress=job.progress.advance_to(progress[job.id]))
-                    rows.append({"of_job": job.number, **progress_row(further.progress)})
+                    rows.append({"of_job": job.number, **asdict(further.progress)})
                     then(self._publish, further, new.add(further, "job.progress", self._clock()))
             if rows:
                 of_job = jobs.c.number == sa.bindparam("of_job")
