@@ -113,9 +113,9 @@ class ProgressBuffer:
             jobs = {job_id: job for job_id, job in self._waiting.items() if job_id in job_ids}
             if not jobs:
                 return
-            await self._clips.flush()  # nothing is shown before it is stored
             progress = {job_id: job.progress for job_id, job in jobs.items() if job.progress}
             published = {job_id: list(job.published) for job_id, job in jobs.items() if job.published}
+            await self._clips.flush()  # nothing is shown before it is stored
             await self._store.store_progress(progress, published)
             for job_id, job in jobs.items():
                 job.stored_at = time.monotonic()
