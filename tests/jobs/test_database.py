@@ -18,7 +18,6 @@ from alembic.migration import MigrationContext
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database import connection as sql_connection
-from app.database import engine as sql_engine
 from app.database.connection import Database
 from app.database.tables import jobs, metadata, transcripts
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
@@ -168,7 +167,7 @@ async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 async def test_a_locked_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_engine, "_BUSY_S", 0.05)
+    monkeypatch.setattr(sql_connection, "_BUSY_S", 0.05)
     async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
         store = Store(database)
         await store.add(SUBMISSION)
@@ -294,8 +293,8 @@ async def kill_backends(database: Database, url: str) -> None:
 
 @pytest.fixture
 def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_ANSWER_S", "CONNECT_S"):
-        monkeypatch.setattr(sql_engine, name, 0.5)
+    for name in ("_ANSWER_S", "_CONNECT_S"):
+        monkeypatch.setattr(sql_connection, name, 0.5)
 
 
 @pytest.mark.usefixtures("_short_timeouts")
@@ -366,7 +365,7 @@ def fail_to_connect() -> None:
 async def test_what_a_proxy_has_lost_locks_nothing(
     postgresql: NewDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_engine, "_IDLE_S", 0.3)
+    monkeypatch.setattr(sql_connection, "_IDLE_S", 0.3)
     direct = postgresql()
     async with forgetful_proxy(direct) as proxy, opened(proxy.url) as database:
         store = Store(database)
