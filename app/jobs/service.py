@@ -103,7 +103,6 @@ class JobService:
         await self.store.advance_clock()
         await self.link_secret.load()
         await self.shared_links.load()
-        await self.store.recount(_COMMIT_S)
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
@@ -337,8 +336,6 @@ class JobService:
         while True:
             try:
                 await self._database.verify_lock()
-                if self.store.counts.is_doubtful:
-                    await self.store.recount(_COMMIT_S)
                 await self.sweep()
                 await self._remove_files_without_job()
                 await self.store.add_passages(_SWEPT_AT_ONCE)

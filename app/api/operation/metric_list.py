@@ -98,7 +98,7 @@ def _deliveries(source: Sources) -> Samples:
 
 
 def _jobs(source: Sources) -> Samples:
-    for status, number in source.jobs.store.counts.by_status().items():
+    for status, number in source.jobs.store.counts.items():
         yield (status.value,), number
 
 

@@ -44,7 +44,7 @@ from app.jobs.serialization import (
     packed_passages,
     spoken_language,
 )
-from app.jobs.storage.cache import JobCache, JobCounts
+from app.jobs.storage.cache import JobCache
 from app.jobs.storage.published_clips import (
     PackedClip,
     PublishedClip,
@@ -80,6 +80,8 @@ from app.transcription.helper import Helper, work_s
 from app.uploads.rows import mark_used
 from workers.messages import Span, seconds
 
+_COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long
+
 T = TypeVar("T")
 
 
@@ -113,7 +115,8 @@ class Store:
         self._service_clock = service_clock or ServiceClock(database, clock)
         self._helper = helper or Helper()
         self._cache = JobCache()
-        self.counts = JobCounts()
+        self.counts: dict[Status, int] = {}  # of all jobs by status, at the last `refresh_counts`
+        self._counting: asyncio.Task[None] | None = None
         # Called with the job's id and each event, once the event is in the database.
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
         # Whether somebody waits for the events of a job.
@@ -152,7 +155,6 @@ class Store:
                 await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
             event = await add_event(connection, job, f"job.{job.status}", self._clock())
-            then(self.counts.change, None, job.status)
             then(self._publish, job, event)
             return job
 
@@ -296,15 +298,20 @@ class Store:
         )
         return dict(tuple(row) for row in await self._database.rows(query))
 
-    async def recount(self, settled_after_s: float) -> None:
-        """Count all jobs anew, for `counts`. `settled_after_s`: see `JobCounts.replace`."""
+    async def refresh_counts(self) -> None:
+        """Count the jobs anew, for `counts`. They stay as they are if the database fails.
+
+        Waits a second at most: then they are refreshed later.
+        """
+        if self._counting is None or self._counting.done():
+            self._counting = asyncio.create_task(self._count())
+        await asyncio.wait([self._counting], timeout=_COUNT_S)
+
+    async def _count(self) -> None:
         query = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
-
-        async def count(connection: AsyncConnection, then: Then) -> None:
-            rows = (await connection.execute(query)).all()
-            then(self.counts.replace, {Status(status): count for status, count in rows}, settled_after_s)
-
-        await self._database.transact(count)  # nobody else changes a status meanwhile
+        with suppress(WhisperfleetError):
+            found = dict(tuple(row) for row in await self._database.rows(query))
+            self.counts = {status: found.get(status.value, 0) for status in Status}
 
     async def statuses(self, ids: Sequence[str], owner: str | None = None) -> dict[str, Status]:
         """The statuses of an owner's jobs, by id, in the order of `ids`. Others are left out."""
@@ -458,14 +465,12 @@ class Store:
         condition = self._retention.expired(self._service_clock()) if only_expired else sa.true()
 
         async def delete(connection: AsyncConnection, then: Then) -> bool:
-            with_children = sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id)
-            query = sa.select(jobs.c.id, jobs.c.status).where(with_children)
-            before = (await connection.execute(query)).all()
+            query = sa.select(jobs.c.id).where(sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id))
+            with_children = (await connection.scalars(query)).all()
             rows = await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number, condition))
             if rows.rowcount:
                 await connection.execute(sa.delete(jobs).where(jobs.c.parent == job.id))
-                for job_id, status in before:
-                    then(self.counts.change, Status(status), None)
+                for job_id in with_children:
                     then(self._cache.discard, job_id)
             return bool(rows.rowcount)
 
@@ -705,7 +710,6 @@ class Store:
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
 
         async def transit(connection: AsyncConnection, then: Then) -> Job:
-            before = await _status(connection, job_id)
             changed = (await connection.execute(change)).rowcount
             job = await self._get(connection, job_id)
             if not changed:
@@ -725,7 +729,6 @@ class Store:
                     job = await self._change(connection, job_id, title=first_words(summary.excerpt))
                 original = PackedTranscript(ORIGINAL, content)
                 await add_revision(connection, job, original, summary, 0, now)
-            then(self.counts.change, before, status)
             if changed_segments is not None:
                 then(self._publish, job, await add_segments_event(connection, job, changed_segments))
             then(self._publish, job, await add_event(connection, job, f"job.{status}", now))
@@ -741,7 +744,7 @@ class Store:
 
     async def _write(self, work: Callable[[AsyncConnection, Then], Awaitable[T]]) -> T:
         """See `Database.transact`. All changes of jobs go through this function."""
-        return await self._database.transact(work, self._cache.writing(self.counts))
+        return await self._database.transact(work, self._cache.writing())
 
     async def _change(self, connection: AsyncConnection, job_id: str, **changes: Any) -> Job:
         """Change columns of a job. Raises UnknownJob."""
@@ -791,11 +794,6 @@ def _listed(summary: Summary) -> dict[str, Any]:
         "language": summary.language,
         "failed_spans": list(summary.failed_spans),
     }
-
-
-async def _status(connection: AsyncConnection, job_id: str) -> Status | None:
-    status = await connection.scalar(sa.select(jobs.c.status).where(jobs.c.id == job_id))
-    return None if status is None else Status(status)
 
 
 def _not_correctable(job: Job) -> WhisperfleetError:
