@@ -224,7 +224,7 @@ async def test_no_caller_waits_unless_results_are_late(
     assert not late.done(), "a kill would lose it, and all that follow"
     failures.clear()
     await late
-    assert (await clip_store.load(job))._results.keys() == {CLIP, CLIP_WITHOUT_LANGUAGE}
+    assert (await clip_store.load(job)).results.keys() == {CLIP, CLIP_WITHOUT_LANGUAGE}
 
 
 async def test_rows_that_can_never_be_stored_do_not_prevent_the_storing_of_others(
@@ -234,8 +234,8 @@ async def test_rows_that_can_never_be_stored_do_not_prevent_the_storing_of_other
     clip_store.put(job.number, (0, 2**70, None, 0), 0, PACKED)
     clip_store.put(other.number, CLIP, 0, PACKED)
     await clip_store.flush()
-    assert (await clip_store.load(other))._results.keys() == {CLIP}
-    assert not (await clip_store.load(job))._results
+    assert (await clip_store.load(other)).results.keys() == {CLIP}
+    assert not (await clip_store.load(job)).results
 
 
 @ON_BOTH
@@ -249,7 +249,7 @@ async def test_the_last_row_of_a_clip_counts(job: Job, clip_store: ClipStore) ->
         await clip_store.flush()
         recording = await clip_store.load(job)
         assert recording.crash_count(clip) == 3
-        assert clip in recording._results, "a late crash takes no result away"
+        assert clip in recording.results, "a late crash takes no result away"
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])
@@ -259,7 +259,7 @@ async def test_nothing_is_stored_of_a_job_that_has_ended(
     clip_store.put(job.number, CLIP, 0, PACKED)
     await getattr(store, end)(job)
     await clip_store.flush()
-    assert not (await clip_store.load(job))._results
+    assert not (await clip_store.load(job)).results
 
 
 async def test_clips_of_a_deleted_job_do_not_prevent_the_storing_of_others(

@@ -202,7 +202,7 @@ async def test_a_failed_job_keeps_its_clips(publisher: Publisher, database: Data
     assert await publisher.texts() == dict.fromkeys(SPANS[:2], " text")
     stored = await publisher.clips.load(publisher.job)
     assert stored.published == {(*span, None, 0) for span in SPANS[:2]}
-    assert stored._results.keys() - stored.published == {(*SPANS[0], "de", 0), (*SPANS[3], None, 0)}
+    assert stored.results.keys() - stored.published == {(*SPANS[0], "de", 0), (*SPANS[3], None, 0)}
 
 
 async def test_the_clips_of_other_jobs_go_with_their_end(publisher: Publisher) -> None:
@@ -210,7 +210,7 @@ async def test_the_clips_of_other_jobs_go_with_their_end(publisher: Publisher) -
     await publisher.transcribe_and_publish(*SPANS[:2])
     await store.succeed(job, TRANSCRIPT, keep_file=True)
     assert await store.published_clips(job) is None, "its transcript has them"
-    assert not (await publisher.clips.load(job))._results
+    assert not (await publisher.clips.load(job)).results
     publisher.job = await store.begin(await store.add(SUBMISSION))
     await publisher.transcribe_and_publish(SPANS[0])
     await store.cancel(publisher.job)

@@ -177,36 +177,26 @@ class ClipStore:
                 row.stored.set_result(None)
 
 
+@dataclass(slots=True)
 class StoredClipResults:
     """The stored results and voices of one job's clips; see `app.transcription.result_cache.ClipResults`."""
 
-    def __init__(
-        self,
-        store: ClipStore,
-        job_number: int,
-        results: dict[ClipKey, bytes],  # packed: unpacking thousands of them at once would block the loop
-        voices: dict[Span, bytes],
-        crash_counts: dict[ClipKey, int],
-        published: frozenset[ClipKey],
-        alone: int = 0,
-    ) -> None:
-        """`alone`: how many clips run one at a time, since the service has ended in the middle of the job."""
-        self.published = published  # the results that are in the transcript so far
-        self._store = store
-        self._job_number = job_number
-        self._results = results
-        self._voices = voices
-        self._crash_counts = crash_counts
-        self._alone = alone
+    store: ClipStore
+    job_number: int
+    results: dict[ClipKey, bytes]  # packed: unpacking thousands of them at once would block the loop
+    voices: dict[Span, bytes]
+    crash_counts: dict[ClipKey, int]  # with the marks
+    published: frozenset[ClipKey]  # the results that are in the transcript so far
+    alone: int  # how many clips run one at a time, since the service has ended in the middle of the job
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> PackedResult:
         """The clip's stored result, or else a new one, which is stored soon. Waits if that is late."""
         key = request.key
-        if key in self._results:
-            return PackedResult.unpack(self._results[key])
-        result = await (self._transcribe_alone(request, transcribe) if self._alone else transcribe(request))
+        if key in self.results:
+            return PackedResult.unpack(self.results[key])
+        result = await (self._transcribe_alone(request, transcribe) if self.alone else transcribe(request))
         content = pack_result(result)
-        await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), content))
+        await self.store.keep_up(self.store.put(self.job_number, key, self.crash_count(key), content))
         return PackedResult(result, content)
 
     async def _transcribe_alone(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
@@ -215,34 +205,34 @@ class StoredClipResults:
         Raises Interrupted if the service has ended with it too often.
         """
         key = request.key
-        if (marks := self._crash_counts.get(key, 0) // _MARK) >= _MAX_MARKS:
+        if (marks := self.crash_counts.get(key, 0) // _MARK) >= _MAX_MARKS:
             raise Interrupted(
                 f"the whole service ended {marks} times in the middle of it: perhaps the machine lacks memory"
             )
-        async with self._store.alone:
+        async with self.store.alone:
             self._mark(key, _MARK)
             try:
-                await self._store.flush()
+                await self.store.flush()
                 return await transcribe(request)
             finally:
-                self._alone = max(0, self._alone - 1)
+                self.alone = max(0, self.alone - 1)
                 self._mark(key, -_MARK)
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
         """The clip's stored voices, or else new ones, in the same way."""
-        if clip in self._voices:
-            return self._voices[clip]
+        if clip in self.voices:
+            return self.voices[clip]
         content = await embed(clip)
-        await self._store.keep_up(self._store.put_voices(self._job_number, clip, content))
+        await self.store.keep_up(self.store.put_voices(self.job_number, clip, content))
         return content
 
     def crash_count(self, clip: ClipKey) -> int:
         """How many workers crashed while this clip was their only one."""
-        return self._crash_counts.get(clip, 0) % _MARK
+        return self.crash_counts.get(clip, 0) % _MARK
 
     def is_suspect(self, clip: ClipKey) -> bool:
         """Whether one has, or the whole service may have ended on it."""
-        return self._alone > 0 or self.crash_count(clip) > 0
+        return self.alone > 0 or self.crash_count(clip) > 0
 
     def record_crash(self, clip: ClipKey, count: int) -> None:
         """Store the new number of such crashes."""
@@ -250,8 +240,8 @@ class StoredClipResults:
 
     def _mark(self, clip: ClipKey, change: int) -> None:
         """Change what is stored of a clip's crashes, and of the ends of the service."""
-        self._crash_counts[clip] = count = self._crash_counts.get(clip, 0) + change
-        self._store.put(self._job_number, clip, count, None)
+        self.crash_counts[clip] = count = self.crash_counts.get(clip, 0) + change
+        self.store.put(self.job_number, clip, count, None)
 
 
 def _clip_key(row: sa.Row[Any]) -> ClipKey:
