@@ -47,22 +47,6 @@ class Event(NamedTuple):
         return data["from"], data["to"]
 
 
-async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float) -> Event:
-    """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
-    new = await NewEvents.after_stored(connection, [job])
-    event = new.add(job, kind, now)
-    await new.store(connection)
-    return event
-
-
-async def add_segments_event(connection: AsyncConnection, job: Job, span: Span) -> Event:
-    """Store an event that announces a part of the transcript; see `Event.span`."""
-    new = await NewEvents.after_stored(connection, [job])
-    event = new.add_segments(job, span)
-    await new.store(connection)
-    return event
-
-
 @dataclass(slots=True)
 class NewEvents:
     """The next events of jobs, which are stored together.
@@ -85,7 +69,7 @@ class NewEvents:
         return int(json.loads(segments)["to"]) if segments is not None else 0
 
     def add(self, job: Job, kind: str, now: float) -> Event:
-        """Add an event with all of a job; see `add_event`."""
+        """Add an event with all of a job. `kind`: its type; `now`: Unix time in s."""
         first, data = self._jobs[job.number].first, _json(public(job, now))
         return self._add(job, kind, data, data if first is None else shorten(json.loads(first), data))
 

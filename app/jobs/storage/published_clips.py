@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.tables import clips
-from app.jobs.events import Event, NewEvents, add_segments_event, last_segments_event
+from app.jobs.events import Event, NewEvents, last_segments_event
 from app.jobs.job import Job
 from app.transcription.clip_decoding import ClipKey
 from workers.messages import SAMPLE_RATE, Span
@@ -100,8 +100,10 @@ _MARK = _mark()
 async def drop_published(connection: AsyncConnection, job: Job) -> Event | None:
     """Delete all clips of a job. Adds an event that says so if a part of the transcript is published."""
     await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
-    _, (_, end) = await last_segments_event(connection, job)
-    return await add_segments_event(connection, job, (0, 0)) if end else None
+    new = await NewEvents.after_stored(connection, [job])
+    event = new.add_segments(job, (0, 0)) if new.segments_end(job) else None
+    await new.store(connection)
+    return event
 
 
 async def read_published(connection: AsyncConnection, job: Job, span: Span | None) -> list[PackedClip]:

@@ -27,8 +27,6 @@ from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
     Event,
     NewEvents,
-    add_event,
-    add_segments_event,
     last_segments_event,
     read_events,
     read_segments_events,
@@ -154,8 +152,7 @@ class Store:
             if submission.again is None:  # lists and searches leave out the others
                 await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
-            event = await add_event(connection, job, f"job.{job.status}", self._clock())
-            then(self._publish, job, event)
+            await self._add_events(connection, then, job, self._clock())
             return job
 
         try:
@@ -729,14 +726,22 @@ class Store:
                     job = await self._change(connection, job_id, title=first_words(summary.excerpt))
                 original = PackedTranscript(ORIGINAL, content)
                 await add_revision(connection, job, original, summary, 0, now)
-            if changed_segments is not None:
-                then(self._publish, job, await add_segments_event(connection, job, changed_segments))
-            then(self._publish, job, await add_event(connection, job, f"job.{status}", now))
+            await self._add_events(connection, then, job, now, changed_segments)
             if status.is_terminal:
                 await self._add_webhook(connection, then, job, f"job.{status}", now)
             return job
 
         return await self._write(transit)
+
+    async def _add_events(
+        self, connection: AsyncConnection, then: Then, job: Job, now: float, segments: Span | None = None
+    ) -> None:
+        """Announce the status of a job, and before that where its `segments` have changed."""
+        new = await NewEvents.after_stored(connection, [job])
+        if segments is not None:
+            then(self._publish, job, new.add_segments(job, segments))
+        then(self._publish, job, new.add(job, f"job.{job.status}", now))
+        await new.store(connection)
 
     def _publish(self, job: Job, event: Event) -> None:
         self._cache.put(job)
