@@ -40,7 +40,7 @@ async def test_clips_with_results_stay_and_crashes_are_forgotten(
     assert (queued.status, queued.error, queued.progress.done_s) == (Status.QUEUED, None, 0)
     assert (queued.started_at, queued.finished_at) == (None, None)
     kept = await clip_store.load(queued)
-    assert (set(kept._results), kept.crash_count(CRASHED)) == ({DONE}, 0)
+    assert (set(kept.results), kept.crash_count(CRASHED)) == ({DONE}, 0)
     assert (await store.transcript(queued)).revision == 0
 
     ended = await store.succeed(await store.begin(queued), TRANSCRIPT, keep_file=True)
