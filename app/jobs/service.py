@@ -247,7 +247,12 @@ class JobService:
         A resumable upload stays as it is: its client can use it with another key.
         Raises KeyReused if that request was another one.
         """
-        _check_same_request(earlier, submission)
+        if earlier.submission.fingerprint != submission.fingerprint:
+            raise KeyReused(
+                f"The Idempotency-Key {submission.idempotency_key!r} stands for another request. Use a new "
+                "key for each new job, and the same one only to send the same request again.",
+                param="Idempotency-Key",
+            )
         self._runner.wake()  # it does not know of a job whose commit seemed to fail
         is_settled = earlier.status.is_terminal or submission.from_upload or submission.file is None
         if is_settled or await self._has_file(earlier):
@@ -288,7 +293,9 @@ class JobService:
             job = await self.store.get(job.id)
             if job.status is Status.CANCELLED:
                 trace_job(job)
-        await self._remove(job)
+        # The row goes first, so a job is never without its files. The next start removes leftover files.
+        await self.store.delete(job)
+        await self._remove_files(job)
 
     async def subscribe(self, job: Job, after: int) -> AsyncGenerator[Event]:
         """All events of a job with higher numbers than `after`, as they happen; ends with the job.
@@ -316,11 +323,6 @@ class JobService:
                     after = event_or_end.number
                 if event_or_end.is_last:
                     return
-
-    async def _remove(self, job: Job) -> None:
-        # The row goes first, so a job is never without its files. The next start removes leftover files.
-        await self.store.delete(job)
-        await self._remove_files(job)
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
@@ -382,12 +384,3 @@ class JobService:
                 path = self._service.media.folder.uploads / file
                 await asyncio.to_thread(path.unlink, missing_ok=True)
             del self._uncertain[file]
-
-
-def _check_same_request(earlier: Job, submission: Submission) -> None:
-    if earlier.submission.fingerprint != submission.fingerprint:
-        raise KeyReused(
-            f"The Idempotency-Key {submission.idempotency_key!r} stands for another request. Use a new key "
-            "for each new job, and the same one only to send the same request again.",
-            param="Idempotency-Key",
-        )

@@ -185,7 +185,7 @@ class JobExecutor:
         upload = Upload(path, recorded.filename, recorded.size or 0, recorded.sha256 or "")
         results = await self.clips.load(job)
         await self.service.keep_decoded(job.id)
-        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
+        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self.service.media.folder.pcm / job.id)
         decoded = decoded and replace(decoded, warnings=job.warnings)
         known = await self.store.known_speakers(job) if options.diarize else ()
         if any(speaker.model != speaker_model for speaker in known):
@@ -253,9 +253,6 @@ class JobExecutor:
 
     def _upload_path(self, submission: Submission) -> Path:
         return self.service.media.folder.uploads / (submission.file or "")
-
-    def _pcm_path(self, job: Job) -> Path:
-        return self.service.media.folder.pcm / job.id
 
 
 @asynccontextmanager

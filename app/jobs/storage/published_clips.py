@@ -26,11 +26,6 @@ class PublishedClip(NamedTuple):
     channel: int = 0
     until: int | None = None  # the transcript has all segments up to this sample. None: up to the clip's end
 
-    @property
-    def complete_until(self) -> int:
-        """Up to which sample the transcript has all segments."""
-        return self.span[1] if self.until is None else self.until
-
 
 class PackedClip(NamedTuple):
     """A published clip with its result, for `packed.unpack_result`."""
@@ -55,7 +50,8 @@ async def publish_clips(
     announced = {}
     for job, of_job in published:
         end = new.segments_end(job)
-        first, last = end, max([end, *(clip.complete_until for clip in of_job)])
+        ends = [clip.span[1] if clip.until is None else clip.until for clip in of_job]
+        first, last = end, max([end, *ends])
         for clip in of_job:
             if clip.span[0] >= end:  # the event begins before it, whether or not its mark changes
                 following.append(_mark_of(job, clip))
