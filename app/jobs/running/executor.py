@@ -98,16 +98,24 @@ class JobObserver(Observer):
             self.progress.published(self.job_id, PublishedClip(clip, key, channel, until))
 
 
-@dataclass(frozen=True, slots=True)
 class JobExecutor:
     """Runs jobs, any number at the same time."""
 
-    service: TranscriptionService
-    store: Store
-    clips: ClipStore
-    progress: ProgressBuffer
-    lengths: Lengths
-    settings: Settings
+    def __init__(
+        self,
+        service: TranscriptionService,
+        store: Store,
+        clips: ClipStore,
+        progress: ProgressBuffer,
+        lengths: Lengths,
+        settings: Settings,
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._clips = clips
+        self._progress = progress
+        self._lengths = lengths
+        self._settings = settings
 
     async def run(self, job: Job) -> bool:
         """Download the recording of a job if there is only a URL, or else transcribe it.
@@ -122,7 +130,7 @@ class JobExecutor:
                     code="interrupted",
                 )
             again = job.submission.again
-            recorded = job if again is None else await parent_of(self.store, again)
+            recorded = job if again is None else await parent_of(self._store, again)
             if await self._download_if_missing(job, recorded.submission):
                 return False
             job, pipeline = await self._prepare(job, recorded.submission)
@@ -151,20 +159,20 @@ class JobExecutor:
 
     async def fail(self, job: Job, error: WhisperfleetError, transcript: Transcript | None = None) -> None:
         """Mark a job as failed, with the transcript of its other clips, if any. Raises as the store does."""
-        await self.progress.store()
+        await self._progress.store()
         with suppress(IllegalTransition, UnknownJob):
-            job = await self.store.get(job.id)  # its recording may have been downloaded meanwhile
+            job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
             failure = Failure(error.message, error.code)
-            await self.store.fail(job, failure, self.settings.keep_audio, transcript)
+            await self._store.fail(job, failure, self._settings.keep_audio, transcript)
             log.warning("job failed", error=error.message)
         await self._remove_files(job)
 
     async def remove_partly_decoded(self, job_id: str) -> None:
         """Remove the decoded audio of a job that does not run, unless all of it is there."""
         with suppress(UnknownJob):
-            if (await self.store.get(job_id)).pcm is not None:
+            if (await self._store.get(job_id)).pcm is not None:
                 return
-        await self.service.remove_decoded(job_id)
+        await self._service.remove_decoded(job_id)
 
     async def _prepare(self, job: Job, recorded: Submission) -> tuple[Job, Pipeline | ChannelPipelines]:
         """Returns the job with the digest of its results, and its pipeline.
@@ -174,40 +182,40 @@ class JobExecutor:
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
         async with _limited_wait():
-            dispatcher, model = await self.service.fleet.ready(job.submission.model, options)
-            voices = await self.service.media.speaker_models.get() if options.diarize else None
+            dispatcher, model = await self._service.fleet.ready(job.submission.model, options)
+            voices = await self._service.media.speaker_models.get() if options.diarize else None
         speaker_model = None if voices is None else voices.identity
-        load_options = self.service.fleet.catalogue.options[model]
+        load_options = self._service.fleet.catalogue.options[model]
         digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
-        await self.clips.flush()  # results that an earlier run of this process left may be of another digest
-        job = await self.store.set_result_digest(job, digest)
+        await self._clips.flush()  # results that an earlier run of this process left may be of another digest
+        job = await self._store.set_result_digest(job, digest)
         path = self._upload_path(recorded)
         upload = Upload(path, recorded.filename, recorded.size or 0, recorded.sha256 or "")
-        results = await self.clips.load(job)
-        await self.service.keep_decoded(job.id)
-        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self.service.media.folder.pcm / job.id)
+        results = await self._clips.load(job)
+        await self._service.keep_decoded(job.id)
+        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._service.media.folder.pcm / job.id)
         decoded = decoded and replace(decoded, warnings=job.warnings)
-        known = await self.store.known_speakers(job) if options.diarize else ()
+        known = await self._store.known_speakers(job) if options.diarize else ()
         if any(speaker.model != speaker_model for speaker in known):
             log.warning("known speakers get no names: another model of voices has embedded them", job=job.id)
             known = ()
         peaks = PeakCollector() if job.submission.again is None else None  # the parent has them
-        observer = JobObserver(job.id, self.progress, self.lengths, results.published, peaks)
+        observer = JobObserver(job.id, self._progress, self._lengths, results.published, peaks)
         options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
-        pipeline = self.service.pipeline(
+        pipeline = self._service.pipeline(
             job.id, upload, options, model, dispatcher, results, observer, decoded, known
         )
         return job, pipeline
 
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
-        await self.progress.store()  # before the success, which is the last event
+        await self._progress.store()  # before the success, which is the last event
         again = job.submission.again
         try:
             with traces.span("store result"):
                 if again is None:
-                    await self.store.succeed(job, transcript, self.settings.keep_audio)
+                    await self._store.succeed(job, transcript, self._settings.keep_audio)
                 else:
-                    await revise_parent(self.store, self.service.helper, job, again, transcript)
+                    await revise_parent(self._store, self._service.helper, job, again, transcript)
             log.info("job succeeded", samples=transcript.samples)
         except (IllegalTransition, UnknownJob):
             pass  # deleted meanwhile
@@ -222,17 +230,17 @@ class JobExecutor:
         if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
         async with _limited_wait():  # no download in vain
-            await self.service.fleet.ready(job.submission.model, job.submission.options)
+            await self._service.fleet.ready(job.submission.model, job.submission.options)
         with traces.span("download"):
             await self._download(job, job.submission.url)
         return True
 
     async def _download(self, job: Job, url: str) -> None:
-        settings = self.settings
-        folder, max_bytes = self.service.media.folder.uploads, settings.max_upload_bytes
+        settings = self._settings
+        folder, max_bytes = self._service.media.folder.uploads, settings.max_upload_bytes
         upload = await download(url, folder, max_bytes, settings.max_duration_s)
         try:
-            await self.store.update(
+            await self._store.update(
                 job.id,
                 file=upload.path.name,
                 filename=job.submission.filename or upload.filename,
@@ -246,13 +254,13 @@ class JobExecutor:
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files that a finished job does not need."""
-        await self.service.remove_decoded(job.id)
-        if not self.settings.keep_audio and job.submission.file:
+        await self._service.remove_decoded(job.id)
+        if not self._settings.keep_audio and job.submission.file:
             await asyncio.to_thread(self._upload_path(job.submission).unlink, missing_ok=True)
-            await self.service.media.copies.remove(job.submission.file)
+            await self._service.media.copies.remove(job.submission.file)
 
     def _upload_path(self, submission: Submission) -> Path:
-        return self.service.media.folder.uploads / (submission.file or "")
+        return self._service.media.folder.uploads / (submission.file or "")
 
 
 @asynccontextmanager
