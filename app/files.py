@@ -1,4 +1,4 @@
-"""What programs do with files: names of recordings, locks, and whole writes."""
+"""Files: names of recordings, locks, whole writes, and renaming."""
 
 import ctypes
 import errno

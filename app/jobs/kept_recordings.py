@@ -1,4 +1,4 @@
-"""What clients ask of the recordings that the service keeps: their peaks, and the voices in them."""
+"""The peaks of kept recordings, and the voices in them, which are made when clients ask."""
 
 import asyncio
 from collections import defaultdict

@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Row:
+class _UnstoredRow:
     """A row to store."""
 
     table: sa.Table
@@ -57,7 +57,7 @@ class ClipStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._unstored: list[_Row] = []
+        self._unstored: list[_UnstoredRow] = []
         self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
         self._task: asyncio.Task[None] | None = None
@@ -124,7 +124,7 @@ class ClipStore:
 
     def _put(self, table: sa.Table, values: Mapping[str, Any]) -> asyncio.Future[None]:
         stored = asyncio.get_running_loop().create_future()
-        self._unstored.append(_Row(table, values, time.monotonic(), stored))
+        self._unstored.append(_UnstoredRow(table, values, time.monotonic(), stored))
         self._wakeup.set()
         return stored
 
@@ -143,7 +143,7 @@ class ClipStore:
                 log.error("clip results cannot be stored; retrying", rows=rows, error=error.message)
                 await asyncio.sleep(_RETRY_S)
 
-    async def _store(self, rows: Sequence[_Row]) -> WhisperfleetError | None:
+    async def _store(self, rows: Sequence[_UnstoredRow]) -> WhisperfleetError | None:
         """Store rows, all in one transaction or else those of each job. Returns why some still wait."""
         if not rows:
             return None
@@ -157,7 +157,7 @@ class ClipStore:
         try:
             await self._database.transact(store)
         except Exception as error:
-            of_jobs: dict[int, list[_Row]] = defaultdict(list)
+            of_jobs: dict[int, list[_UnstoredRow]] = defaultdict(list)
             for row in rows:
                 of_jobs[row.values["job_number"]].append(row)
             if len(of_jobs) > 1:  # the rows of one may be the reason
@@ -169,7 +169,7 @@ class ClipStore:
             self._forget(rows)
         return None
 
-    def _forget(self, rows: Sequence[_Row]) -> None:
+    def _forget(self, rows: Sequence[_UnstoredRow]) -> None:
         done = set(rows)
         self._unstored = [row for row in self._unstored if row not in done]
         for row in rows:

@@ -1,4 +1,4 @@
-"""Which queued job runs or downloads next, and which running one gives way to it. Pure.
+"""The order of jobs and of downloads: which one starts next, and which one gives way to it. Pure.
 
 Only so many jobs run at once. A long job may run for hours, so a quarter of the capacity is for short ones.
 A recording turns out to be long while it is decoded, within seconds. Until then its job may use all of the
