@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from app.jobs.passages import pack_passages
 from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, speakers_of, with_ids
-from app.transcript.packed import LEVEL, check_scores
+from app.transcript.packed import LEVEL, check_scores, unpacked
 from app.transcript.timeline import NO_LANGUAGE, Transcript
 from workers.messages import MAX_LISTED_SPEAKERS, Segment, Span
 
@@ -76,9 +76,7 @@ def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
 
 def pack_with_summary(transcript: Transcript) -> tuple[bytes, Summary]:
     """A packed transcript, and its summary. Call it as `pack_transcript`."""
-    # All segments are in memory at once in any case, and unpacking and placing them takes the most time. The
-    # tuple is made of an iterator: it would ask the sequence for its length first, which unpacks all.
-    transcript = replace(transcript, segments=tuple(iter(transcript.segments)))
+    transcript = unpacked(transcript)
     return pack_transcript(transcript), summary(transcript)
 
 

@@ -4,12 +4,13 @@ import math
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Self, overload
 
 from pydantic import TypeAdapter
 
-from app.transcript.timeline import ClipResult
+from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
 
 LEVEL = 3  # text and numbers: higher levels save little
@@ -43,6 +44,12 @@ def pack_result(result: ClipResult) -> bytes:
 def unpack_result(content: bytes) -> ClipResult:
     """The reverse of `pack_result`."""
     return _RESULT.validate_json(zlib.decompress(content))
+
+
+def unpacked(transcript: Transcript) -> Transcript:
+    """The transcript with its segments in memory: unpacking and placing them takes long, and is done once."""
+    # Of an iterator: a tuple of the sequence itself asks for its length first, which unpacks all.
+    return replace(transcript, segments=tuple(iter(transcript.segments)))
 
 
 def check_scores(segment: Segment) -> None:

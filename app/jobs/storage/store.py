@@ -53,7 +53,7 @@ from app.jobs.storage.published_clips import (
 from app.jobs.storage.retention import ENDED, Retention
 from app.jobs.storage.revisions import (
     ORIGINAL,
-    Revision,
+    ListedRevision,
     add_revision,
     list_revisions,
     read_revision,
@@ -596,7 +596,7 @@ class Store:
         """The voices that the client of a job knows, while it may run."""
         return await self._database.query(read_known_speakers, job)
 
-    async def revisions(self, job: Job) -> list[Revision]:
+    async def revisions(self, job: Job) -> list[ListedRevision]:
         """All revisions of the transcript of a job that has succeeded, newest first."""
         return await self._database.query(list_revisions, job)
 
