@@ -100,19 +100,15 @@ class _StoredEvents:
     segments: str | None  # data of the last event of type `SEGMENTS`
 
 
-def _stored_events() -> sa.Select[*tuple[Any, ...]]:
-    of_job = events.c.job_number == jobs.c.number
-    data = sa.select(events.c.data).where(of_job)
-    last_segments = data.where(events.c.type == SEGMENTS).order_by(events.c.number.desc()).limit(1)
-    return sa.select(
-        jobs.c.number.label("job_number"),
-        sa.select(sa.func.max(events.c.number)).where(of_job).scalar_subquery().label("last"),
-        data.where(events.c.number == 1).scalar_subquery().label("first"),
-        last_segments.scalar_subquery().label("segments"),
-    ).where(jobs.c.number.in_(sa.bindparam("numbers", expanding=True)))
-
-
-_STORED = _stored_events()
+_OF_JOB = events.c.job_number == jobs.c.number
+_DATA = sa.select(events.c.data).where(_OF_JOB)
+_LAST_SEGMENTS = _DATA.where(events.c.type == SEGMENTS).order_by(events.c.number.desc()).limit(1)
+_STORED = sa.select(
+    jobs.c.number.label("job_number"),
+    sa.select(sa.func.max(events.c.number)).where(_OF_JOB).scalar_subquery().label("last"),
+    _DATA.where(events.c.number == 1).scalar_subquery().label("first"),
+    _LAST_SEGMENTS.scalar_subquery().label("segments"),
+).where(jobs.c.number.in_(sa.bindparam("numbers", expanding=True)))
 
 
 async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[int, Span]:

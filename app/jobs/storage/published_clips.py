@@ -16,6 +16,20 @@ from app.transcription.clip_decoding import ClipKey
 from workers.messages import SAMPLE_RATE, Span
 
 _ROUNDING = SAMPLE_RATE // 1000  # samples: times are rounded to 1 ms
+# Marks the result of a clip, and no other one of its span; none if its language is NULL. A clip has several
+# results if its language was outvoted.
+_IS_USED = sa.func.coalesce(clips.c.language == sa.bindparam("of_language"), sa.false())
+_MARK = (
+    sa.update(clips)
+    .where(
+        clips.c.job_number == sa.bindparam("of_job"),
+        clips.c.start == sa.bindparam("of_start"),
+        clips.c.end == sa.bindparam("of_end"),
+        clips.c.channel == sa.bindparam("of_channel"),
+        clips.c.published != _IS_USED,
+    )
+    .values(published=_IS_USED)
+)
 
 
 class PublishedClip(NamedTuple):
@@ -69,28 +83,6 @@ def _mark_of(job: Job, clip: PublishedClip) -> dict[str, Any]:
     language = None if clip.key is None else clip.key[2] or ""
     values = (job.number, *clip.span, clip.channel, language)
     return dict(zip(("of_job", "of_start", "of_end", "of_channel", "of_language"), values, strict=True))
-
-
-def _mark() -> sa.Update:
-    """Marks the result of a clip, and no other one of its span; none if its language is NULL.
-
-    A clip has several results if its language was outvoted.
-    """
-    used = sa.func.coalesce(clips.c.language == sa.bindparam("of_language"), sa.false())
-    return (
-        sa.update(clips)
-        .where(
-            clips.c.job_number == sa.bindparam("of_job"),
-            clips.c.start == sa.bindparam("of_start"),
-            clips.c.end == sa.bindparam("of_end"),
-            clips.c.channel == sa.bindparam("of_channel"),
-            clips.c.published != used,
-        )
-        .values(published=used)
-    )
-
-
-_MARK = _mark()
 
 
 async def drop_published(connection: AsyncConnection, job: Job) -> Event | None:
