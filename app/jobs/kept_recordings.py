@@ -57,7 +57,7 @@ class KeptRecordings:
 
         async def compute(upload: Upload) -> bytes:
             packed = await self._media.peaks(upload, job.submission.options.selection)
-            await self._store.store_peaks(job.id, packed)
+            await self._store.update(job.id, packed_peaks=packed)
             return packed
 
         return await self._shared("peaks", job, compute)

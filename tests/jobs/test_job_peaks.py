@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import StatementError
 from structlog.testing import capture_logs
 
 from app.database.connection import Database
@@ -94,7 +94,7 @@ async def test_peaks_outlive_the_process_and_are_replaced(url: str) -> None:
         store = Store(database)
         job = await store.add(submission())
         for pcm in ("1 boot", "2 boot"):
-            await store.store_peaks(job.id, pcm.encode(), pcm=pcm)
+            await store.update(job.id, packed_peaks=pcm.encode(), pcm=pcm)
     async with opened(url) as database:
         store = Store(database)
         assert await store.packed_peaks(job) == b"2 boot"
@@ -103,24 +103,24 @@ async def test_peaks_outlive_the_process_and_are_replaced(url: str) -> None:
 
 async def test_the_marker_and_the_peaks_are_one_transaction(store: Store) -> None:
     job = await store.begin(await store.add(submission()))
-    with pytest.raises(IntegrityError):
-        await store.store_peaks(job.id, None, pcm="1 boot")  # type: ignore[arg-type]
+    with pytest.raises(StatementError):
+        await store.update(job.id, packed_peaks=object(), pcm="1 boot")  # type: ignore[arg-type]
     assert (await store._look_up(job.id)).pcm is None
 
 
 async def test_peaks_go_with_their_job_and_are_not_stored_after_it(store: Store, database: Database) -> None:
     job = await done(store)
-    await store.store_peaks(job.id, PACKED)
+    await store.update(job.id, packed_peaks=PACKED)
     await store.delete(job)
     assert await store.packed_peaks(job) is None
-    await store.store_peaks(job.id, PACKED, pcm="1 boot")
+    await store.update(job.id, packed_peaks=PACKED, pcm="1 boot")
     assert await store.packed_peaks(job) is None
 
 
 async def test_a_deletion_while_peaks_are_stored(store: Store) -> None:
     for _ in range(10):
         job = await done(store)
-        await asyncio.gather(store.store_peaks(job.id, PACKED), store.delete(job))
+        await asyncio.gather(store.update(job.id, packed_peaks=PACKED), store.delete(job))
         assert await store.packed_peaks(job) is None
 
 

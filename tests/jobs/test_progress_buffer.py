@@ -48,8 +48,8 @@ class FakeStore:
     async def flush(self) -> None:
         """As the store of clips does."""
 
-    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
-        await self._store((job_id, Peaks.unpack(content).samples, *changes.values()))
+    async def update(self, job_id: str, packed_peaks: bytes, **changes: Any) -> None:
+        await self._store((job_id, Peaks.unpack(packed_peaks).samples, *changes.values()))
 
     async def store_progress(
         self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]

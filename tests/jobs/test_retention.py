@@ -154,7 +154,7 @@ async def test_the_service_deletes_the_recording_alone_and_logs_it(
         plain, corrected = [await finished(jobs.store, path.name) for path in reversed(recordings)]
         for path in recordings:
             path.write_bytes(b"RIFF")
-        await jobs.store.store_peaks(corrected.id, PEAKS.pack())
+        await jobs.store.update(corrected.id, packed_peaks=PEAKS.pack())
         await jobs.store.correct(corrected, correction(1))
         clock.now += WEEK_S + 1
         await until(lambda: not any(path.exists() for path in recordings))

@@ -131,10 +131,8 @@ class ProgressBuffer:
             "audio_tracks": list(map(asdict, of_recording.tracks)),
             "warnings": list(map(asdict, of_recording.warnings)),
         }
-        if peaks is None:
-            await self._store.update(job_id, **changes)
-        else:
-            await self._store.store_peaks(job_id, await asyncio.to_thread(peaks.pack), **changes)
+        packed = None if peaks is None else await asyncio.to_thread(peaks.pack)
+        await self._store.update(job_id, packed_peaks=packed, **changes)
         if job.decoded is decoded:
             job.decoded = None
 

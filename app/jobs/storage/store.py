@@ -490,16 +490,20 @@ class Store:
 
         return await self._write(drop)
 
-    async def update(self, job_id: str, **changes: Any) -> None:
-        """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event.
+    async def update(self, job_id: str, *, packed_peaks: bytes | None = None, **changes: Any) -> None:
+        """Change what is known of a job's recording, without an event. Skips a job that is deleted.
 
-        Skips a job that is deleted, as `store_peaks` does.
+        `packed_peaks`: to store with it. `changes`: of the columns of the job.
         """
 
         async def change(connection: AsyncConnection, then: Then) -> None:
             job = await self._change(connection, job_id, **changes)
             if "filename" in changes:
                 await index_details(connection, job)
+            if packed_peaks is not None:
+                await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
+                row = {"job_number": job.number, "content": packed_peaks}
+                await connection.execute(sa.insert(peaks).values(row))
             then(self._cache.put, job)  # many clients poll it: they must not all ask the database
 
         with suppress(UnknownJob):
@@ -519,18 +523,6 @@ class Store:
             return described
 
         return await self._write(change)
-
-    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
-        """Store the packed peaks of a job, and make changes as `update` does."""
-
-        async def change(connection: AsyncConnection, then: Then) -> None:
-            job = await self._change(connection, job_id, **changes)
-            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
-            await connection.execute(sa.insert(peaks).values(job_number=job.number, content=content))
-            then(self._cache.put, job)
-
-        with suppress(UnknownJob):
-            await self._write(change)
 
     async def packed_peaks(self, job: Job) -> bytes | None:
         """The packed peaks of a job's recording, if they are stored."""
