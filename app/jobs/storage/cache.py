@@ -4,7 +4,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from app.concurrency import spawn_shared
@@ -45,7 +44,7 @@ class JobCache:
         reading = self._look_ups.get(key)
         if reading is None:
             reading = self._look_ups[key] = spawn_shared(look_up(job_id, owner))
-            reading.add_done_callback(partial(self._forget_look_up, key))
+            reading.add_done_callback(lambda _: self._look_ups.pop(key))
         job = await asyncio.shield(reading)
         if self._writes == writes:  # otherwise the job may be out of date already
             self.put(job)
@@ -65,9 +64,6 @@ class JobCache:
     def clear(self) -> None:
         """Forget all jobs."""
         self._jobs.clear()
-
-    def _forget_look_up(self, key: _LookUp, _: "asyncio.Future[Job]") -> None:
-        del self._look_ups[key]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
