@@ -1,24 +1,21 @@
-"""Tools for files: names of recordings, locks, whole writes, and compressed objects."""
+"""Files: names of recordings, locks, whole writes, and renaming."""
 
 import ctypes
 import errno
 import fcntl
 import os
-import pickle
 import re
 import unicodedata
-import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})  # without hard links
 # Of `renameat2`, see its manual page.
 _AT_FDCWD = -100
 _NOREPLACE = 1
 _EXCHANGE = 2
-_COMPRESSION = 1  # text and numbers: higher levels save little
 _AUDIO = (
     ".3ga .aac .ac3 .aif .aifc .aiff .amr .ape .au .caf .dts .eac3 .flac .gsm .m4a .m4b .mka .mp2 .mp3 .mpc "
     ".oga .ogg .opus .ra .spx .tak .tta .voc .w64 .wav .weba .wma .wv"
@@ -166,13 +163,3 @@ def sync(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def pack(value: object) -> bytes:
-    """The value as compressed bytes. Text with word times takes a twentieth of the memory of its objects."""
-    return zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _COMPRESSION)
-
-
-def unpack(content: bytes) -> Any:
-    """The value that was packed. Only for bytes that this process has packed: pickled data can run code."""
-    return pickle.loads(zlib.decompress(content))

@@ -35,6 +35,7 @@ from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
 from app.options import Options
 from app.scheduling.batching import PLANNED_ROUNDS
+from app.transcript.packed import pack_result
 from app.transcript.timeline import ClipResult
 from bench import server_load, virtual_clock
 from bench.capacity import COSTS, GPUS
@@ -198,7 +199,7 @@ async def _store_clips(folder: Path, url: str | None, rounds: int) -> tuple[floa
                 for start in range(number * STORED_AT_ONCE, (number + 1) * STORED_AT_ONCE)
             ]
             for key in keys:
-                clips.put(job.number, key, 0, _result())
+                clips.put(job.number, key, 0, pack_result(_result()))
             await clips.flush()
             done = (number + 1) * STORED_AT_ONCE
             progress = JobProgress(Stage.TRANSCRIBING, 22.0 * done, None, done, None)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.concurrency import run_shielded
-from app.database.engine import CONNECT_S, make_engine, parse_url, sqlite_url
 from app.database.tables import metadata
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.files import try_lock
@@ -27,6 +27,15 @@ Then = Callable[..., None]  # takes a function and its arguments: calls it after
 
 FILE_NAME = "whisperfleet.db"
 SEARCH_MODULE = "fts5"  # of SQLite
+_CONNECT_S = 10.0
+_ANSWER_S = 15.0  # the time limit of a statement in PostgreSQL
+_IDLE_S = 60.0  # PostgreSQL ends a transaction in which nothing comes for so long
+_BUSY_S = 5.0  # a statement waits so long while another program holds SQLite's lock
+_DRIVERS = {
+    "sqlite": "sqlite+aiosqlite",
+    "postgresql": "postgresql+asyncpg",
+    "postgres": "postgresql+asyncpg",
+}
 _WRITE_LOCK_S = 30.0  # a write waits so long for earlier writes
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
 _LAST_OLDER = "2bf9b34"  # the last commit that migrates older tables than the first migration makes
@@ -60,8 +69,9 @@ class Database:
 
         Raises InvalidSetting if the URL is invalid or names an unsupported database.
         """
-        self.url = sqlite_url(str(data_dir / FILE_NAME)) if url is None else parse_url(url)
-        self._engine = make_engine(self.url)
+        file_url = URL.create(_DRIVERS["sqlite"], database=str(data_dir / FILE_NAME))
+        self.url = file_url if url is None else _parse_url(url)
+        self._engine = _engine(self.url)
         self._write_lock = asyncio.Lock()
         self._is_open = False
         self._lock_connection: AsyncConnection | None = None  # holds PostgreSQL's advisory lock
@@ -85,7 +95,7 @@ class Database:
         if self._is_open:
             return
         try:
-            async with asyncio.timeout(CONNECT_S):
+            async with asyncio.timeout(_CONNECT_S):
                 await (self._acquire_file_lock() if self.is_sqlite else self._acquire_lock())
             async with self.write() as connection:
                 if self.is_sqlite:
@@ -253,6 +263,65 @@ class Database:
             f"WHISPER_DATABASE_URL={self.name}: another whisperfleet uses this database; stop it, or give "
             "this one a database of its own"
         )
+
+
+def _parse_url(url: str) -> URL:
+    """The URL with its driver. Raises InvalidSetting if it is invalid or names an unsupported database."""
+    invalid = InvalidSetting(
+        "WHISPER_DATABASE_URL: give a URL like postgresql://user:password@host/database or "
+        "sqlite:////path/to/file.db"
+    )
+    try:
+        parsed = make_url(url)
+        parsed = parsed.set(drivername=_DRIVERS[parsed.drivername.partition("+")[0]])
+    except (ArgumentError, KeyError):
+        raise invalid from None
+    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise invalid  # jobs must outlive the process
+    if "sslmode" in parsed.query:  # libpq's name; hosting providers use it in their URLs
+        with_ssl = parsed.update_query_pairs([("ssl", str(parsed.query["sslmode"]))])
+        parsed = with_ssl.difference_update_query(["sslmode"])
+    return parsed
+
+
+def _engine(url: URL) -> AsyncEngine:
+    """The engine for a URL. Its errors have no parameters: texts and voices are private."""
+    if url.get_backend_name() == "sqlite":
+        return _sqlite_engine(url)
+    arguments = {
+        "timeout": _CONNECT_S,
+        "command_timeout": _ANSWER_S,
+        # The server must release the advisory lock soon after a client machine has lost its power.
+        "server_settings": {
+            "tcp_keepalives_idle": "30",
+            "tcp_keepalives_interval": "10",
+            "tcp_keepalives_count": "3",
+            # A connection that only a proxy has lost would keep the locks of its transaction.
+            "idle_in_transaction_session_timeout": f"{1000 * _IDLE_S:.0f}",
+        },
+    }
+    return create_async_engine(
+        url, pool_size=8, pool_pre_ping=True, hide_parameters=True, connect_args=arguments
+    )
+
+
+def _sqlite_engine(url: URL) -> AsyncEngine:
+    engine = create_async_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_S})
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions: `begin` does
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @sa.event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        # The driver would commit before each change of a table, and a kill could leave half a migration.
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
 
 
 def _make_private(path: str) -> None:

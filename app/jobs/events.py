@@ -47,22 +47,6 @@ class Event(NamedTuple):
         return data["from"], data["to"]
 
 
-async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float) -> Event:
-    """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
-    new = await NewEvents.after_stored(connection, [job])
-    event = new.add(job, kind, now)
-    await new.store(connection)
-    return event
-
-
-async def add_segments_event(connection: AsyncConnection, job: Job, span: Span) -> Event:
-    """Store an event that announces a part of the transcript; see `Event.span`."""
-    new = await NewEvents.after_stored(connection, [job])
-    event = new.add_segments(job, span)
-    await new.store(connection)
-    return event
-
-
 @dataclass(slots=True)
 class NewEvents:
     """The next events of jobs, which are stored together.
@@ -85,7 +69,7 @@ class NewEvents:
         return int(json.loads(segments)["to"]) if segments is not None else 0
 
     def add(self, job: Job, kind: str, now: float) -> Event:
-        """Add an event with all of a job; see `add_event`."""
+        """Add an event with all of a job. `kind`: its type; `now`: Unix time in s."""
         first, data = self._jobs[job.number].first, _json(public(job, now))
         return self._add(job, kind, data, data if first is None else shorten(json.loads(first), data))
 
@@ -116,19 +100,15 @@ class _StoredEvents:
     segments: str | None  # data of the last event of type `SEGMENTS`
 
 
-def _stored_events() -> sa.Select[*tuple[Any, ...]]:
-    of_job = events.c.job_number == jobs.c.number
-    data = sa.select(events.c.data).where(of_job)
-    last_segments = data.where(events.c.type == SEGMENTS).order_by(events.c.number.desc()).limit(1)
-    return sa.select(
-        jobs.c.number.label("job_number"),
-        sa.select(sa.func.max(events.c.number)).where(of_job).scalar_subquery().label("last"),
-        data.where(events.c.number == 1).scalar_subquery().label("first"),
-        last_segments.scalar_subquery().label("segments"),
-    ).where(jobs.c.number.in_(sa.bindparam("numbers", expanding=True)))
-
-
-_STORED = _stored_events()
+_OF_JOB = events.c.job_number == jobs.c.number
+_DATA = sa.select(events.c.data).where(_OF_JOB)
+_LAST_SEGMENTS = _DATA.where(events.c.type == SEGMENTS).order_by(events.c.number.desc()).limit(1)
+_STORED = sa.select(
+    jobs.c.number.label("job_number"),
+    sa.select(sa.func.max(events.c.number)).where(_OF_JOB).scalar_subquery().label("last"),
+    _DATA.where(events.c.number == 1).scalar_subquery().label("first"),
+    _LAST_SEGMENTS.scalar_subquery().label("segments"),
+).where(jobs.c.number.in_(sa.bindparam("numbers", expanding=True)))
 
 
 async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[int, Span]:
@@ -155,7 +135,8 @@ async def read_events(connection: AsyncConnection, job: Job, after: int, limit: 
     rows = (await connection.execute(query)).all()
     if not rows:
         return []
-    first = json.loads(rows[0].data) if rows[0].number == 1 else await _first_data(connection, job)
+    of_first = sa.select(events.c.data).where(events.c.job_number == job.number, events.c.number == 1)
+    first = json.loads(await connection.scalar(of_first) or "{}")
     return [
         Event(row.number, row.type, row.data if row.type == SEGMENTS else restore(first, row.data))
         for row in rows
@@ -168,12 +149,6 @@ async def read_segments_events(connection: AsyncConnection, job: Job, first: int
         events.c.job_number == job.number, events.c.type == SEGMENTS, events.c.number >= first
     )
     return {row.number: Event(*row).span for row in await connection.execute(query)}
-
-
-async def _first_data(connection: AsyncConnection, job: Job) -> dict[str, Any]:
-    query = sa.select(events.c.data).where(events.c.job_number == job.number, events.c.number == 1)
-    first: dict[str, Any] = json.loads(await connection.scalar(query) or "{}")
-    return first
 
 
 def shorten(first: dict[str, Any], data: str) -> str:

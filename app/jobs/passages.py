@@ -56,9 +56,6 @@ def find_sentences(content: bytes, terms: Sequence[str]) -> list[Sentence]:
         words = line.rpartition(b"\t")[2]
         if rarest in words:
             found.setdefault(sum(term in words for term in present), []).append(line)
-    return [_sentence(line) for line in found[max(found)][:MOST_MATCHES]] if found else []
-
-
-def _sentence(line: bytes) -> Sentence:
-    segment, start, text, _ = line.decode().split("\t")
-    return Sentence(segment, int(start), text)
+    best = found[max(found)][:MOST_MATCHES] if found else []
+    columns = (line.decode().split("\t") for line in best)
+    return [Sentence(segment, int(start), text) for segment, start, text, _ in columns]

@@ -1,13 +1,12 @@
-"""The format of clip results and transcripts in the database: lines of JSON, compressed.
+"""The format of transcripts in the database: lines of JSON, compressed.
 
 Each segment is a line of its own: one large document would hold the GIL, and block the event loop, while it
 is encoded.
 """
 
 import json
-import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,15 +15,14 @@ from pydantic import TypeAdapter
 from app.jobs.passages import pack_passages
 from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, speakers_of, with_ids
-from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript
+from app.transcript.packed import LEVEL, check_scores, unpacked
+from app.transcript.timeline import NO_LANGUAGE, Transcript
 from workers.messages import MAX_LISTED_SPEAKERS, Segment, Span
 
 EXCERPT_CHARS = 200
 TITLE_CHARS = 60  # of one that is the beginning of a transcript
 
 _HEAD_BYTES = 1 << 16
-_LEVEL = 3  # text and numbers: higher levels save little
-_RESULT = TypeAdapter(ClipResult)
 _TRANSCRIPT = TypeAdapter(Transcript)
 _SEGMENT = TypeAdapter(Segment)
 _EDITED = TypeAdapter(EditedSegment)
@@ -48,22 +46,9 @@ class PackedTranscript(NamedTuple):
     content: bytes  # from `pack_transcript`
 
 
-def pack_result(result: ClipResult) -> bytes:
-    """A clip's result as bytes. Raises ValueError for a score that is not finite."""
-    _check_finite(result, (probability for _, probability in result.language_probs))
-    for segment in result.segments:
-        _check_scores(segment)
-    return zlib.compress(_RESULT.dump_json(result), _LEVEL)
-
-
-def unpack_result(content: bytes) -> ClipResult:
-    """The reverse of `pack_result`."""
-    return _RESULT.validate_json(zlib.decompress(content))
-
-
 def pack_transcript(transcript: Transcript) -> bytes:
     """A transcript as bytes. Costs CPU time on long recordings: call it in a thread."""
-    return zlib.compress(b"\n".join(_lines(transcript)), _LEVEL)
+    return zlib.compress(b"\n".join(_lines(transcript)), LEVEL)
 
 
 def unpack_transcript(content: bytes) -> Transcript:
@@ -91,8 +76,7 @@ def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
 
 def pack_with_summary(transcript: Transcript) -> tuple[bytes, Summary]:
     """A packed transcript, and its summary. Call it as `pack_transcript`."""
-    # All segments are in memory at once in any case, and unpacking and placing them takes the most time.
-    transcript = replace(transcript, segments=tuple(transcript.segments))
+    transcript = unpacked(transcript)
     return pack_transcript(transcript), summary(transcript)
 
 
@@ -133,19 +117,8 @@ def first_words(excerpt: str) -> str:
 def _lines(transcript: Transcript) -> Iterator[bytes]:
     yield _TRANSCRIPT.dump_json(replace(transcript, segments=()))
     for segment in transcript.segments:
-        _check_scores(segment)
+        check_scores(segment)
         if isinstance(segment, EditedSegment):
             yield _EDITED.dump_json(segment, exclude_defaults=True)
         else:
             yield _SEGMENT.dump_json(segment)
-
-
-def _check_scores(segment: Segment) -> None:
-    scores = (segment.temperature, segment.avg_logprob, segment.compression_ratio, segment.no_speech_prob)
-    _check_finite(segment, (*scores, *(word.probability for word in segment.words)))
-
-
-def _check_finite(value: object, scores: Iterable[float]) -> None:
-    """Raise ValueError for a score that is not finite. pydantic's JSON would have null for it."""
-    if not all(map(math.isfinite, scores)):
-        raise ValueError(f"a score is not finite, which JSON lacks: {value}")

@@ -30,8 +30,8 @@ from app.jobs.document import timestamp
 from app.jobs.events import Event, Subscriptions
 from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
+from app.jobs.kept_recordings import KeptRecordings
 from app.jobs.link_secret import LinkSecret
-from app.jobs.peaks import JobPeaks
 from app.jobs.running.again import parent_of
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
@@ -39,7 +39,6 @@ from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
-from app.jobs.voices import JobVoices
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits, Shares
@@ -73,8 +72,7 @@ class JobService:
         older_note = "" if settings.database_url is None else database.name
         self._token = FolderToken(database, service.media.folder.note, older_note)
         self.uploads = Uploads(database, service.media.folder, settings, self.clock)
-        self.peaks = JobPeaks(service.media, self.store)
-        self.voices = JobVoices(service.media, self.store, service.helper)
+        self.recordings = KeptRecordings(service.media, self.store, service.helper)
         self._service = service
         self._settings = settings
         self._shares = Shares(Limits(settings).jobs)
@@ -106,7 +104,6 @@ class JobService:
         await self.store.advance_clock()
         await self.link_secret.load()
         await self.shared_links.load()
-        await self.store.recount(_COMMIT_S)
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
@@ -158,7 +155,7 @@ class JobService:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await asyncio.gather(self.peaks.tasks.stop(), self.voices.tasks.stop())
+        await self.recordings.stop()
         await self._runner.stop()
         await self.webhooks.stop()
         await self._database.close()
@@ -251,7 +248,12 @@ class JobService:
         A resumable upload stays as it is: its client can use it with another key.
         Raises KeyReused if that request was another one.
         """
-        _check_same_request(earlier, submission)
+        if earlier.submission.fingerprint != submission.fingerprint:
+            raise KeyReused(
+                f"The Idempotency-Key {submission.idempotency_key!r} stands for another request. Use a new "
+                "key for each new job, and the same one only to send the same request again.",
+                param="Idempotency-Key",
+            )
         self._runner.wake()  # it does not know of a job whose commit seemed to fail
         is_settled = earlier.status.is_terminal or submission.from_upload or submission.file is None
         if is_settled or await self._has_file(earlier):
@@ -292,7 +294,9 @@ class JobService:
             job = await self.store.get(job.id)
             if job.status is Status.CANCELLED:
                 trace_job(job)
-        await self._remove(job)
+        # The row goes first, so a job is never without its files. The next start removes leftover files.
+        await self.store.delete(job)
+        await self._remove_files(job)
 
     async def subscribe(self, job: Job, after: int) -> AsyncGenerator[Event]:
         """All events of a job with higher numbers than `after`, as they happen; ends with the job.
@@ -321,14 +325,9 @@ class JobService:
                 if event_or_end.is_last:
                     return
 
-    async def _remove(self, job: Job) -> None:
-        # The row goes first, so a job is never without its files. The next start removes leftover files.
-        await self.store.delete(job)
-        await self._remove_files(job)
-
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
-        await asyncio.gather(self.peaks.tasks.cancel(job), self.voices.tasks.cancel(job))
+        await self.recordings.cancel(job)
         await self._service.remove_decoded(JobName("job", job.id))
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
@@ -340,8 +339,6 @@ class JobService:
         while True:
             try:
                 await self._database.verify_lock()
-                if self.store.counts.is_doubtful:
-                    await self.store.recount(_COMMIT_S)
                 await self.sweep()
                 await self._remove_files_without_job()
                 await self.store.add_passages(_SWEPT_AT_ONCE)
@@ -388,12 +385,3 @@ class JobService:
                 path = self._service.media.folder.uploads / file
                 await asyncio.to_thread(path.unlink, missing_ok=True)
             del self._uncertain[file]
-
-
-def _check_same_request(earlier: Job, submission: Submission) -> None:
-    if earlier.submission.fingerprint != submission.fingerprint:
-        raise KeyReused(
-            f"The Idempotency-Key {submission.idempotency_key!r} stands for another request. Use a new key "
-            "for each new job, and the same one only to send the same request again.",
-            param="Idempotency-Key",
-        )

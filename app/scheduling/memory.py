@@ -12,7 +12,7 @@ def oom_kills() -> int | None:
     """How many processes of this control group the kernel has killed for memory; None if it does not say."""
     for path in _counters():
         with suppress(OSError):
-            if found := re.search(r"^oom_kill (\d+)", path.read_text(), re.MULTILINE):
+            if found := re.search(rb"^oom_kill (\d+)", path.read_bytes(), re.MULTILINE):
                 return int(found[1])
     return None
 
@@ -34,7 +34,8 @@ def _counters() -> tuple[Path, ...]:
 def peak_bytes(pid: int) -> int | None:
     """The most memory that a process has taken so far (bytes); None if it is gone."""
     with suppress(OSError):
-        if found := re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE):
+        status = Path(f"/proc/{pid}/status").read_bytes()
+        if found := re.search(rb"^VmHWM:\s+(\d+) kB", status, re.MULTILINE):
             return int(found[1]) << 10
     return None
 

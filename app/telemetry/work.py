@@ -1,4 +1,4 @@
-"""What the running code works for: the ids of its request or job, which log lines have.
+"""The request or job for which code runs: its ids, which log lines have.
 
 A request and each run of a job have one `Work`. All of their tasks share it, so that a batch of many requests
 still knows whose it is.

@@ -1,10 +1,9 @@
 """The ordered timeline of a recording, from the results of its clips. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TypeVar
 
-from app.files import pack, unpack
 from workers.messages import SAMPLE_RATE, Segment, Span, Warnings, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
@@ -22,18 +21,6 @@ class ClipResult:
     language: str  # ISO 639-1: the requested one, or the likeliest
     language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
     segments: tuple[Segment, ...]
-
-
-class PackedResult(NamedTuple):
-    """The result of a clip, and the same packed."""
-
-    result: ClipResult
-    content: bytes
-
-    @classmethod
-    def unpack(cls, content: bytes) -> "PackedResult":
-        """A packed result, with what it says."""
-        return cls(unpack(content), content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,38 +135,3 @@ def moved(segment: S, start: int, end: int, origin: int = 0) -> S:
             for word, word_start, limit in zip(words, starts, limits, strict=True)
         ),
     )
-
-
-class PackedSegments(Sequence[Segment]):
-    """A sequence of segments, packed part by part. All parts are unpacked each time it is read."""
-
-    def __init__(self, segments: Iterable[Segment] = ()) -> None:
-        self._parts: list[tuple[bytes, Callable[[Any], Iterable[Segment]]]] = []
-        self.extend(segments)
-
-    def extend(self, segments: Iterable[Segment]) -> None:
-        """Append segments as one part."""
-        self.add(pack(tuple(segments)), iter)
-
-    def add(self, content: bytes, segments_of: Callable[[Any], Iterable[Segment]]) -> None:
-        """Append a packed value; `segments_of` finds the segments in it. It must be picklable."""
-        self._parts.append((content, segments_of))
-
-    def __iter__(self) -> Iterator[Segment]:
-        for content, segments_of in self._parts:
-            yield from segments_of(unpack(content))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    @overload
-    def __getitem__(self, index: int) -> Segment: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Segment]: ...
-    def __getitem__(self, index: int | slice) -> Segment | Sequence[Segment]:
-        return tuple(self)[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]

@@ -14,8 +14,9 @@ from app.media.clip_planner import PlannedClip
 from app.media.clip_search import ClipSearch
 from app.media.pool import Decoded
 from app.media.speech import VadParameters
+from app.transcript.packed import PackedSegments
 from app.transcript.rendering import clip_segments
-from app.transcript.timeline import NO_LANGUAGE, ClipResult, PackedSegments, Transcript
+from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript
 from app.transcription.clip_decoder import ClipDecoder
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.concurrency import spawn_shared
-from app.files import pack
 from app.telemetry.work import current_work
-from app.transcript.timeline import ClipResult, PackedResult
+from app.transcript.packed import PackedResult, pack_result
+from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from workers.messages import Span
 
@@ -75,7 +75,7 @@ class CachedClipResults:
 
         async def make() -> PackedResult:
             result = await transcribe(request)
-            self._made[request.key] = content = pack(result)
+            self._made[request.key] = content = pack_result(result)
             return PackedResult(result, content)
 
         return await self._get_or_make(request.key, PackedResult.unpack, make)

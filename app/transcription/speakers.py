@@ -11,7 +11,8 @@ from app.options import Options
 from app.speakers.labelling import KnownSpeaker, SpeakerCount, with_speakers
 from app.speakers.voices import Voices, pack_voices, voice_windows
 from app.telemetry import traces
-from app.transcript.timeline import PackedSegments, Transcript
+from app.transcript.packed import PackedSegments
+from app.transcript.timeline import Transcript
 from app.transcription.recording_work import TranscriptionWork, failure_code, is_due_to_clip
 from workers.messages import SAMPLE_RATE, Segment, Span
 

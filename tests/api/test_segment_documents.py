@@ -15,10 +15,11 @@ from app.api.transcripts.segment_documents import (
     transcript_document,
     transcript_events,
 )
-from app.jobs.serialization import PackedTranscript, pack_result, pack_transcript
+from app.jobs.serialization import PackedTranscript, pack_transcript
 from app.jobs.storage.published_clips import PackedClip
 from app.options import Options
 from app.transcript.edited import EditedSegment
+from app.transcript.packed import pack_result
 from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult, Transcript
 from tests.api.fake_service import segment

@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import psutil
 
-from app.jobs.serialization import unpack_result
+from app.transcript.packed import unpack_result
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage

@@ -16,7 +16,6 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.connection import FILE_NAME, Database, _migrate
-from app.database.engine import sqlite_url
 from app.errors import DatabaseUnavailable
 
 # For tests of what the two kinds do differently: SQL that has dialects, types, locks, errors and concurrency.
@@ -27,7 +26,7 @@ ON_BOTH = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def _empty_file() -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / FILE_NAME
-        engine = sa.create_engine(sqlite_url(str(path)).set(drivername="sqlite"))
+        engine = sa.create_engine(f"sqlite:///{path}")
         with engine.begin() as connection:
             _migrate(connection)
         engine.dispose()

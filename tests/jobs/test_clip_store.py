@@ -18,8 +18,9 @@ from app.errors import DatabaseUnavailable
 from app.jobs.job import Job
 from app.jobs.running import clip_store as module
 from app.jobs.running.clip_store import ClipStore
-from app.jobs.serialization import pack_result, pack_transcript, unpack_result, unpack_transcript
+from app.jobs.serialization import pack_transcript, unpack_transcript
 from app.jobs.storage.store import Store
+from app.transcript.packed import pack_result, unpack_result
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest
 from tests.event_loop import until
@@ -29,6 +30,7 @@ from workers.messages import DecodingOptions, Segment, Word
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
+PACKED = pack_result(RESULT)
 CLIP = (0, 480_000, "de", 0)
 CLIP_WITHOUT_LANGUAGE = (0, 480_000, None, 0)
 
@@ -141,7 +143,7 @@ async def test_stored_results_are_unpacked_one_by_one(
         unpacked.append(content)
         return unpack_result(content)
 
-    monkeypatch.setattr("app.jobs.running.clip_store.unpack_result", unpack)
+    monkeypatch.setattr("app.transcript.packed.unpack_result", unpack)
     recording = await clip_store.load(job)
     assert not unpacked
     assert (await recording.get_or_transcribe(request(*CLIP), transcribe)).result == RESULT
@@ -201,7 +203,7 @@ async def test_storing_is_retried_while_the_database_fails(
     job: Job, clip_store: ClipStore, failures: list[Exception]
 ) -> None:
     failures += [DatabaseUnavailable("gone")] * 3
-    await clip_store.put(job.number, CLIP, 0, RESULT)
+    await clip_store.put(job.number, CLIP, 0, PACKED)
     assert not failures
     assert (await clip_store.load(job)).crash_count(CLIP) == 0
 
@@ -222,42 +224,42 @@ async def test_no_caller_waits_unless_results_are_late(
     assert not late.done(), "a kill would lose it, and all that follow"
     failures.clear()
     await late
-    assert (await clip_store.load(job))._results.keys() == {CLIP, CLIP_WITHOUT_LANGUAGE}
+    assert (await clip_store.load(job)).results.keys() == {CLIP, CLIP_WITHOUT_LANGUAGE}
 
 
 async def test_rows_that_can_never_be_stored_do_not_prevent_the_storing_of_others(
     store: Store, job: Job, clip_store: ClipStore
 ) -> None:
     other = await store.begin(await store.add(SUBMISSION))
-    clip_store.put(job.number, (0, 2**70, None, 0), 0, RESULT)
-    clip_store.put(other.number, CLIP, 0, RESULT)
+    clip_store.put(job.number, (0, 2**70, None, 0), 0, PACKED)
+    clip_store.put(other.number, CLIP, 0, PACKED)
     await clip_store.flush()
-    assert (await clip_store.load(other))._results.keys() == {CLIP}
-    assert not (await clip_store.load(job))._results
+    assert (await clip_store.load(other)).results.keys() == {CLIP}
+    assert not (await clip_store.load(job)).results
 
 
 @ON_BOTH
 async def test_the_last_row_of_a_clip_counts(job: Job, clip_store: ClipStore) -> None:
     for flushes in (False, True):
         clip = (0, int(flushes), None, 0)
-        for count, result in ((1, None), (2, RESULT), (3, None)):
+        for count, result in ((1, None), (2, PACKED), (3, None)):
             clip_store.put(job.number, clip, count, result)
             if flushes:
                 await clip_store.flush()
         await clip_store.flush()
         recording = await clip_store.load(job)
         assert recording.crash_count(clip) == 3
-        assert clip in recording._results, "a late crash takes no result away"
+        assert clip in recording.results, "a late crash takes no result away"
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])
 async def test_nothing_is_stored_of_a_job_that_has_ended(
     store: Store, job: Job, clip_store: ClipStore, end: str
 ) -> None:
-    clip_store.put(job.number, CLIP, 0, RESULT)
+    clip_store.put(job.number, CLIP, 0, PACKED)
     await getattr(store, end)(job)
     await clip_store.flush()
-    assert not (await clip_store.load(job))._results
+    assert not (await clip_store.load(job)).results
 
 
 async def test_clips_of_a_deleted_job_do_not_prevent_the_storing_of_others(

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import sqlite3
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,12 @@ from alembic.migration import MigrationContext
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database import connection as sql_connection
-from app.database import engine as sql_engine
 from app.database.connection import Database
 from app.database.tables import jobs, metadata, transcripts
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.jobs.job import JobProgress, Stage
 from app.jobs.serialization import pack_with_summary
-from app.jobs.storage.rows import progress_row, submission_row
+from app.jobs.storage.rows import submission_row
 from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, backends, forgetful_proxy, opened, stopped
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
@@ -89,7 +89,7 @@ async def test_jobs_of_before_titles_are_found_by_name_text_and_sentence(
     database = Database(empty_url, tmp_path)
     await migrated_to(database, "0010")
     content, summary = pack_with_summary(TRANSCRIPT)
-    row = submission_row(SUBMISSION) | progress_row(JobProgress(Stage.DONE))
+    row = submission_row(SUBMISSION) | asdict(JobProgress(Stage.DONE))
     row |= {"id": "a" * 32, "status": "succeeded", "created_at": 1.0, "failed_spans": []}
     row = {
         name: value
@@ -167,7 +167,7 @@ async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 async def test_a_locked_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_engine, "_BUSY_S", 0.05)
+    monkeypatch.setattr(sql_connection, "_BUSY_S", 0.05)
     async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
         store = Store(database)
         await store.add(SUBMISSION)
@@ -293,8 +293,8 @@ async def kill_backends(database: Database, url: str) -> None:
 
 @pytest.fixture
 def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_ANSWER_S", "CONNECT_S"):
-        monkeypatch.setattr(sql_engine, name, 0.5)
+    for name in ("_ANSWER_S", "_CONNECT_S"):
+        monkeypatch.setattr(sql_connection, name, 0.5)
 
 
 @pytest.mark.usefixtures("_short_timeouts")
@@ -365,7 +365,7 @@ def fail_to_connect() -> None:
 async def test_what_a_proxy_has_lost_locks_nothing(
     postgresql: NewDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_engine, "_IDLE_S", 0.3)
+    monkeypatch.setattr(sql_connection, "_IDLE_S", 0.3)
     direct = postgresql()
     async with forgetful_proxy(direct) as proxy, opened(proxy.url) as database:
         store = Store(database)

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import IllegalTransition, UnknownJob
 from app.jobs.job import Job
-from app.jobs.storage.cache import JobCache, JobCounts
+from app.jobs.storage.cache import JobCache
 from app.jobs.storage.store import Store
 from tests.jobs.databases import opened
 from tests.jobs.samples import SUBMISSION
@@ -66,7 +66,7 @@ async def test_a_client_that_asks_after_a_write_does_not_share_an_older_look_up(
 
     reading = asyncio.create_task(cache.get(jobs[0].id, None, find_old))
     await asyncio.sleep(0)
-    with cache.writing(JobCounts()):
+    with cache.writing():
         pass
     assert await cache.get(jobs[0].id, None, look_up(jobs[1])) is jobs[1]
     answer.set()
@@ -87,7 +87,7 @@ async def test_a_look_up_that_fails_is_tried_again(jobs: list[Job]) -> None:
 async def test_an_illegal_transition_keeps_the_cache(jobs: list[Job]) -> None:
     cache = JobCache()
     cache.put(jobs[0])
-    with pytest.raises(IllegalTransition), cache.writing(JobCounts()):
+    with pytest.raises(IllegalTransition), cache.writing():
         raise IllegalTransition("the job is done")
     assert await cache.get(jobs[0].id, None, look_up()) is jobs[0]
 
@@ -121,7 +121,7 @@ async def test_an_updated_job_stays_cached(tmp_path: Path, monkeypatch: pytest.M
 async def test_a_failed_write_empties_the_cache(jobs: list[Job]) -> None:
     cache = JobCache()
     cache.put(jobs[0])
-    with pytest.raises(KeyError), cache.writing(JobCounts()):
+    with pytest.raises(KeyError), cache.writing():
         raise KeyError
     assert await cache.get(jobs[0].id, None, look_up(jobs[1])) is jobs[1]
 
@@ -135,7 +135,7 @@ async def test_a_lookup_during_a_write_is_not_cached(jobs: list[Job]) -> None:
 
     reading = asyncio.create_task(cache.get(jobs[0].id, None, find_old))
     await asyncio.sleep(0)
-    with cache.writing(JobCounts()):
+    with cache.writing():
         writing.set()
     assert await reading is jobs[0]
     assert await cache.get(jobs[0].id, None, look_up(jobs[1])) is jobs[1]

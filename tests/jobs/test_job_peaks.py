@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import StatementError
 from structlog.testing import capture_logs
 
 from app.database.connection import Database
 from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
 from app.jobs.job import Failure, Job
-from app.jobs.peaks import JobPeaks
+from app.jobs.kept_recordings import _AT_ONCE, KeptRecordings
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import JobObserver
 from app.jobs.running.progress import Lengths, ProgressBuffer
-from app.jobs.shared_tasks import _AT_ONCE
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.media.uploads import Upload
+from app.transcription.helper import Helper
 from tests.event_loop import until
 from tests.jobs.databases import opened
 from tests.jobs.samples import PEAKS, TRACK, TRANSCRIPT, submission
@@ -59,10 +59,10 @@ def media(tmp_path: Path) -> FakeMedia:
 
 
 @pytest.fixture
-async def peaks(media: FakeMedia, store: Store) -> AsyncIterator[JobPeaks]:
-    peaks = JobPeaks(media, store)  # type: ignore[arg-type]
-    yield peaks
-    await peaks.tasks.stop()
+async def recordings(media: FakeMedia, store: Store) -> AsyncIterator[KeptRecordings]:
+    recordings = KeptRecordings(media, store, Helper())  # type: ignore[arg-type]
+    yield recordings
+    await recordings.stop()
 
 
 async def done(store: Store, *, keep_file: bool = True, **changes: object) -> Job:
@@ -73,11 +73,11 @@ async def done(store: Store, *, keep_file: bool = True, **changes: object) -> Jo
 
 
 async def test_a_decoded_recording_is_stored_with_its_peaks(
-    store: Store, clip_store: ClipStore, peaks: JobPeaks
+    store: Store, clip_store: ClipStore, recordings: KeptRecordings
 ) -> None:
     job = await store.begin(await store.add(submission()))
     with pytest.raises(JobNotDone) as early:
-        await peaks.stored(job)
+        await recordings.stored_peaks(job)
     assert early.value.code == "audio_not_decoded"
     buffer = ProgressBuffer(store, clip_store)
     observer = JobObserver(job.id, buffer, Lengths(lambda: None), frozenset(), PEAKS)
@@ -85,8 +85,8 @@ async def test_a_decoded_recording_is_stored_with_its_peaks(
     await buffer.store()
     job = await store.get(job.id)
     assert (job.pcm or "").startswith("16000 ")
-    assert await peaks.stored(job) == PACKED
-    assert await peaks.stored(await store.succeed(job, TRANSCRIPT, keep_file=False)) == PACKED
+    assert await recordings.stored_peaks(job) == PACKED
+    assert await recordings.stored_peaks(await store.succeed(job, TRANSCRIPT, keep_file=False)) == PACKED
 
 
 async def test_peaks_outlive_the_process_and_are_replaced(url: str) -> None:
@@ -94,7 +94,7 @@ async def test_peaks_outlive_the_process_and_are_replaced(url: str) -> None:
         store = Store(database)
         job = await store.add(submission())
         for pcm in ("1 boot", "2 boot"):
-            await store.store_peaks(job.id, pcm.encode(), pcm=pcm)
+            await store.update(job.id, packed_peaks=pcm.encode(), pcm=pcm)
     async with opened(url) as database:
         store = Store(database)
         assert await store.packed_peaks(job) == b"2 boot"
@@ -103,75 +103,79 @@ async def test_peaks_outlive_the_process_and_are_replaced(url: str) -> None:
 
 async def test_the_marker_and_the_peaks_are_one_transaction(store: Store) -> None:
     job = await store.begin(await store.add(submission()))
-    with pytest.raises(IntegrityError):
-        await store.store_peaks(job.id, None, pcm="1 boot")  # type: ignore[arg-type]
+    with pytest.raises(StatementError):
+        await store.update(job.id, packed_peaks=object(), pcm="1 boot")  # type: ignore[arg-type]
     assert (await store._look_up(job.id)).pcm is None
 
 
 async def test_peaks_go_with_their_job_and_are_not_stored_after_it(store: Store, database: Database) -> None:
     job = await done(store)
-    await store.store_peaks(job.id, PACKED)
+    await store.update(job.id, packed_peaks=PACKED)
     await store.delete(job)
     assert await store.packed_peaks(job) is None
-    await store.store_peaks(job.id, PACKED, pcm="1 boot")
+    await store.update(job.id, packed_peaks=PACKED, pcm="1 boot")
     assert await store.packed_peaks(job) is None
 
 
 async def test_a_deletion_while_peaks_are_stored(store: Store) -> None:
     for _ in range(10):
         job = await done(store)
-        await asyncio.gather(store.store_peaks(job.id, PACKED), store.delete(job))
+        await asyncio.gather(store.update(job.id, packed_peaks=PACKED), store.delete(job))
         assert await store.packed_peaks(job) is None
 
 
 async def test_peaks_of_an_older_job_are_made_and_kept(
-    store: Store, peaks: JobPeaks, media: FakeMedia
+    store: Store, recordings: KeptRecordings, media: FakeMedia
 ) -> None:
     job = await done(store)
-    assert await peaks.stored(job) is None
-    assert await peaks.compute(job) == PACKED
+    assert await recordings.stored_peaks(job) is None
+    assert await recordings.peaks(job) == PACKED
     assert [(made.path, made.filename) for made in media.made] == [(media.uploads / ("0" * 32), "talk.flac")]
-    assert await peaks.stored(job) == PACKED
+    assert await recordings.stored_peaks(job) == PACKED
 
 
-async def test_a_running_job_whose_audio_was_decoded_without_peaks(store: Store, peaks: JobPeaks) -> None:
+async def test_a_running_job_whose_audio_was_decoded_without_peaks(
+    store: Store, recordings: KeptRecordings
+) -> None:
     job = await store.begin(await store.add(submission()))
     await store.update(job.id, pcm="1 boot")
     job = await store.get(job.id)
-    assert await peaks.stored(job) is None
-    assert await peaks.compute(job) == PACKED
+    assert await recordings.stored_peaks(job) is None
+    assert await recordings.peaks(job) == PACKED
     assert (await store.get(job.id)).pcm == "1 boot"
 
 
 async def test_a_failed_job_has_peaks_if_its_recording_can_be_decoded(
-    store: Store, peaks: JobPeaks, media: FakeMedia
+    store: Store, recordings: KeptRecordings, media: FakeMedia
 ) -> None:
     job = await store.begin(await store.add(submission()))
     job = await store.fail(job, Failure("broken", "broken_file"), keep_file=True)
     media.error = InvalidInput("The file is broken.", code="broken_file")
     with capture_logs() as logs, pytest.raises(InvalidInput):
-        await peaks.compute(job)
+        await recordings.peaks(job)
     assert [(log["job"], log["reason"]) for log in logs] == [(job.id, "The file is broken.")]
     media.error = None
-    assert await peaks.compute(job) == PACKED, "the error is not kept"
+    assert await recordings.peaks(job) == PACKED, "the error is not kept"
 
 
 @pytest.mark.parametrize("keep_file", [True, False])
-async def test_no_recording(store: Store, peaks: JobPeaks, media: FakeMedia, keep_file: bool) -> None:
+async def test_no_recording(
+    store: Store, recordings: KeptRecordings, media: FakeMedia, keep_file: bool
+) -> None:
     media.error = FileNotFoundError("gone")
     job = await done(store, keep_file=keep_file)
-    assert await peaks.stored(job) is None
+    assert await recordings.stored_peaks(job) is None
     with pytest.raises(AudioNotKept):
-        await peaks.compute(job)
+        await recordings.peaks(job)
     assert len(media.made) == keep_file
 
 
 async def test_all_who_ask_share_one_making_and_some_may_leave(
-    store: Store, peaks: JobPeaks, media: FakeMedia
+    store: Store, recordings: KeptRecordings, media: FakeMedia
 ) -> None:
     media.may_end.clear()
     job = await done(store)
-    asked = [asyncio.create_task(peaks.compute(job)) for _ in range(3)]
+    asked = [asyncio.create_task(recordings.peaks(job)) for _ in range(3)]
     await until_decoding(media, 1)
     asked[0].cancel()
     await asyncio.gather(asked[0], return_exceptions=True)
@@ -181,21 +185,21 @@ async def test_all_who_ask_share_one_making_and_some_may_leave(
 
 
 async def test_a_making_that_nobody_waits_for_goes_on(
-    store: Store, peaks: JobPeaks, media: FakeMedia
+    store: Store, recordings: KeptRecordings, media: FakeMedia
 ) -> None:
-    job, asked = await begun(store, peaks, media)
+    job, asked = await begun(store, recordings, media)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     media.may_end.set()
-    await until(lambda: not peaks.tasks._tasks)
-    assert await peaks.stored(job) == PACKED
+    await until(lambda: not recordings._tasks)
+    assert await recordings.stored_peaks(job) == PACKED
 
 
 async def test_only_a_few_recordings_are_decoded_at_once(
-    store: Store, peaks: JobPeaks, media: FakeMedia
+    store: Store, recordings: KeptRecordings, media: FakeMedia
 ) -> None:
     media.may_end.clear()
-    asked = [asyncio.create_task(peaks.compute(await done(store))) for _ in range(_AT_ONCE + 2)]
+    asked = [asyncio.create_task(recordings.peaks(await done(store))) for _ in range(_AT_ONCE + 2)]
     await until_decoding(media, _AT_ONCE)
     for _ in range(20):
         await asyncio.sleep(0)
@@ -205,20 +209,20 @@ async def test_only_a_few_recordings_are_decoded_at_once(
 
 
 async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
-    store: Store, peaks: JobPeaks, media: FakeMedia
+    store: Store, recordings: KeptRecordings, media: FakeMedia
 ) -> None:
-    job, asked = await begun(store, peaks, media)
+    job, asked = await begun(store, recordings, media)
     await store.delete(job)
-    await peaks.tasks.cancel(job)
+    await recordings.cancel(job)
     with pytest.raises(AudioNotKept):
         await asked
     assert media.in_progress == 0
     assert await store.packed_peaks(job) is None
 
 
-async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, media: FakeMedia) -> None:
-    _, asked = await begun(store, peaks, media)
-    await peaks.tasks.stop()
+async def test_a_stop_ends_the_making(store: Store, recordings: KeptRecordings, media: FakeMedia) -> None:
+    _, asked = await begun(store, recordings, media)
+    await recordings.stop()
     with pytest.raises(NotReady):
         await asked
     assert media.in_progress == 0
@@ -229,10 +233,12 @@ async def until_decoding(media: FakeMedia, count: int) -> None:
     await until(lambda: media.in_progress >= count)
 
 
-async def begun(store: Store, peaks: JobPeaks, media: FakeMedia) -> tuple[Job, asyncio.Task[bytes]]:
+async def begun(
+    store: Store, recordings: KeptRecordings, media: FakeMedia
+) -> tuple[Job, asyncio.Task[bytes]]:
     """A job that is done, and the task that waits for its peaks while its recording is being decoded."""
     media.may_end.clear()
     job = await done(store)
-    asked = asyncio.create_task(peaks.compute(job))
+    asked = asyncio.create_task(recordings.peaks(job))
     await until_decoding(media, 1)
     return job, asked

@@ -253,7 +253,7 @@ async def test_a_stop_ends_the_making_of_peaks(tmp_path: Path) -> None:
         jobs._service.media.peaks = peaks  # type: ignore[method-assign]
         job, _ = await jobs.submit(submission())
         await end(jobs, job)
-        asked = asyncio.create_task(jobs.peaks.compute(await jobs.store.get(job.id)))
+        asked = asyncio.create_task(jobs.recordings.peaks(await jobs.store.get(job.id)))
         await began.wait()
     assert asked.done(), "the service is stopped"
     assert isinstance(asked.exception(), NotReady)

@@ -190,12 +190,12 @@ async def _check(before: Service, after: Service, job: Job) -> None:
     results = await after.clips.load(job)
     until = spans[-1][1] if spans else 0
     announced = {(*span, None, 0) for span in SPANS if span[1] <= until}
-    assert announced <= results._results.keys()
+    assert announced <= results.results.keys()
     assert results.published == announced
-    assert before.durable[job.id] <= results._results.keys()
+    assert before.durable[job.id] <= results.results.keys()
     if shown[-1].type == "job.progress":
-        assert json.loads(shown[-1].data)["progress"]["clips_done"] <= len(results._results)
-    kept = set(results._results)
+        assert json.loads(shown[-1].data)["progress"]["clips_done"] <= len(results.results)
+    kept = set(results.results)
     if job.status == "running":
         job = await after.store.requeue(job)
     job = await after.store.begin(job)

@@ -1,166 +1,56 @@
-"""The number of jobs by status, which metrics show: it equals what the database has, whatever happened."""
+"""The number of jobs by status, which metrics show."""
 
 import asyncio
-import random
 import time
-from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
 
 from app.database.connection import Database
-from app.database.tables import jobs
-from app.errors import DatabaseUnavailable, IllegalTransition, OutcomeUnknown, UnknownJob
-from app.jobs import service as module
-from app.jobs.job import Failure, Job, Status
-from app.jobs.service import JobService
-from app.jobs.storage.cache import JobCounts
-from app.jobs.storage.retention import Retention
+from app.errors import DatabaseUnavailable
+from app.jobs.job import Status
+from app.jobs.storage import store as module
 from app.jobs.storage.store import Store
-from app.settings import Settings
-from tests.event_loop import until
-from tests.jobs.databases import ON_BOTH, lost_commits, opened
-from tests.jobs.samples import SUBMISSION, TRANSCRIPT
-from tests.jobs.sites import FakeService
+from tests.jobs.databases import ON_BOTH
+from tests.jobs.samples import SUBMISSION
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
-async def stored(database: Database) -> dict[Status, int]:
-    """What the database has."""
-    async with database.read() as connection:
-        found = Counter(await connection.scalars(sa.select(jobs.c.status)))
-    return {status: found[status.value] for status in Status}
-
-
-async def move(store: Store, job: Job, status: Status) -> None:
-    match status:
-        case Status.QUEUED:
-            await store.requeue(job)
-        case Status.RUNNING:
-            await store.begin(job)
-        case Status.SUCCEEDED:
-            await store.succeed(job, TRANSCRIPT, keep_file=True)
-        case Status.FAILED:
-            await store.fail(job, Failure("broken", "broken_file"), keep_file=True)
-        case Status.CANCELLED:
-            await store.cancel(job)
-
-
-@pytest.mark.parametrize("seed", range(3))
 @ON_BOTH
-async def test_after_any_changes_at_the_same_time(database: Database, seed: int) -> None:
-    """Changes are those of several clients, who do not know of each other: some are refused."""
-    choice, store = random.Random(seed), Store(database)
-    added = [await store.add(SUBMISSION) for _ in range(4)]
-
-    async def change_some() -> None:
-        for _ in range(12):
-            job = choice.choice(added)
-            try:
-                if choice.random() < 0.2:
-                    await store.delete(job)
-                    added.append(await store.add(SUBMISSION))
-                else:
-                    await move(store, job, choice.choice(list(Status)))
-            except (IllegalTransition, UnknownJob):
-                pass
-            await asyncio.sleep(0)
-
-    await asyncio.gather(change_some(), change_some(), change_some())
-    assert store.counts.by_status() == await stored(database)
-    assert not store.counts.is_doubtful
-    assert min(store.counts.by_status().values()) >= 0
-
-
-async def test_after_a_restart(url: str) -> None:
-    async with opened(url) as database:
-        store = Store(database)
-        await store.add(SUBMISSION)
-        await store.begin(await store.add(SUBMISSION))
-    async with opened(url) as database:
-        store = Store(database)
-        await store.recount(600)
-        expected = dict.fromkeys(Status, 0) | {Status.QUEUED: 1, Status.RUNNING: 1}
-        assert store.counts.by_status() == expected
-
-
-@pytest.mark.parametrize("committed", [True, False])
-async def test_a_commit_of_unknown_outcome(database: Database, committed: bool) -> None:
+async def test_the_numbers_are_those_of_the_database(database: Database) -> None:
     store = Store(database)
-    job = await store.add(SUBMISSION)
-    with lost_commits(database, committed=committed):
-        with pytest.raises(OutcomeUnknown):
-            await store.begin(job)
-        with pytest.raises(OutcomeUnknown):
-            await store.add(SUBMISSION)
-        assert store.counts.is_doubtful
-        with pytest.raises(DatabaseUnavailable):
-            await store.recount(600)
-    await store.recount(600)
-    assert store.counts.by_status() == await stored(database)
-    assert store.counts.is_doubtful, "the commit may still come through"
-    await store.recount(0)
-    assert not store.counts.is_doubtful
+    await store.refresh_counts()
+    assert store.counts == dict.fromkeys(Status, 0)
+    jobs = [await store.add(SUBMISSION) for _ in range(3)]
+    await store.begin(jobs[0])
+    await store.cancel(jobs[1])
+    await Store(database).add(SUBMISSION)
+    await store.refresh_counts()
+    wanted = {Status.QUEUED: 2, Status.RUNNING: 1, Status.CANCELLED: 1}
+    assert store.counts == dict.fromkeys(Status, 0) | wanted
 
 
-async def test_transactions_that_are_rolled_back_count_nothing(database: Database) -> None:
-    store = Store(database)
-    await store.add(replace(SUBMISSION, idempotency_key="key"))
-    with pytest.raises(IntegrityError):
-        await store.add(replace(SUBMISSION, idempotency_key="key"))
-    assert store.counts.by_status()[Status.QUEUED] == 1
-
-
-def test_a_doubt_lasts_as_long_as_the_commit_may_come_through() -> None:
-    now = 0.0
-    counts = JobCounts(lambda: now)
-    counts.replace({Status.QUEUED: 2}, settled_after_s=600)
-    counts.doubt()
-    now = 599.0
-    counts.replace({Status.QUEUED: 3}, settled_after_s=600)
-    assert counts.is_doubtful
-    counts.doubt()
-    now = 1198.0
-    counts.replace({Status.QUEUED: 4}, settled_after_s=600)
-    assert counts.is_doubtful
-    now = 1200.0
-    counts.replace({Status.QUEUED: 5}, settled_after_s=600)
-    assert not counts.is_doubtful
-    assert counts.by_status()[Status.QUEUED] == 5
-
-
-async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_the_last_numbers_stay_while_the_database_fails_or_hangs(
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(url) as database:
-        store = Store(database)
-        done = await store.begin(await store.add(SUBMISSION))
-        await store.succeed(done, TRANSCRIPT, keep_file=False)
-        await store.begin(await store.add(SUBMISSION))  # the next start requeues it
-    monkeypatch.setattr(module, "_SWEEP_S", 0.02)
-    settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None)
-    service = FakeService(settings)
-    service.fleet.not_ready = "the model is being loaded"
-    running = JobService(service, settings, Database(url, tmp_path / "data"))  # type: ignore[arg-type]
-    await running.start()
-    try:
-        counts = running.store.counts
-        assert counts.by_status()[Status.SUCCEEDED] == 1
-        assert counts.by_status()[Status.QUEUED] + counts.by_status()[Status.RUNNING] == 1
-        with lost_commits(running._database, committed=True), pytest.raises(OutcomeUnknown):
-            await running.store.cancel(await running.store.add(SUBMISSION))
-        while counts.by_status() != await stored(running._database):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        # Jobs whose time is over.
-        running.store._retention = Retention(0.001)
-        async with running._database.write() as connection:
-            await connection.execute(sa.update(jobs).values(retained_since=time.time() - 60))
-        await until(lambda: not counts.by_status()[Status.SUCCEEDED])
-        assert counts.by_status() == await stored(running._database)
-    finally:
-        await running.stop()
-        service.media.folder.release()
+    store = Store(database)
+    await store.add(SUBMISSION)
+    await store.refresh_counts()
+    before = store.counts
+    failing = True
+
+    async def rows(query: object) -> list[object]:
+        if failing:
+            raise DatabaseUnavailable("gone")
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(database, "rows", rows)
+    monkeypatch.setattr(module, "_COUNT_S", 0.05)
+    await store.refresh_counts()
+    assert store.counts == before
+    failing = False
+    began = time.monotonic()
+    await asyncio.gather(store.refresh_counts(), store.refresh_counts())
+    assert store.counts == before
+    assert time.monotonic() - began < 5

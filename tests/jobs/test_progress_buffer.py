@@ -48,8 +48,8 @@ class FakeStore:
     async def flush(self) -> None:
         """As the store of clips does."""
 
-    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
-        await self._store((job_id, Peaks.unpack(content).samples, *changes.values()))
+    async def update(self, job_id: str, packed_peaks: bytes, **changes: Any) -> None:
+        await self._store((job_id, Peaks.unpack(packed_peaks).samples, *changes.values()))
 
     async def store_progress(
         self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]
@@ -188,7 +188,7 @@ def test_the_interval_grows_with_the_time_since_the_job_began(store: FakeStore, 
         now[0] = 1001.0 + step
         buffer.progressed("a", at(step))
         if buffer._due():
-            buffer._stored_at["a"] = now[0]
+            buffer._jobs["a"].stored_at = now[0]
             stored.append(step)
     assert stored[:100] == list(range(100))
     assert 2000 < len(stored) < 5000

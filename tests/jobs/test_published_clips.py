@@ -11,9 +11,9 @@ from app.errors import UnknownJob
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Failure, Job, JobProgress, Stage
 from app.jobs.running.clip_store import ClipStore
-from app.jobs.serialization import unpack_result
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
+from app.transcript.packed import pack_result, unpack_result
 from app.transcription.clip_decoding import ClipKey
 from tests.jobs.databases import lost_commits
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
@@ -41,7 +41,7 @@ class Publisher:
         """Store the result of a clip."""
         result = replace(RESULT, segments=(replace(RESULT.segments[0], text=text),))
         key = (*span, language, channel)
-        self.clips.put(self.job.number, key, 0, result)
+        self.clips.put(self.job.number, key, 0, pack_result(result))
         await self.clips.flush()
         return key
 
@@ -202,7 +202,7 @@ async def test_a_failed_job_keeps_its_clips(publisher: Publisher, database: Data
     assert await publisher.texts() == dict.fromkeys(SPANS[:2], " text")
     stored = await publisher.clips.load(publisher.job)
     assert stored.published == {(*span, None, 0) for span in SPANS[:2]}
-    assert stored._results.keys() - stored.published == {(*SPANS[0], "de", 0), (*SPANS[3], None, 0)}
+    assert stored.results.keys() - stored.published == {(*SPANS[0], "de", 0), (*SPANS[3], None, 0)}
 
 
 async def test_the_clips_of_other_jobs_go_with_their_end(publisher: Publisher) -> None:
@@ -210,7 +210,7 @@ async def test_the_clips_of_other_jobs_go_with_their_end(publisher: Publisher) -
     await publisher.transcribe_and_publish(*SPANS[:2])
     await store.succeed(job, TRANSCRIPT, keep_file=True)
     assert await store.published_clips(job) is None, "its transcript has them"
-    assert not (await publisher.clips.load(job))._results
+    assert not (await publisher.clips.load(job)).results
     publisher.job = await store.begin(await store.add(SUBMISSION))
     await publisher.transcribe_and_publish(SPANS[0])
     await store.cancel(publisher.job)

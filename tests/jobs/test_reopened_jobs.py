@@ -10,6 +10,7 @@ from app.errors import ClipFailed, IllegalTransition
 from app.jobs.job import Failure, Status
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
+from app.transcript.packed import pack_result
 from app.transcript.timeline import Transcript
 from app.transcription.ledger import JobName
 from tests.event_loop import until
@@ -29,7 +30,7 @@ async def test_clips_with_results_stay_and_crashes_are_forgotten(
 ) -> None:
     job = await store.begin(await store.add(SUBMISSION))
     await asyncio.gather(
-        clip_store.put(job.number, DONE, 1, RESULT), clip_store.put(job.number, CRASHED, 3, None)
+        clip_store.put(job.number, DONE, 1, pack_result(RESULT)), clip_store.put(job.number, CRASHED, 3, None)
     )
     partial = replace(TRANSCRIPT, failed_spans=((16_000, 32_000),))
     failed = await store.fail(job, FAILURE, keep_file=True, transcript=partial)
@@ -40,7 +41,7 @@ async def test_clips_with_results_stay_and_crashes_are_forgotten(
     assert (queued.status, queued.error, queued.progress.done_s) == (Status.QUEUED, None, 0)
     assert (queued.started_at, queued.finished_at) == (None, None)
     kept = await clip_store.load(queued)
-    assert (set(kept._results), kept.crash_count(CRASHED)) == ({DONE}, 0)
+    assert (set(kept.results), kept.crash_count(CRASHED)) == ({DONE}, 0)
     assert (await store.transcript(queued)).revision == 0
 
     ended = await store.succeed(await store.begin(queued), TRANSCRIPT, keep_file=True)

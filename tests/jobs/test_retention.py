@@ -154,7 +154,7 @@ async def test_the_service_deletes_the_recording_alone_and_logs_it(
         plain, corrected = [await finished(jobs.store, path.name) for path in reversed(recordings)]
         for path in recordings:
             path.write_bytes(b"RIFF")
-        await jobs.store.store_peaks(corrected.id, PEAKS.pack())
+        await jobs.store.update(corrected.id, packed_peaks=PEAKS.pack())
         await jobs.store.correct(corrected, correction(1))
         clock.now += WEEK_S + 1
         await until(lambda: not any(path.exists() for path in recordings))
@@ -170,7 +170,7 @@ async def test_the_service_deletes_the_recording_alone_and_logs_it(
         assert first["created_at"] == "1970-01-01T00:16:40.000Z"
         assert first["result_ttl_s"] == WEEK_S
         assert await jobs.store.statuses([plain.id, corrected.id]) == {corrected.id: corrected.status}
-        assert await jobs.peaks.stored(await jobs.store.get(corrected.id)) == PEAKS.pack()
+        assert await jobs.recordings.stored_peaks(await jobs.store.get(corrected.id)) == PEAKS.pack()
         assert [job.id for job in (await jobs.store.page(None, 10, None, "talk"))[0]] == [corrected.id]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from app.database import engine as sql_engine
+from app.database import connection as sql_connection
 from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady, OutgrowsDisk
 from app.jobs.job import Job, Status
 from app.jobs.running import runner as module
@@ -259,8 +259,8 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
 async def test_a_stop_ends_although_the_database_is_silent(
     tmp_path: Path, postgresql: NewDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_ANSWER_S", "CONNECT_S"):
-        monkeypatch.setattr(sql_engine, name, 0.5)
+    for name in ("_ANSWER_S", "_CONNECT_S"):
+        monkeypatch.setattr(sql_connection, name, 0.5)
     async with opened_site(tmp_path, database_url=postgresql()) as site:
         site.service.work = block
         job = await site.add()

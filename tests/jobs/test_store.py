@@ -295,22 +295,17 @@ async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(da
     store.on_event = lambda job_id, event: seen.append(event.type)
     store.on_delivery = lambda: seen.append("webhook")
 
-    def counted() -> dict[Status, int]:
-        return {status: count for status, count in store.counts.by_status().items() if count}
-
     await cancelled_after_the_commit(database, store.add(submission(webhook_url="https://example.org")))
-    assert (counted(), seen) == ({Status.QUEUED: 1}, ["job.queued"])
+    assert seen == ["job.queued"]
     [job] = (await store.page(None, 1, None))[0]
     await cancelled_after_the_commit(database, store.begin(job))
-    assert (counted(), seen[1:]) == ({Status.RUNNING: 1}, ["job.running"])
+    assert seen[1:] == ["job.running"]
     await cancelled_after_the_commit(database, store.succeed(job, TRANSCRIPT, keep_file=True))
-    assert (counted(), seen[2:]) == ({Status.SUCCEEDED: 1}, ["job.succeeded", "webhook"])
+    assert seen[2:] == ["job.succeeded", "webhook"]
     assert (await store.get(job.id)).status is Status.SUCCEEDED, "the cached job"
     await cancelled_after_the_commit(database, store.delete(job))
-    assert counted() == {}
     with pytest.raises(UnknownJob):
         await store.get(job.id)
-    assert not store.counts.is_doubtful
 
 
 async def test_a_withdrawn_secret_is_replaced_although_the_caller_is_cancelled(database: Database) -> None:

@@ -18,10 +18,11 @@ from app.options import Options
 from app.transcript.edited import EditedSegment
 from app.transcript.formats import DOCUMENT_FORMATS
 from app.transcript.formats.common import plain_line
+from app.transcript.packed import PackedSegments
 from app.transcript.paragraphs import paragraphs_of
 from app.transcript.rendering import render_transcript
 from app.transcript.text.speaker_text import shown_name
-from app.transcript.timeline import PackedSegments, Transcript
+from app.transcript.timeline import Transcript
 from tests.office import as_text
 from workers.messages import Segment
 

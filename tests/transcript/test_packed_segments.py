@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from app.transcript.edited import EditedSegment
-from app.transcript.timeline import PackedSegments
+from app.transcript.packed import PackedSegments, pack_result, unpacked
+from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment, Word
 
 SEGMENTS = [
@@ -48,6 +49,20 @@ def test_no_segment_beyond_the_last(packed: PackedSegments) -> None:
     assert not PackedSegments()
     with pytest.raises(IndexError):
         packed[10]
+
+
+def test_a_transcript_in_memory_has_unpacked_each_clip_once() -> None:
+    placed: list[ClipResult] = []
+
+    def place(result: ClipResult) -> tuple[Segment, ...]:
+        placed.append(result)
+        return result.segments
+
+    packed, result = PackedSegments(), ClipResult("en", (), tuple(SEGMENTS))
+    packed.add(pack_result(result), place)
+    transcript = unpacked(Transcript("transcribe", "demo", "en", 10, (), packed))
+    assert transcript.segments == result.segments
+    assert placed == [result]
 
 
 def test_an_hour_of_segments_takes_little_memory() -> None:

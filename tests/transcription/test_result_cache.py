@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from app.engines.window_request import WindowRequest
-from app.files import pack
 from app.scheduling.dispatcher import Dispatcher
 from app.telemetry.work import Work, working_for
-from app.transcript.timeline import ClipResult, PackedResult
+from app.transcript.packed import PackedResult, pack_result
+from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.result_cache import KEEP_S, CachedClipResults, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run, no_error_left
@@ -24,7 +24,7 @@ from workers.messages import DecodingOptions
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 RESULT = ClipResult("en", (), ())
-PACKED = PackedResult(RESULT, pack(RESULT))
+PACKED = PackedResult(RESULT, pack_result(RESULT))
 CLIP = ClipRequest(Path("pcm"), 0, 100, ((0, 100),), DecodingOptions("demo"))
 OTHER_CLIP = ClipRequest(Path("pcm"), 100, 200, ((100, 200),), DecodingOptions("demo"))
 

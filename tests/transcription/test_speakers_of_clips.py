@@ -16,7 +16,8 @@ from app.scheduling.tasks import TaskResult
 from app.speakers.labelling import KnownSpeaker, SpeakerCount
 from app.speakers.voices import unpack_voices
 from app.transcript.edited import EditedSegment, speaker_of, with_ids
-from app.transcript.timeline import PackedSegments, Transcript
+from app.transcript.packed import PackedSegments
+from app.transcript.timeline import Transcript
 from app.transcription.result_cache import CachedClipResults, ClipResults
 from tests.event_loop import no_error_left, until
 from tests.transcription.test_pipeline import PERIOD_S, FakeFleet, FakeMedia, clip_result, transcribe

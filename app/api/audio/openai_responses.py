@@ -21,6 +21,7 @@ from app.languages import language_name
 from app.options import Options
 from app.transcript.edited import speaker_of, word_entries
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
+from app.transcript.packed import unpacked
 from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, seconds
@@ -80,6 +81,7 @@ def brief_response(transcript: Transcript) -> Response:
 
 def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
     """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it."""
+    transcript = unpacked(transcript)
     entries = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
     verbose = VerboseTranscription.model_validate(
         {

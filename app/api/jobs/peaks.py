@@ -54,10 +54,10 @@ def peak_routes(jobs: JobService, admission: Admission) -> APIRouter:
         are made from the recording.
         """
         job = await find_job(jobs, request, job_id)
-        packed = await jobs.peaks.stored(job)
+        packed = await jobs.recordings.stored_peaks(job)
         if packed is None:
             with admission.requests.hold(request):
-                packed = await run_unless_disconnected(request, jobs.peaks.compute(job))
+                packed = await run_unless_disconnected(request, jobs.recordings.peaks(job))
         body = await asyncio.to_thread(_json, packed, points)
         # The job may be deleted at any time, so caches ask each time.
         headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": "private, no-cache"}

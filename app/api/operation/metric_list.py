@@ -98,7 +98,7 @@ def _deliveries(source: Sources) -> Samples:
 _READ: Mapping[str, Read] = {
     "http_requests_total": lambda source: source.requests.requests.items(),
     "http_request_seconds": lambda source: source.requests.seconds,
-    "jobs": lambda source: (((s.value,), n) for s, n in source.jobs.store.counts.by_status().items()),
+    "jobs": lambda source: (((s.value,), n) for s, n in source.jobs.store.counts.items()),
     "queued_clips": lambda source: source.service.fleet.backlog()[0],
     "queue_oldest_seconds": lambda source: source.service.fleet.backlog()[1],
     "clips_total": _clips,

@@ -32,9 +32,11 @@ def metric_routes(sources: Sources) -> APIRouter:
     )
     async def metrics() -> Response:
         """Counters since the start of the service, and its state now, in Prometheus' text format."""
-        # Both wait a second at most, and only if the last figures are not recent.
+        # Each waits a second at most; for the first two, only if the last figures are not recent.
         await asyncio.gather(
-            sources.service.fleet.gpus.sample(), sources.service.media.folder.disk.free_bytes.sample()
+            sources.service.fleet.gpus.sample(),
+            sources.service.media.folder.disk.free_bytes.sample(),
+            sources.jobs.store.refresh_counts(),
         )
         parts = []
         for collector in collectors:

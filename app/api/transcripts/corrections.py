@@ -105,7 +105,7 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
             voices = await jobs.store.voices(job) if wanted.needs_voices else []
             if wanted.needs_voices and not voices and job.submission.file is not None:
                 with admission.requests.hold(request):
-                    voices = await run_unless_disconnected(request, jobs.voices.embed(job))
+                    voices = await run_unless_disconnected(request, jobs.recordings.voices(job))
             if wanted.needs_voices and not voices:
                 raise NoVoices(
                     "The job has no voices to compare: nobody speaks, each channel is a speaker, or they "

@@ -17,11 +17,10 @@ from app.concurrency import Wakeup
 from app.database.connection import Database, Then
 from app.database.tables import clips, jobs, voices
 from app.errors import Interrupted, WhisperfleetError
-from app.files import pack
 from app.jobs.job import Job, Status
-from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.storage.voices import read_voices
-from app.transcript.timeline import ClipResult, PackedResult
+from app.transcript.packed import PackedResult, pack_result
+from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
 from workers.messages import Span
@@ -41,17 +40,13 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Row:
+class _UnstoredRow:
     """A row to store."""
 
     table: sa.Table
     values: Mapping[str, Any] = field(repr=False)
     put_at: float  # monotonic, in s
     stored: asyncio.Future[None]
-
-    @property
-    def job_number(self) -> int:
-        return int(self.values["job_number"])
 
 
 class ClipStore:
@@ -62,7 +57,7 @@ class ClipStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._unstored: list[_Row] = []
+        self._unstored: list[_UnstoredRow] = []
         self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
         self._task: asyncio.Task[None] | None = None
@@ -104,9 +99,9 @@ class ClipStore:
         return StoredClipResults(self, job.number, results, voices_by_clip, crash_counts, published, alone)
 
     def put(
-        self, job_number: int, clip: ClipKey, crash_count: int, result: ClipResult | None
+        self, job_number: int, clip: ClipKey, crash_count: int, result: bytes | None
     ) -> asyncio.Future[None]:
-        """Store a clip's result, or how many workers crashed on it, in the background, with retries.
+        """Store a clip's packed result, or how many workers crashed on it, in the background, with retries.
 
         The future is done once that is stored, or the job has ended.
         """
@@ -118,7 +113,7 @@ class ClipStore:
             "language": language or "",
             "channel": channel,
             "crash_count": crash_count,
-            "result": None if result is None else pack_result(result),
+            "result": result,
         }
         return self._put(clips, row)
 
@@ -129,7 +124,7 @@ class ClipStore:
 
     def _put(self, table: sa.Table, values: Mapping[str, Any]) -> asyncio.Future[None]:
         stored = asyncio.get_running_loop().create_future()
-        self._unstored.append(_Row(table, values, time.monotonic(), stored))
+        self._unstored.append(_UnstoredRow(table, values, time.monotonic(), stored))
         self._wakeup.set()
         return stored
 
@@ -148,7 +143,7 @@ class ClipStore:
                 log.error("clip results cannot be stored; retrying", rows=rows, error=error.message)
                 await asyncio.sleep(_RETRY_S)
 
-    async def _store(self, rows: Sequence[_Row]) -> WhisperfleetError | None:
+    async def _store(self, rows: Sequence[_UnstoredRow]) -> WhisperfleetError | None:
         """Store rows, all in one transaction or else those of each job. Returns why some still wait."""
         if not rows:
             return None
@@ -162,9 +157,9 @@ class ClipStore:
         try:
             await self._database.transact(store)
         except Exception as error:
-            of_jobs: dict[int, list[_Row]] = defaultdict(list)
+            of_jobs: dict[int, list[_UnstoredRow]] = defaultdict(list)
             for row in rows:
-                of_jobs[row.job_number].append(row)
+                of_jobs[row.values["job_number"]].append(row)
             if len(of_jobs) > 1:  # the rows of one may be the reason
                 errors = [await self._store(of_job) for of_job in of_jobs.values()]
                 return next(filter(None, errors), None)
@@ -174,7 +169,7 @@ class ClipStore:
             self._forget(rows)
         return None
 
-    def _forget(self, rows: Sequence[_Row]) -> None:
+    def _forget(self, rows: Sequence[_UnstoredRow]) -> None:
         done = set(rows)
         self._unstored = [row for row in self._unstored if row not in done]
         for row in rows:
@@ -182,39 +177,27 @@ class ClipStore:
                 row.stored.set_result(None)
 
 
+@dataclass(slots=True)
 class StoredClipResults:
     """The stored results and voices of one job's clips; see `app.transcription.result_cache.ClipResults`."""
 
-    def __init__(
-        self,
-        store: ClipStore,
-        job_number: int,
-        results: dict[ClipKey, bytes],  # packed: unpacking thousands of them at once would block the loop
-        voices: dict[Span, bytes],
-        crash_counts: dict[ClipKey, int],
-        published: frozenset[ClipKey],
-        alone: int = 0,
-    ) -> None:
-        """`alone`: how many clips run one at a time, since the service has ended in the middle of the job."""
-        self.published = published  # the results that are in the transcript so far
-        self._store = store
-        self._job_number = job_number
-        self._results = results
-        self._voices = voices
-        self._crash_counts = crash_counts
-        self._alone = alone
+    store: ClipStore
+    job_number: int
+    results: dict[ClipKey, bytes]  # packed: unpacking thousands of them at once would block the loop
+    voices: dict[Span, bytes]
+    crash_counts: dict[ClipKey, int]  # with the marks
+    published: frozenset[ClipKey]  # the results that are in the transcript so far
+    alone: int  # how many clips run one at a time, since the service has ended in the middle of the job
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> PackedResult:
         """The clip's stored result, or else a new one, which is stored soon. Waits if that is late."""
         key = request.key
-        if key in self._results:
-            result = unpack_result(self._results[key])
-        else:
-            result = await (
-                self._transcribe_alone(request, transcribe) if self._alone else transcribe(request)
-            )
-            await self._store.keep_up(self._store.put(self._job_number, key, self.crash_count(key), result))
-        return PackedResult(result, pack(result))
+        if key in self.results:
+            return PackedResult.unpack(self.results[key])
+        result = await (self._transcribe_alone(request, transcribe) if self.alone else transcribe(request))
+        content = pack_result(result)
+        await self.store.keep_up(self.store.put(self.job_number, key, self.crash_count(key), content))
+        return PackedResult(result, content)
 
     async def _transcribe_alone(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
         """Transcribe a clip that may be what ends the whole service, while no other such clip runs.
@@ -222,34 +205,34 @@ class StoredClipResults:
         Raises Interrupted if the service has ended with it too often.
         """
         key = request.key
-        if (marks := self._crash_counts.get(key, 0) // _MARK) >= _MAX_MARKS:
+        if (marks := self.crash_counts.get(key, 0) // _MARK) >= _MAX_MARKS:
             raise Interrupted(
                 f"the whole service ended {marks} times in the middle of it: perhaps the machine lacks memory"
             )
-        async with self._store.alone:
+        async with self.store.alone:
             self._mark(key, _MARK)
             try:
-                await self._store.flush()
+                await self.store.flush()
                 return await transcribe(request)
             finally:
-                self._alone = max(0, self._alone - 1)
+                self.alone = max(0, self.alone - 1)
                 self._mark(key, -_MARK)
 
     async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
         """The clip's stored voices, or else new ones, in the same way."""
-        if clip in self._voices:
-            return self._voices[clip]
+        if clip in self.voices:
+            return self.voices[clip]
         content = await embed(clip)
-        await self._store.keep_up(self._store.put_voices(self._job_number, clip, content))
+        await self.store.keep_up(self.store.put_voices(self.job_number, clip, content))
         return content
 
     def crash_count(self, clip: ClipKey) -> int:
         """How many workers crashed while this clip was their only one."""
-        return self._crash_counts.get(clip, 0) % _MARK
+        return self.crash_counts.get(clip, 0) % _MARK
 
     def is_suspect(self, clip: ClipKey) -> bool:
         """Whether one has, or the whole service may have ended on it."""
-        return self._alone > 0 or self.crash_count(clip) > 0
+        return self.alone > 0 or self.crash_count(clip) > 0
 
     def record_crash(self, clip: ClipKey, count: int) -> None:
         """Store the new number of such crashes."""
@@ -257,8 +240,8 @@ class StoredClipResults:
 
     def _mark(self, clip: ClipKey, change: int) -> None:
         """Change what is stored of a clip's crashes, and of the ends of the service."""
-        self._crash_counts[clip] = count = self._crash_counts.get(clip, 0) + change
-        self._store.put(self._job_number, clip, count, None)
+        self.crash_counts[clip] = count = self.crash_counts.get(clip, 0) + change
+        self.store.put(self.job_number, clip, count, None)
 
 
 def _clip_key(row: sa.Row[Any]) -> ClipKey:

@@ -196,7 +196,7 @@ class JobExecutor:
         results = await self._clips.load(job)
         name = JobName("job", job.id)
         await self._service.keep_decoded(name)
-        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
+        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._service.media.folder.pcm / job.id)
         decoded = decoded and replace(decoded, warnings=job.warnings)
         known = await self._store.known_speakers(job) if options.diarize else ()
         if any(speaker.model != speaker_model for speaker in known):
@@ -264,9 +264,6 @@ class JobExecutor:
 
     def _upload_path(self, submission: Submission) -> Path:
         return self._service.media.folder.uploads / (submission.file or "")
-
-    def _pcm_path(self, job: Job) -> Path:
-        return self._service.media.folder.pcm / job.id
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Which queued job runs or downloads next, and which running one gives way to it. Pure.
+"""The order of jobs and of downloads: which one starts next, and which one gives way to it. Pure.
 
 Only so many jobs run at once. A long job may run for hours, so a quarter of the capacity is for short ones.
 A recording turns out to be long while it is decoded, within seconds. Until then its job may use all of the
@@ -80,6 +80,7 @@ class JobOrder:
         for job in queued:
             lines[job.owner].append(job)
         counts = _by_owner(running)
+        can_be_long = sum(map(_is_long, running)) < _long_capacity(capacity)
         for owner in sorted(
             lines, key=lambda owner: (counts[owner], min(job.number for job in lines[owner]))
         ):
@@ -89,7 +90,7 @@ class JobOrder:
             for job in sorted(firsts, key=self._rank_in_line):
                 step = self._step(job, running, counts, capacity)
                 if isinstance(step, Start):
-                    self._count_passed(job, line, can_be_long=_long(running) < _long_capacity(capacity))
+                    self._count_passed(job, line, can_be_long=can_be_long)
                 if step is not None:
                     return step
         return None
@@ -128,39 +129,35 @@ class DownloadOrder:
     """The order of downloads. Owners take turns."""
 
     def __init__(self) -> None:
-        self._past: dict[str, _Past] = {}  # of the downloads that gave way
+        self._past: dict[str, _Past] = defaultdict(_Past)  # of the downloads that gave way
 
     def next(
         self, queued: Sequence[QueuedJob], running: Sequence[StartedJob], now: float
     ) -> Start | GiveWay | None:
         """The next step at the time `now`, on the clock of `began`. None: nothing can start."""
         known = {job.id for job in queued} | {job.id for job in running}
-        self._past = {id: past for id, past in self._past.items() if id in known}
+        for job_id in self._past.keys() - known:
+            del self._past[job_id]
         counts = _by_owner(running)
         if len(running) < MAX_DOWNLOADS:
-            order = sorted(queued, key=lambda job: (counts[job.owner], self._slices(job.id), job.number))
+            order = sorted(queued, key=lambda job: (counts[job.owner], self._past[job.id].slices, job.number))
             return Start(order[0].id) if order else None
-        fewest = min((counts[job.owner] for job in queued if self._rests_until(job.id) <= now), default=None)
+        rested = (job for job in queued if self._past[job.id].rests_until <= now)
+        fewest = min((counts[job.owner] for job in rested), default=None)
         if fewest is None:
             return None
         turns: list[tuple[int, bool, float, StartedJob]] = []
         for job in running:
             ran_s = now - job.began
-            is_over = ran_s >= FIRST_SLICE_S * 2 ** self._slices(job.id)
+            is_over = ran_s >= FIRST_SLICE_S * 2 ** self._past[job.id].slices
             if is_over or (counts[job.owner] > fewest + 1 and ran_s >= FIRST_SLICE_S):
                 # The slowest, or the one with the least to lose if none has used up its slice.
                 turns.append((counts[job.owner], is_over, ran_s if is_over else -ran_s, job))
         if not turns:
             return None
         _, is_over, _, job = max(turns, key=lambda turn: turn[:3])
-        self._past[job.id] = _Past(self._slices(job.id) + is_over, now + (now - job.began))
+        self._past[job.id] = _Past(self._past[job.id].slices + is_over, now + (now - job.began))
         return GiveWay(job.id)
-
-    def _slices(self, job_id: str) -> int:
-        return self._past.get(job_id, _Past()).slices
-
-    def _rests_until(self, job_id: str) -> float:
-        return self._past.get(job_id, _Past()).rests_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +181,6 @@ def _rank(job: QueuedJob) -> _Rank:
     if job.remaining_s is None:
         return _Rank.LARGE if (job.size or 0) > LARGE_BYTES else _Rank.SHORT
     return _Rank.LONG if _is_long(job) else _Rank.SHORT
-
-
-def _long(running: Sequence[StartedJob]) -> int:
-    return sum(_is_long(job) for job in running)
 
 
 def _long_capacity(capacity: int) -> int:

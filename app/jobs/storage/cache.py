@@ -1,16 +1,14 @@
-"""What is kept in memory of the jobs in the database: those used last, and how many have each status."""
+"""The jobs used last, in memory."""
 
 import asyncio
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from app.concurrency import spawn_shared
 from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
-from app.jobs.job import Job, Status
+from app.jobs.job import Job
 
 # Errors of a transaction that has written nothing.
 UNWRITTEN = (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict)
@@ -46,7 +44,7 @@ class JobCache:
         reading = self._look_ups.get(key)
         if reading is None:
             reading = self._look_ups[key] = spawn_shared(look_up(job_id, owner))
-            reading.add_done_callback(partial(self._forget_look_up, key))
+            reading.add_done_callback(lambda _: self._look_ups.pop(key))
         job = await asyncio.shield(reading)
         if self._writes == writes:  # otherwise the job may be out of date already
             self.put(job)
@@ -67,11 +65,8 @@ class JobCache:
         """Forget all jobs."""
         self._jobs.clear()
 
-    def _forget_look_up(self, key: _LookUp, _: "asyncio.Future[Job]") -> None:
-        del self._look_ups[key]
-
     @contextmanager
-    def writing(self, counts: "JobCounts") -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Surround a write to the database. After one that may have been committed, all is read anew."""
         try:
             yield
@@ -79,42 +74,6 @@ class JobCache:
             raise
         except BaseException:  # the write may have been committed before the connection failed
             self._jobs.clear()
-            counts.doubt()
             raise
         finally:
             self._writes += 1
-
-
-class JobCounts:
-    """The number of jobs by status. The database counts at the start, and after a commit in doubt only."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._counts: Counter[Status] = Counter()
-        self._doubted_at: float | None = None  # when a commit seemed to fail that may still come through
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether the jobs must be counted again."""
-        return self._doubted_at is not None
-
-    def by_status(self) -> dict[Status, int]:
-        """The number of jobs with each status."""
-        return {status: self._counts[status] for status in Status}
-
-    def change(self, before: Status | None, after: Status | None) -> None:
-        """A job has another status since a commit that succeeded. None: it is new, or deleted."""
-        if before is not None:
-            self._counts[before] -= 1
-        if after is not None:
-            self._counts[after] += 1
-
-    def doubt(self) -> None:
-        """A commit seemed to fail. It may have succeeded, or do so within some minutes."""
-        self._doubted_at = self._clock()
-
-    def replace(self, counts: Mapping[Status, int], settled_after_s: float) -> None:
-        """The database has counted. A commit that seemed to fail is settled after `settled_after_s`."""
-        self._counts = Counter(counts)
-        if self._doubted_at is not None and self._clock() - self._doubted_at > settled_after_s:
-            self._doubted_at = None

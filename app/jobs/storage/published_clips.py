@@ -10,12 +10,26 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.tables import clips
-from app.jobs.events import Event, NewEvents, add_segments_event, last_segments_event
+from app.jobs.events import Event, NewEvents, last_segments_event
 from app.jobs.job import Job
 from app.transcription.clip_decoding import ClipKey
 from workers.messages import SAMPLE_RATE, Span
 
 _ROUNDING = SAMPLE_RATE // 1000  # samples: times are rounded to 1 ms
+# Marks the result of a clip, and no other one of its span; none if its language is NULL. A clip has several
+# results if its language was outvoted.
+_IS_USED = sa.func.coalesce(clips.c.language == sa.bindparam("of_language"), sa.false())
+_MARK = (
+    sa.update(clips)
+    .where(
+        clips.c.job_number == sa.bindparam("of_job"),
+        clips.c.start == sa.bindparam("of_start"),
+        clips.c.end == sa.bindparam("of_end"),
+        clips.c.channel == sa.bindparam("of_channel"),
+        clips.c.published != _IS_USED,
+    )
+    .values(published=_IS_USED)
+)
 
 
 class PublishedClip(NamedTuple):
@@ -26,14 +40,9 @@ class PublishedClip(NamedTuple):
     channel: int = 0
     until: int | None = None  # the transcript has all segments up to this sample. None: up to the clip's end
 
-    @property
-    def complete_until(self) -> int:
-        """Up to which sample the transcript has all segments."""
-        return self.span[1] if self.until is None else self.until
-
 
 class PackedClip(NamedTuple):
-    """A published clip with its result, for `serialization.unpack_result`."""
+    """A published clip with its result, for `packed.unpack_result`."""
 
     span: Span
     result: bytes
@@ -55,7 +64,8 @@ async def publish_clips(
     announced = {}
     for job, of_job in published:
         end = new.segments_end(job)
-        first, last = end, max([end, *(clip.complete_until for clip in of_job)])
+        ends = [clip.span[1] if clip.until is None else clip.until for clip in of_job]
+        first, last = end, max([end, *ends])
         for clip in of_job:
             if clip.span[0] >= end:  # the event begins before it, whether or not its mark changes
                 following.append(_mark_of(job, clip))
@@ -75,33 +85,13 @@ def _mark_of(job: Job, clip: PublishedClip) -> dict[str, Any]:
     return dict(zip(("of_job", "of_start", "of_end", "of_channel", "of_language"), values, strict=True))
 
 
-def _mark() -> sa.Update:
-    """Marks the result of a clip, and no other one of its span; none if its language is NULL.
-
-    A clip has several results if its language was outvoted.
-    """
-    used = sa.func.coalesce(clips.c.language == sa.bindparam("of_language"), sa.false())
-    return (
-        sa.update(clips)
-        .where(
-            clips.c.job_number == sa.bindparam("of_job"),
-            clips.c.start == sa.bindparam("of_start"),
-            clips.c.end == sa.bindparam("of_end"),
-            clips.c.channel == sa.bindparam("of_channel"),
-            clips.c.published != used,
-        )
-        .values(published=used)
-    )
-
-
-_MARK = _mark()
-
-
 async def drop_published(connection: AsyncConnection, job: Job) -> Event | None:
     """Delete all clips of a job. Adds an event that says so if a part of the transcript is published."""
     await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
-    _, (_, end) = await last_segments_event(connection, job)
-    return await add_segments_event(connection, job, (0, 0)) if end else None
+    new = await NewEvents.after_stored(connection, [job])
+    event = new.add_segments(job, (0, 0)) if new.segments_end(job) else None
+    await new.store(connection)
+    return event
 
 
 async def read_published(connection: AsyncConnection, job: Job, span: Span | None) -> list[PackedClip]:

@@ -1,4 +1,4 @@
-"""How long the service keeps the jobs that have ended, and the recordings of those that people corrected."""
+"""The retention of jobs that have ended, and of the recordings of those that people corrected."""
 
 import math
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ KEPT = 20  # corrections of a job
 KEPT_BY_LINKS = 10  # of them: a link must not remove all that others corrected
 
 
-class Revision(NamedTuple):
+class ListedRevision(NamedTuple):
     """A revision in a list."""
 
     number: int
@@ -108,12 +108,15 @@ async def read_revision(connection: AsyncConnection, job: Job, revision: int | N
     return PackedTranscript(found, bytes(content))
 
 
-async def list_revisions(connection: AsyncConnection, job: Job) -> list[Revision]:
+async def list_revisions(connection: AsyncConnection, job: Job) -> list[ListedRevision]:
     """All revisions of a job that has succeeded, newest first."""
     columns = (revisions.c.number, revisions.c.created_at, revisions.c.changed, revisions.c.by_link)
     query = sa.select(*columns).where(revisions.c.job_number == job.number)
     rows = await connection.execute(query.order_by(revisions.c.number.desc()))
-    return [*(Revision(*row) for row in rows), Revision(ORIGINAL, job.finished_at or job.created_at, 0)]
+    return [
+        *(ListedRevision(*row) for row in rows),
+        ListedRevision(ORIGINAL, job.finished_at or job.created_at, 0),
+    ]
 
 
 def transcript_changed(newest: int) -> PreconditionFailed:

@@ -29,17 +29,6 @@ def submission_row(submission: Submission) -> dict[str, Any]:
     return row | {"options": submission.options.model_dump(mode="json")}
 
 
-def progress_row(progress: JobProgress) -> dict[str, Any]:
-    """The columns of a job's progress."""
-    return {
-        "stage": progress.stage.value,
-        "done_s": progress.done_s,
-        "total_s": progress.total_s,
-        "clips_done": progress.clips_done,
-        "clips_total": progress.clips_total,
-    }
-
-
 def job_from_row(row: sa.Row[Any], retention: Retention, lag_s: float) -> Job:
     """The job in a row of the table `jobs`. `lag_s`: see `Retention.expiry`."""
     # Stored options were validated on submission; a later version may have other limits.

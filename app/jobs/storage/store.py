@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -27,8 +27,6 @@ from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
     Event,
     NewEvents,
-    add_event,
-    add_segments_event,
     last_segments_event,
     read_events,
     read_segments_events,
@@ -44,7 +42,7 @@ from app.jobs.serialization import (
     packed_passages,
     spoken_language,
 )
-from app.jobs.storage.cache import JobCache, JobCounts
+from app.jobs.storage.cache import JobCache
 from app.jobs.storage.published_clips import (
     PackedClip,
     PublishedClip,
@@ -55,13 +53,13 @@ from app.jobs.storage.published_clips import (
 from app.jobs.storage.retention import ENDED, Retention
 from app.jobs.storage.revisions import (
     ORIGINAL,
-    Revision,
+    ListedRevision,
     add_revision,
     list_revisions,
     read_revision,
     transcript_changed,
 )
-from app.jobs.storage.rows import job_from_row, progress_row, submission_row
+from app.jobs.storage.rows import job_from_row, submission_row
 from app.jobs.storage.search import find_jobs, index_details, index_text, put_passages, read_passages
 from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.voices import (
@@ -79,6 +77,8 @@ from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper, work_s
 from app.uploads.rows import mark_used
 from workers.messages import Span, seconds
+
+_COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long
 
 T = TypeVar("T")
 
@@ -113,7 +113,8 @@ class Store:
         self._service_clock = service_clock or ServiceClock(database, clock)
         self._helper = helper or Helper()
         self._cache = JobCache()
-        self.counts = JobCounts()
+        self.counts: dict[Status, int] = {}  # of all jobs by status, at the last `refresh_counts`
+        self._counting: asyncio.Task[None] | None = None
         # Called with the job's id and each event, once the event is in the database.
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
         # Whether somebody waits for the events of a job.
@@ -138,7 +139,7 @@ class Store:
             "status": Status.QUEUED.value,
             "created_at": self._clock(),
             "failed_spans": [],
-            **progress_row(JobProgress()),
+            **asdict(JobProgress()),
         }
 
         async def insert(connection: AsyncConnection, then: Then) -> Job:
@@ -151,9 +152,7 @@ class Store:
             if submission.again is None:  # lists and searches leave out the others
                 await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
-            event = await add_event(connection, job, f"job.{job.status}", self._clock())
-            then(self.counts.change, None, job.status)
-            then(self._publish, job, event)
+            await self._add_events(connection, then, job, self._clock())
             return job
 
         try:
@@ -296,15 +295,20 @@ class Store:
         )
         return dict(tuple(row) for row in await self._database.rows(query))
 
-    async def recount(self, settled_after_s: float) -> None:
-        """Count all jobs anew, for `counts`. `settled_after_s`: see `JobCounts.replace`."""
+    async def refresh_counts(self) -> None:
+        """Count the jobs anew, for `counts`. They stay as they are if the database fails.
+
+        Waits a second at most: then they are refreshed later.
+        """
+        if self._counting is None or self._counting.done():
+            self._counting = asyncio.create_task(self._count())
+        await asyncio.wait([self._counting], timeout=_COUNT_S)
+
+    async def _count(self) -> None:
         query = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
-
-        async def count(connection: AsyncConnection, then: Then) -> None:
-            rows = (await connection.execute(query)).all()
-            then(self.counts.replace, {Status(status): count for status, count in rows}, settled_after_s)
-
-        await self._database.transact(count)  # nobody else changes a status meanwhile
+        with suppress(WhisperfleetError):
+            found = dict(tuple(row) for row in await self._database.rows(query))
+            self.counts = {status: found.get(status.value, 0) for status in Status}
 
     async def statuses(self, ids: Sequence[str], owner: str | None = None) -> dict[str, Status]:
         """The statuses of an owner's jobs, by id, in the order of `ids`. Others are left out."""
@@ -349,7 +353,7 @@ class Store:
     async def begin(self, job: Job) -> Job:
         """Mark a queued job as running. Raises IllegalTransition."""
         stage = Stage.DOWNLOADING if job.submission.is_download else Stage.DECODING
-        changes: dict[str, Any] = progress_row(replace(job.progress, stage=stage))
+        changes: dict[str, Any] = asdict(replace(job.progress, stage=stage))
         if job.started_at is None:
             changes["started_at"] = self._clock()
         return await self._transition(job.id, Status.RUNNING, changes)
@@ -435,7 +439,7 @@ class Store:
         Raises IllegalTransition, UnknownJob, and for one that transcribes another again what `add` raises.
         """
         nothing = dict.fromkeys(("error", "started_at", "finished_at", "retained_since"))
-        changes = {"interruptions": 0, **nothing, **progress_row(JobProgress())}
+        changes = {"interruptions": 0, **nothing, **asdict(JobProgress())}
 
         async def reopen(connection: AsyncConnection, then: Then) -> None:
             if job.submission.again is not None:
@@ -458,14 +462,12 @@ class Store:
         condition = self._retention.expired(self._service_clock()) if only_expired else sa.true()
 
         async def delete(connection: AsyncConnection, then: Then) -> bool:
-            with_children = sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id)
-            query = sa.select(jobs.c.id, jobs.c.status).where(with_children)
-            before = (await connection.execute(query)).all()
+            query = sa.select(jobs.c.id).where(sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id))
+            with_children = (await connection.scalars(query)).all()
             rows = await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number, condition))
             if rows.rowcount:
                 await connection.execute(sa.delete(jobs).where(jobs.c.parent == job.id))
-                for job_id, status in before:
-                    then(self.counts.change, Status(status), None)
+                for job_id in with_children:
                     then(self._cache.discard, job_id)
             return bool(rows.rowcount)
 
@@ -488,16 +490,20 @@ class Store:
 
         return await self._write(drop)
 
-    async def update(self, job_id: str, **changes: Any) -> None:
-        """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event.
+    async def update(self, job_id: str, *, packed_peaks: bytes | None = None, **changes: Any) -> None:
+        """Change what is known of a job's recording, without an event. Skips a job that is deleted.
 
-        Skips a job that is deleted, as `store_peaks` does.
+        `packed_peaks`: to store with it. `changes`: of the columns of the job.
         """
 
         async def change(connection: AsyncConnection, then: Then) -> None:
             job = await self._change(connection, job_id, **changes)
             if "filename" in changes:
                 await index_details(connection, job)
+            if packed_peaks is not None:
+                await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
+                row = {"job_number": job.number, "content": packed_peaks}
+                await connection.execute(sa.insert(peaks).values(row))
             then(self._cache.put, job)  # many clients poll it: they must not all ask the database
 
         with suppress(UnknownJob):
@@ -517,18 +523,6 @@ class Store:
             return described
 
         return await self._write(change)
-
-    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
-        """Store the packed peaks of a job, and make changes as `update` does."""
-
-        async def change(connection: AsyncConnection, then: Then) -> None:
-            job = await self._change(connection, job_id, **changes)
-            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
-            await connection.execute(sa.insert(peaks).values(job_number=job.number, content=content))
-            then(self._cache.put, job)
-
-        with suppress(UnknownJob):
-            await self._write(change)
 
     async def packed_peaks(self, job: Job) -> bytes | None:
         """The packed peaks of a job's recording, if they are stored."""
@@ -559,7 +553,7 @@ class Store:
                     then(self._publish, job, segments[job.number])
                 if job.id in progress:
                     further = replace(job, progress=job.progress.advance_to(progress[job.id]))
-                    rows.append({"of_job": job.number, **progress_row(further.progress)})
+                    rows.append({"of_job": job.number, **asdict(further.progress)})
                     then(self._publish, further, new.add(further, "job.progress", self._clock()))
             if rows:
                 of_job = jobs.c.number == sa.bindparam("of_job")
@@ -594,7 +588,7 @@ class Store:
         """The voices that the client of a job knows, while it may run."""
         return await self._database.query(read_known_speakers, job)
 
-    async def revisions(self, job: Job) -> list[Revision]:
+    async def revisions(self, job: Job) -> list[ListedRevision]:
         """All revisions of the transcript of a job that has succeeded, newest first."""
         return await self._database.query(list_revisions, job)
 
@@ -705,7 +699,6 @@ class Store:
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
 
         async def transit(connection: AsyncConnection, then: Then) -> Job:
-            before = await _status(connection, job_id)
             changed = (await connection.execute(change)).rowcount
             job = await self._get(connection, job_id)
             if not changed:
@@ -725,15 +718,22 @@ class Store:
                     job = await self._change(connection, job_id, title=first_words(summary.excerpt))
                 original = PackedTranscript(ORIGINAL, content)
                 await add_revision(connection, job, original, summary, 0, now)
-            then(self.counts.change, before, status)
-            if changed_segments is not None:
-                then(self._publish, job, await add_segments_event(connection, job, changed_segments))
-            then(self._publish, job, await add_event(connection, job, f"job.{status}", now))
+            await self._add_events(connection, then, job, now, changed_segments)
             if status.is_terminal:
                 await self._add_webhook(connection, then, job, f"job.{status}", now)
             return job
 
         return await self._write(transit)
+
+    async def _add_events(
+        self, connection: AsyncConnection, then: Then, job: Job, now: float, segments: Span | None = None
+    ) -> None:
+        """Announce the status of a job, and before that where its `segments` have changed."""
+        new = await NewEvents.after_stored(connection, [job])
+        if segments is not None:
+            then(self._publish, job, new.add_segments(job, segments))
+        then(self._publish, job, new.add(job, f"job.{job.status}", now))
+        await new.store(connection)
 
     def _publish(self, job: Job, event: Event) -> None:
         self._cache.put(job)
@@ -741,7 +741,7 @@ class Store:
 
     async def _write(self, work: Callable[[AsyncConnection, Then], Awaitable[T]]) -> T:
         """See `Database.transact`. All changes of jobs go through this function."""
-        return await self._database.transact(work, self._cache.writing(self.counts))
+        return await self._database.transact(work, self._cache.writing())
 
     async def _change(self, connection: AsyncConnection, job_id: str, **changes: Any) -> Job:
         """Change columns of a job. Raises UnknownJob."""
@@ -791,11 +791,6 @@ def _listed(summary: Summary) -> dict[str, Any]:
         "language": summary.language,
         "failed_spans": list(summary.failed_spans),
     }
-
-
-async def _status(connection: AsyncConnection, job_id: str) -> Status | None:
-    status = await connection.scalar(sa.select(jobs.c.status).where(jobs.c.id == job_id))
-    return None if status is None else Status(status)
 
 
 def _not_correctable(job: Job) -> WhisperfleetError:

@@ -173,23 +173,21 @@ class Webhooks:
         bound_log = log.bind(id=delivery.id, host=host_of(delivery.url), attempt=delivery.attempts + 1)
         has_succeeded = status is not None and 200 <= status < 300
         self._places.tried((delivery.owner, delivery.host), failed=not has_succeeded)
+        outcome = Attempt.DELIVERED if has_succeeded else Attempt.GIVEN_UP
+        update_outbox: Callable[[], Awaitable[None]] = partial(self._outbox.remove, delivery.id)
         if has_succeeded:
             bound_log.info("webhook delivered")
-            self.attempts[Attempt.DELIVERED] += 1
-            return partial(self._outbox.remove, delivery.id)
-        if status == _GONE:
+        elif status == _GONE:
             bound_log.warning("webhook given up: its receiver is gone for good", fault=fault)
-            self.attempts[Attempt.GIVEN_UP] += 1
-            return partial(self._outbox.remove, delivery.id)
-        if delivery.attempts >= len(RETRY_AFTER_S):
+        elif delivery.attempts >= len(RETRY_AFTER_S):
             bound_log.error("webhook given up: all attempts failed", fault=fault)
-            self.attempts[Attempt.GIVEN_UP] += 1
-            return partial(self._outbox.remove, delivery.id)
-        retry_s = RETRY_AFTER_S[delivery.attempts]
-        next_at = self._service_clock() + retry_s
-        bound_log.warning("webhook failed; retrying", fault=fault, retry_s=retry_s)
-        self.attempts[Attempt.RETRIED] += 1
-        return partial(self._outbox.postpone, delivery.id, delivery.attempts + 1, next_at)
+        else:
+            outcome, retry_s = Attempt.RETRIED, RETRY_AFTER_S[delivery.attempts]
+            next_at = self._service_clock() + retry_s
+            update_outbox = partial(self._outbox.postpone, delivery.id, delivery.attempts + 1, next_at)
+            bound_log.warning("webhook failed; retrying", fault=fault, retry_s=retry_s)
+        self.attempts[outcome] += 1
+        return update_outbox
 
     def _headers(self, delivery: Delivery) -> dict[str, str]:
         # Each attempt gets a new signature: receivers reject timestamps that are minutes old.

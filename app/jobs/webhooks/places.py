@@ -1,4 +1,4 @@
-"""How many webhooks may be in flight, of whom and to whom: a slow or dead receiver delays no others. Pure."""
+"""Limits of webhooks in flight, by owner and receiver: a slow or dead receiver delays no others. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -12,8 +12,8 @@ import pytest
 
 from app.api.audio.asr import _json
 from app.api.audio.openai_responses import verbose_response
-from app.jobs.serialization import pack_result, unpack_result
 from app.options import Options
+from app.transcript.packed import pack_result, unpack_result
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import ClipResult, Transcript, place_segments
 from app.transcription.clip_decoding import ClipRequest
