@@ -108,7 +108,7 @@ class MediaPool:
             sleep_after_s=_SLEEP_AFTER_S,
             always_awake=1,
             can_run=lambda slot, call: not isinstance(slot, RemoteMediaSlot) or slot.can_run(call),
-            on_batch=_trace_call,
+            on_batch=self._end_call,
         )
         self._background = BackgroundTasks()
 
@@ -219,8 +219,14 @@ class MediaPool:
 
         Raises as `decode` does.
         """
-        done = await self.run(job, Call(tasks.speech_probabilities, (str(pcm_path), start_frame, frames)))
-        return np.frombuffer(done.result, "<f4")
+        found = np.zeros(0, np.float32)
+        while len(found) < frames:
+            args = (str(pcm_path), start_frame + len(found), frames - len(found))
+            done = await self.run(job, Call(tasks.speech_probabilities, args))
+            if not done.result:
+                break
+            found = np.concatenate([found, np.frombuffer(done.result, "<f4")])
+        return found
 
     async def embed_voices(
         self, job: str, pcm_path: Path, windows: Sequence[Span]
@@ -270,6 +276,11 @@ class MediaPool:
             ) from None
         except TaskCrashes:
             raise crashes_decoders() from None
+
+    def _end_call(self, slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
+        """A worker has answered a call: its owner pays for the time, and its trace gets a span."""
+        self._dispatcher.charge(batch.tasks[0].work.owner, batch.took_s)
+        _trace_call(slot, batch, outcome)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the background; `stop` ends it."""

@@ -6,6 +6,7 @@ detector in functions only.
 
 import logging
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workers import runtime
+from workers import calls, runtime
 from workers.media import refusal
 from workers.media.channels import ChannelFiles, mixed
 from workers.media.decode import Pcm, decoded_pcm, raw_pcm
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
 WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span, for the detector to adapt
+
+_USUAL_S = 1 / 400  # of CPU to decode a second of sound, or to find speech in it: twice what MP3 takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,13 @@ class _Session:
         return declared if self.selection.end is None else min(declared, self.selection.end)
 
     def advance(self, max_samples: int) -> bool:
-        """Decode about `max_samples` more. Returns whether the recording or the part has ended."""
-        target = self.samples + max_samples
+        """Decode about `max_samples` more, less if they cost much time of the CPU.
+
+        Returns whether the recording or the part has ended.
+        """
+        began_s, begin = time.process_time(), self.samples
         start, end = self.selection.start, self.selection.end
-        while self.samples < target:
+        while self.samples < begin + max_samples:
             chunk = next(self.chunks, None)
             if chunk is None:
                 return True
@@ -86,6 +92,8 @@ class _Session:
             self.samples += len(chunk) // form.frame_bytes
             if self.samples == end:
                 return True
+            if chunk and calls.has_taken_long(began_s, (self.samples - begin) / SAMPLE_RATE * _USUAL_S):
+                break
         return False
 
     def close(self) -> None:
@@ -108,6 +116,8 @@ def decode(
     find_peaks: bool = True,
 ) -> DecodeStep:
     """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
+
+    Less if that takes long: see `calls.has_taken_long`.
 
     With `more_channels`, `pcm_path` gets the first channel, and each further one a file of its own, which
     must exist. A source with fewer channels leaves the last files empty. Without, all channels are mixed.
@@ -172,11 +182,11 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
     """The probability of speech in each frame of `FRAME_SAMPLES`: float32, little-endian.
 
     The span must be decoded already. At the end of the recording, the result has fewer than `frames` values,
-    and the last frame may be padded with silence. The detector first gets up to `WARM_UP_FRAMES` frames
-    before each chunk of `CHUNK_FRAMES` and keeps no state between them, so the result depends on the file and
-    the chunks alone.
+    and the last frame may be padded with silence. If they take long, it has those of the first chunks: see
+    `calls.has_taken_long`. The detector first gets up to `WARM_UP_FRAMES` frames before each chunk of
+    `CHUNK_FRAMES` and keeps no state between them, so the result depends on the file and the chunks alone.
     """
-    found = bytearray()
+    began_s, found, done = time.process_time(), bytearray(), 0
     with Path(pcm_path).open("rb") as file:
         for first in range(start_frame, start_frame + frames, CHUNK_FRAMES):
             warm_up = min(first, WARM_UP_FRAMES)
@@ -185,7 +195,10 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
             pcm = file.read((warm_up + count) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
             samples = np.frombuffer(pcm, "<i2").astype(np.float32) / np.float32(32768)
             found += _detector().probabilities(samples)[warm_up:].astype("<f4").tobytes()
-    log.debug("computed the speech probabilities of %d frames", frames)
+            done += count
+            if calls.has_taken_long(began_s, done * FRAME_SAMPLES / SAMPLE_RATE * _USUAL_S):
+                break
+    log.debug("computed the speech probabilities of %d frames", done)
     return bytes(found)
 
 

@@ -482,6 +482,32 @@ class TestSteps:
             media.decode("full", str(tmp_path / "upload"), "/dev/full", STEP)
         assert not media._sessions
 
+    def test_costly_sound_is_decoded_in_shorter_steps(self, tmp_path: Path) -> None:
+        """A step of sound that is as long, and of speech, is one."""
+        (tmp_path / "silence").write_bytes(media_files.costly_silence(60))
+        (tmp_path / "pcm").touch()
+        steps: list[int] = []
+        while not steps or steps[-1] < 59 * RATE:
+            step = media.decode("costly", str(tmp_path / "silence"), str(tmp_path / "pcm"), STEP)
+            steps.append(step.samples)
+        media.close("costly")
+        assert len(steps) >= 3
+
+    def test_the_samples_do_not_depend_on_how_long_steps_take(
+        self, long_speech: Pcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "upload"
+        path.write_bytes(encode(long_speech, "mp3", "libmp3lame", rate=44_100))
+        whole, expected = decode_file(path)
+        monkeypatch.setattr("workers.calls.has_taken_long", lambda began_s, usual_s: True)
+        (tmp_path / "pcm").touch()
+        steps = []
+        while not steps or not steps[-1].finished:
+            steps.append(media.decode("short", str(path), str(tmp_path / "pcm"), STEP))
+        assert len(steps) >= 19
+        assert b"".join(step.peaks for step in steps) == whole.peaks
+        np.testing.assert_array_equal(read(tmp_path / "pcm"), expected)
+
     def test_memory_is_flat_in_length(self, tmp_path: Path) -> None:
         size = 44 + 3600 * RATE * BYTES_PER_SAMPLE  # an hour
         path = tmp_path / "upload"
