@@ -278,9 +278,24 @@ class MediaPool:
             raise crashes_decoders() from None
 
     def _end_call(self, slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
-        """A worker has answered a call: its owner pays for the time, and its trace gets a span."""
-        self._dispatcher.charge(batch.tasks[0].work.owner, batch.took_s)
-        _trace_call(slot, batch, outcome)
+        """A worker is done with a call: its owner is charged, and its span begins when the worker got it."""
+        [task] = batch.tasks
+        self._dispatcher.charge(task.work.owner, batch.took_s)
+        name = _SPAN_NAMES.get(task.payload.function)
+        if not traces.is_on() or name is None:  # it closes what was cancelled, and nobody waits for it
+            return
+        waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
+        traces.add(
+            task.span,
+            name,
+            batch.sent,
+            batch.end,
+            {
+                "whisperfleet.media_worker": batch.slot,
+                "whisperfleet.waited_s": round(waited_s, 3),
+                "whisperfleet.outcome": outcome.value,
+            },
+        )
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the background; `stop` ends it."""
@@ -332,28 +347,6 @@ class WorkerSession:
         if self._slot is not None:
             with suppress(Exception):
                 await self.pool.run(f"close {self._id}", Call(self.close_call, (self._id,)), self._slot)
-
-
-def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
-    """Record a call that a worker has answered. Its span begins when the worker got it."""
-    if not traces.is_on():
-        return
-    for task in batch.tasks:
-        name = _SPAN_NAMES.get(task.payload.function)
-        if name is None:
-            continue  # it closes what was cancelled, and nobody waits for it
-        waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
-        traces.add(
-            task.span,
-            name,
-            batch.sent,
-            batch.end,
-            {
-                "whisperfleet.media_worker": batch.slot,
-                "whisperfleet.waited_s": round(waited_s, 3),
-                "whisperfleet.outcome": outcome.value,
-            },
-        )
 
 
 def _create(paths: Sequence[Path]) -> list[int]:

@@ -73,10 +73,7 @@ class _Session:
         return declared if self.selection.end is None else min(declared, self.selection.end)
 
     def advance(self, max_samples: int) -> bool:
-        """Decode about `max_samples` more, less if they cost much time of the CPU.
-
-        Returns whether the recording or the part has ended.
-        """
+        """Decode about `max_samples` more, less if they take long. Returns whether that was the end."""
         began_s, begin = time.process_time(), self.samples
         start, end = self.selection.start, self.selection.end
         while self.samples < begin + max_samples:
