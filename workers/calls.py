@@ -16,7 +16,7 @@ Ids = Mapping[str, str | Sequence[str]]
 
 _MOST_PARTS = 64  # of a call; a batch whose windows cannot be decoded together has several for each
 _MOST_CHARACTERS = 400  # of an error
-_SHORT_S = 0.1  # that a call may always take: each costs the server a millisecond
+_SHORT_S = 0.05  # that a call may always take: each costs the server a millisecond
 
 
 @dataclass(slots=True)

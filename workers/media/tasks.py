@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
 WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span, for the detector to adapt
 
-_USUAL_S = 1 / 400  # of CPU to decode a second of sound, or to find speech in it: twice what MP3 takes
+_USUAL_S = 1 / 300  # of CPU to decode a second of sound, or to find speech in it: twice what MP3 takes
 
 
 @dataclass(frozen=True, slots=True)
