@@ -118,6 +118,20 @@ def flac_of_silence(hours: float, *, declared: bool = True) -> bytes:
     )
 
 
+def costly_silence(seconds: int) -> bytes:
+    """A FLAC file of 1.5 KB for each second, which takes ten times as long to decode as speech."""
+    rate, layout = 655_350, "7.1"
+    frame = av.AudioFrame.from_ndarray(np.zeros((1, rate // 10 * 8), np.int16), format="s16", layout=layout)
+    file = io.BytesIO()
+    with av.open(file, "w", format="flac") as output:
+        stream: Any = output.add_stream("flac", rate=rate, layout=layout, options={"compression_level": "0"})
+        for _ in range(seconds * 10):
+            frame.sample_rate, frame.pts = rate, None
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return file.getvalue()
+
+
 def _add_pictures(output: Any, codec: str) -> Any:
     stream: Any = output.add_stream(codec, rate=VIDEO_FPS)
     stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"

@@ -16,6 +16,7 @@ Ids = Mapping[str, str | Sequence[str]]
 
 _MOST_PARTS = 64  # of a call; a batch whose windows cannot be decoded together has several for each
 _MOST_CHARACTERS = 400  # of an error
+_SHORT_S = 0.05  # that a call may always take: each costs the server a millisecond
 
 
 @dataclass(slots=True)
@@ -91,3 +92,11 @@ def measured(name: str) -> Iterator[None]:
         parts = current().parts
         if len(parts) < _MOST_PARTS:
             parts.append(Part(name, start, time.time()))
+
+
+def has_taken_long(began_s: float, usual_s: float) -> bool:
+    """Whether a call should return what it has done so far, because others wait for its process.
+
+    Times of the CPU: `began_s` when it began (`time.process_time`), `usual_s` for as much of usual work.
+    """
+    return time.process_time() - began_s > max(_SHORT_S, usual_s)

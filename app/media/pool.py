@@ -109,7 +109,7 @@ class MediaPool:
             sleep_after_s=_SLEEP_AFTER_S,
             always_awake=1,
             can_run=lambda slot, call: not isinstance(slot, RemoteMediaSlot) or slot.can_run(call),
-            on_batch=_trace_call,
+            on_batch=self._end_call,
         )
         self._background = BackgroundTasks()
 
@@ -219,10 +219,14 @@ class MediaPool:
 
         Raises as `decode` does.
         """
-        done = await self.run(
-            job, MediaCall(tasks.speech_probabilities, (str(pcm_path), start_frame, frames))
-        )
-        return np.frombuffer(done.result, "<f4")
+        found = np.zeros(0, np.float32)
+        while len(found) < frames:
+            args = (str(pcm_path), start_frame + len(found), frames - len(found))
+            done = await self.run(job, MediaCall(tasks.speech_probabilities, args))
+            if not done.result:
+                break
+            found = np.concatenate([found, np.frombuffer(done.result, "<f4")])
+        return found
 
     async def embed_voices(
         self, job: Hashable, pcm_path: Path, windows: Sequence[Span]
@@ -275,6 +279,26 @@ class MediaPool:
         except TaskCrashes:
             raise crashes_decoders() from None
 
+    def _end_call(self, slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcome: Outcome) -> None:
+        """A worker is done with a call: its owner is charged, and its span begins when the worker got it."""
+        [task] = batch.tasks
+        self._dispatcher.charge(task.work.owner, batch.took_s)
+        name = _SPAN_NAMES.get(task.payload.function)
+        if not traces.is_on() or name is None:  # it closes what was cancelled, and nobody waits for it
+            return
+        waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
+        traces.add(
+            traces.span_in(task.context),
+            name,
+            batch.sent,
+            batch.end,
+            {
+                "whisperfleet.media_worker": batch.slot,
+                "whisperfleet.waited_s": round(waited_s, 3),
+                "whisperfleet.outcome": outcome.value,
+            },
+        )
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the background; `stop` ends it."""
         self._background.spawn(work)
@@ -324,28 +348,6 @@ class WorkerSession:
         if self._slot is not None:
             with suppress(Exception):
                 await self.pool.run(("close", self._id), MediaCall(sessions.close, (self._id,)), self._slot)
-
-
-def _trace_call(slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcome: Outcome) -> None:
-    """Record a call that a worker has answered. Its span begins when the worker got it."""
-    if not traces.is_on():
-        return
-    for task in batch.tasks:
-        name = _SPAN_NAMES.get(task.payload.function)
-        if name is None:
-            continue  # it closes what was cancelled, and nobody waits for it
-        waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
-        traces.add(
-            traces.span_in(task.context),
-            name,
-            batch.sent,
-            batch.end,
-            {
-                "whisperfleet.media_worker": batch.slot,
-                "whisperfleet.waited_s": round(waited_s, 3),
-                "whisperfleet.outcome": outcome.value,
-            },
-        )
 
 
 def _create(paths: Sequence[Path]) -> list[int]:

@@ -278,6 +278,10 @@ class Dispatcher(Generic[P, R]):
         """
         return 2 * PLANNED_ROUNDS * max(1, self._backlog.full_round())
 
+    def charge(self, owner: str, cost: float) -> None:
+        """Give an owner fewer turns for what a task of it has cost: see `FairQueue.charge`."""
+        self._backlog.charge(owner, cost)
+
     def running(self, slot: int) -> Batch[P, R] | None:
         """The first batch that a slot's process runs now; None if it has none."""
         served = self._served.get(slot)

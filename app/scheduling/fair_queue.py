@@ -1,6 +1,7 @@
 """The fair queue: owners take turns, and so do the jobs of each, item by item. Pure.
 
-So a short job never waits behind a long one, nor behind the many jobs of somebody else.
+So a short job never waits behind a long one, nor behind the many jobs of somebody else. Owners whose items
+are charged get fewer turns the more these cost.
 """
 
 from collections import OrderedDict, deque
@@ -18,6 +19,9 @@ class FairQueue(Generic[T]):
         # The owner to be served next is first, and so is each owner's next job.
         self._owners: OrderedDict[str, OrderedDict[Hashable, deque[T]]] = OrderedDict()
         self._size = 0
+        # Of the owners that were charged, the others are due now. The clock runs in what items cost.
+        self._due_at: dict[str, float] = {}
+        self._now = 0.0
 
     def __len__(self) -> int:
         return self._size
@@ -61,16 +65,26 @@ class FairQueue(Generic[T]):
         `choose` gets the first `most` items of that job's line, and returns the place of the one to take. If
         the first item does not fit, one of the next `passing` is taken that does.
         """
-        for owner, jobs in self._owners.items():
-            for job, line in jobs.items():
+        owners = sorted(self._owners, key=self._due) if self._due_at else self._owners
+        for owner in owners:
+            for job, line in self._owners[owner].items():
                 place = next((at for at, item in enumerate(islice(line, 1 + passing)) if fits(item)), None)
                 if place is not None:
                     place = place or choose(list(islice(line, most)))
                     item = line[place]
                     del line[place]
+                    self._now = self._due(owner)
                     self._end_turn(owner, job, taken=1)
                     return item
         return None
+
+    def charge(self, owner: str, cost: float) -> None:
+        """An item of an owner has cost so much: its next turn comes when the others have had as much.
+
+        Nothing is saved up: who had no items for a while is due as any other.
+        """
+        self._due_at = {other: due for other, due in self._due_at.items() if due > self._now}
+        self._due_at[owner] = self._due(owner) + cost
 
     def only_line(self, most: int) -> Sequence[T]:
         """The first `most` items of the only job that has any; empty if several jobs have items."""
@@ -103,6 +117,9 @@ class FairQueue(Generic[T]):
         self._owners.clear()
         self._size = 0
         return items
+
+    def _due(self, owner: str) -> float:
+        return max(self._due_at.get(owner, 0.0), self._now)
 
     def _end_turn(self, owner: str, job: Hashable, taken: int) -> None:
         """Give a job and its owner the last turns, if they have items left."""

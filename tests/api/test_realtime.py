@@ -58,7 +58,8 @@ def opened(site, query="", *, key=None, **options):
     headers |= options.pop("headers", {})
     url = f"ws://{options.pop('host', '127.0.0.1')}:{site.port}{STREAM_PATH}{query}"
     connection = socket.create_connection(("127.0.0.1", site.port))
-    return connect(url, proxy=None, sock=connection, additional_headers=headers, **options)
+    client = connect(url, proxy=None, sock=connection, additional_headers=headers, **options)
+    return client.__enter__()  # the caller closes it
 
 
 def sent(client, kind, **fields):

@@ -109,9 +109,9 @@ class Flood:
                 ),
             )
 
-    async def _repeat(self, name: str, way: Way) -> None:
+    async def _repeat(self, name: str, way: Way, most: int = 1_000_000) -> None:
         statuses = self.seen.setdefault(name.rstrip("0123456789 "), Counter())
-        while time.monotonic() < self._ends:
+        while time.monotonic() < self._ends and statuses.total() < most:
             try:
                 statuses[str((await way()).status_code)] += 1
             except httpx.TransportError as error:
@@ -138,11 +138,13 @@ class Flood:
             await asyncio.sleep(PAUSE_S)
 
 
-async def main(url: str, key: str, job: str, receiver: str, seconds: str) -> dict[str, Any]:
-    flood = Flood(url, key, job, receiver, float(seconds))
+async def main(
+    kind: type[Flood], url: str, key: str, job: str, receiver: str, seconds: str
+) -> dict[str, Any]:
+    flood = kind(url, key, job, receiver, float(seconds))
     await flood.run()
     return {name: dict(statuses) for name, statuses in flood.seen.items()}
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(main(*sys.argv[1:]))))
+    print(json.dumps(asyncio.run(main(Flood, *sys.argv[1:]))))

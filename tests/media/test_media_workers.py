@@ -1,5 +1,7 @@
 """Speech detection in real media workers."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from app.concurrency import end_tasks
 from app.media.clip_search import ClipSearch, RecordingWork
 from app.media.disk import DiskSpace
 from app.media.pool import Decoded, MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
+from app.telemetry.work import Work, working_for
 from tests.event_loop import until
-from tests.media_files import RATE, encode, read_pcm, talk
+from tests.media_files import RATE, costly_silence, encode, read_pcm, talk
 from workers.messages import FRAME_SAMPLES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -66,3 +70,36 @@ async def test_the_result_is_the_same_with_one_worker_and_with_three(tmp_path: P
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(again, expected)
     assert (tmp_path / "three").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+@pytest.mark.server
+async def test_costly_files_of_one_owner_do_not_delay_another_owner(tmp_path: Path) -> None:
+    uploads = {}
+    for name, content in {
+        "speech": encode(talk(LENGTH_S, read_pcm(TALK)), "flac", "flac"),
+        "silence": costly_silence(120),
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        uploads[name] = Upload(tmp_path / name, name, 0, "")
+
+    async def took_s(pool: MediaPool, pcm: str) -> float:
+        with working_for(Work(owner="short")):
+            began = time.perf_counter()
+            await probabilities(pool, uploads["speech"], tmp_path / pcm)
+            return time.perf_counter() - began
+
+    async with media_pool(1, tmp_path) as pool:
+        alone_s = min([await took_s(pool, f"alone{number}") for number in range(3)])
+        with working_for(Work(owner="costly")):
+            costly = [
+                asyncio.create_task(probabilities(pool, uploads["silence"], tmp_path / f"costly{number}"))
+                for number in range(5)
+            ]
+        try:
+            await asyncio.sleep(1)
+            beside_s = min([await took_s(pool, f"beside{number}") for number in range(2)])
+            assert not any(task.done() for task in costly)
+        finally:
+            await end_tasks(*costly)
+    print(f"alone {alone_s:.2f} s, beside costly files {beside_s:.2f} s")
+    assert beside_s <= 3 * alone_s

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.errors import InvalidInput
@@ -202,6 +203,26 @@ async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path,
     closed = [call.args[0] for call in calls if call.function is worker_sessions.close]
     assert closed == list(dict.fromkeys(sessions))
     assert len(closed) == 2
+
+
+async def test_a_worker_is_asked_for_what_a_long_chunk_lacks(tmp_path: Path) -> None:
+    calls: list[tuple[object, ...]] = []
+
+    class FewFrames(StubSlot):
+        """Finds at most three frames at a time, of seven."""
+
+        async def run(self, payloads: Sequence[MediaCall], expected_s: float | None) -> list[Any]:
+            _, start, frames = payloads[0].args
+            calls.append((start, frames))
+            return [np.arange(start, min(start + frames, start + 3, 7), dtype="<f4").tobytes()]
+
+    pool = MediaPool(1, DiskSpace(tmp_path))
+    pool._dispatcher = Dispatcher("media process", [FewFrames()])
+    pool.start()
+    found = [await pool.speech_probabilities("job", tmp_path, 1, frames) for frames in (5, 8)]
+    assert [list(each) for each in found] == [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]]
+    assert calls == [(1, 5), (4, 2), (1, 8), (4, 5), (7, 2)]
+    await pool.stop()
 
 
 async def test_stopping_leaves_no_decoder_to_close(tmp_path: Path, upload: Upload) -> None:

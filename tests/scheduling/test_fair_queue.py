@@ -83,6 +83,47 @@ def test_a_job_has_had_its_turn_whichever_of_its_items_is_chosen() -> None:
     assert take_all(queue) == ["b1", "a1"]
 
 
+def test_owners_whose_items_cost_more_get_fewer_turns() -> None:
+    queue = FairQueue[str]()
+    costs = {"a": 6.0, "b": 1.0, "c": 2.0}
+    for number in range(12):
+        for owner in costs:
+            queue.put("film", f"{owner}{number}", owner)
+    taken = []
+    for _ in range(20):
+        item = queue.take(lambda item: True)
+        assert item is not None
+        queue.charge(item[0], costs[item[0]])
+        taken.append(item[0])
+    assert "".join(taken[:3]) == "abc"
+    assert {owner: taken.count(owner) for owner in costs} == {"a": 2, "b": 12, "c": 6}
+
+
+def test_an_owner_pays_for_what_it_had_alone_only_until_others_had_as_much() -> None:
+    queue = FairQueue[str]()
+
+    def take() -> str | None:
+        return queue.take(lambda item: True)
+
+    def serve(owner: str, cost: float) -> None:
+        """Its queue is empty while its item is in flight, as while a recording is decoded."""
+        queue.put("film", owner, owner)
+        assert take() == owner
+        queue.charge(owner, cost)
+
+    for _ in range(50):
+        serve("a", 9)
+    for number in range(9):
+        queue.put("film", "a", "a")
+        queue.put("film", "b", "b")
+        assert take() == "b", number
+        queue.charge("b", 1)
+        queue.remove("film")
+    queue.put("film", "a", "a")
+    queue.put("film", "b", "b")
+    assert take() == "a"
+
+
 @given(st.lists(st.tuples(st.sampled_from("XYZ"), st.sampled_from("abcd"))))
 def test_owners_and_jobs_take_fair_turns_and_keep_their_order(lines: list[tuple[str, str]]) -> None:
     queue = FairQueue[str]()

@@ -5,6 +5,7 @@ The parent only names these functions, so this module imports soundfile in funct
 
 import math
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from workers import calls
 from workers.media import refusal
 from workers.media.decode import decoded_pcm
 from workers.media.findings import Findings
@@ -21,6 +23,7 @@ from workers.media.sessions import session
 from workers.messages import TrackChoice
 
 SUBTYPES = {"flac": "PCM_16", "ogg": "VORBIS"}  # as libsndfile calls them, by format
+_USUAL_S = 1 / 50  # of CPU for each second of usual sound: twice what Vorbis takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,13 @@ class _Encoder:
         self._target.truncate()
 
     def advance(self, seconds: float) -> EncodeStep:
-        """Decode about so many seconds more, and encode those of the span."""
-        begin = self._decoded_s
+        """Decode about so many seconds more, less if they take long, and encode those of the span."""
+        began_s, begin = time.process_time(), self._decoded_s
         while not self.finished and self._decoded_s < begin + seconds:
             chunk = next(self._chunks, None)
             self.finished = chunk is None or self._write(chunk)
+            if chunk and calls.has_taken_long(began_s, (self._decoded_s - begin) * _USUAL_S):
+                break
         if self.finished:
             self._finish()
         form = self._findings.pcm_format
@@ -155,7 +160,7 @@ class _Encoder:
 
 
 def encode(session_id: str, request: EncodeRequest, seconds: float) -> EncodeStep:
-    """Decode about `seconds` more of a recording, and encode what is in the span.
+    """Decode about `seconds` more of a recording, less if they take long, and encode what is in the span.
 
     The first call with a `session_id` in this process starts at the beginning, with an empty file. After the
     last step the file is complete and on the disk, and the worker forgets the session. A FLAC file has the

@@ -6,13 +6,14 @@ detector in functions only.
 
 import logging
 import math
+import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from workers import runtime
+from workers import calls, runtime
 from workers.media import refusal
 from workers.media.channels import ChannelFiles, mixed
 from workers.media.decode import Pcm, decoded_pcm, raw_pcm
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
 WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span, for the detector to adapt
+
+_USUAL_S = 1 / 300  # of CPU to decode a second of sound, or to find speech in it: twice what MP3 takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,8 @@ class _Decoding:
         )
 
     def _decode(self, at: int, target: int) -> int:
-        """Decode from the sample `at` to about `target`. Returns up to where."""
+        """Decode from the sample `at` to about `target`, less if that takes long. Returns up to where."""
+        began_s, begin = time.process_time(), at
         start, end = self._selection.start, self._selection.end
         while at < target and at != end:
             chunk = next(self._chunks, None)
@@ -135,6 +139,8 @@ class _Decoding:
             if self._peaks is not None:
                 self._peaks.feed(mixed(chunk, form.channels))
             at += len(chunk) // form.frame_bytes
+            if chunk and calls.has_taken_long(began_s, (at - begin) / SAMPLE_RATE * _USUAL_S):
+                break
         self.finished = at == end
         return at
 
@@ -146,7 +152,7 @@ class _Decoding:
 def decode(
     session_id: str, request: DecodeRequest, max_samples: int, max_declared: float = math.inf
 ) -> DecodeStep:
-    """Decode about `max_samples` more of a recording.
+    """Decode about `max_samples` more of a recording, less if that takes long: see `calls.has_taken_long`.
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
@@ -168,11 +174,11 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
     """The probability of speech in each frame of `FRAME_SAMPLES`: float32, little-endian.
 
     The span must be decoded already. At the end of the recording, the result has fewer than `frames` values,
-    and the last frame may be padded with silence. The detector first gets up to `WARM_UP_FRAMES` frames
-    before each chunk of `CHUNK_FRAMES` and keeps no state between them, so the result depends on the file and
-    the chunks alone.
+    and the last frame may be padded with silence. If they take long, it has those of the first chunks: see
+    `calls.has_taken_long`. The detector first gets up to `WARM_UP_FRAMES` frames before each chunk of
+    `CHUNK_FRAMES` and keeps no state between them, so the result depends on the file and the chunks alone.
     """
-    found = bytearray()
+    began_s, found, done = time.process_time(), bytearray(), 0
     with Path(pcm_path).open("rb") as file:
         for first in range(start_frame, start_frame + frames, CHUNK_FRAMES):
             warm_up = min(first, WARM_UP_FRAMES)
@@ -181,7 +187,10 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
             pcm = file.read((warm_up + count) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
             samples = np.frombuffer(pcm, "<i2").astype(np.float32) / np.float32(32768)
             found += _detector().probabilities(samples)[warm_up:].astype("<f4").tobytes()
-    log.debug("computed the speech probabilities of %d frames", frames)
+            done += count
+            if calls.has_taken_long(began_s, done * FRAME_SAMPLES / SAMPLE_RATE * _USUAL_S):
+                break
+    log.debug("computed the speech probabilities of %d frames", done)
     return bytes(found)
 
 

@@ -156,6 +156,12 @@ def test_a_copy_does_not_depend_on_the_length_of_its_steps(stereo, seconds):
     assert np.array_equal(samples_of(copy), samples)
 
 
+def test_a_copy_does_not_depend_on_how_long_its_steps_take(stereo, monkeypatch):
+    expected = encode(stereo[0])[1].read_bytes()
+    monkeypatch.setattr("workers.calls.has_taken_long", lambda began_s, usual_s: True)
+    assert encode(stereo[0])[1].read_bytes() == expected
+
+
 def test_another_worker_starts_again_from_the_beginning(tmp_path, speech):
     path, target = tmp_path / "recording", tmp_path / "copy"
     path.write_bytes(GOOD["mp3 16 kHz"].encode(np.resize(speech, 30 * RATE)))

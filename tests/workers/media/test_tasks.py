@@ -16,7 +16,7 @@ import pytest
 
 from tests import media_files
 from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode, talk, wav_header
-from tests.workers.media.decoding import STEP, decode, read, request
+from tests.workers.media.decoding import STEP, decode, read, request, steps_of
 from workers.media import sessions
 from workers.media import tasks as media
 from workers.media.tasks import WARM_UP_FRAMES, DecodeStep
@@ -427,6 +427,23 @@ class TestSteps:
         with pytest.raises(OSError, match="No space left"):
             media.decode("full", request(tmp_path / "upload", Path("/dev/full")), STEP)
         assert not sessions._open
+
+    def test_costly_sound_is_decoded_in_shorter_steps(self, tmp_path: Path) -> None:
+        """A step of sound that is as long, and of speech, is one."""
+        (tmp_path / "silence").write_bytes(media_files.costly_silence(60))
+        assert len(steps_of(tmp_path / "silence", [tmp_path / "pcm"])) >= 3
+
+    def test_the_samples_do_not_depend_on_how_long_steps_take(
+        self, long_speech: Pcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "upload"
+        path.write_bytes(encode(long_speech, "mp3", "libmp3lame", rate=44_100))
+        whole, expected = decode(tmp_path, path)
+        monkeypatch.setattr("workers.calls.has_taken_long", lambda began_s, usual_s: True)
+        steps = steps_of(path, [tmp_path / "pcm"])
+        assert len(steps) >= 19
+        assert b"".join(step.peaks for step in steps) == whole.peaks
+        np.testing.assert_array_equal(read(tmp_path / "pcm"), expected)
 
     def test_memory_is_flat_in_length(self, tmp_path: Path) -> None:
         size = 44 + 3600 * RATE * BYTES_PER_SAMPLE  # an hour
