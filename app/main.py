@@ -2,10 +2,8 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
 from fastapi import Depends, FastAPI
 from fastapi.params import Depends as Dependency
 from fastapi.security import HTTPBearer
@@ -38,6 +36,7 @@ from app.api.jobs.uploads import upload_routes
 from app.api.operation.metric_list import Sources
 from app.api.operation.metrics import metric_routes
 from app.api.operation.nodes import node_routes
+from app.api.operation.owners import Owners, owner_routes
 from app.api.operation.system import VERSION, model_routes, probe_routes
 from app.api.operation.worker_events import WorkerEvents
 from app.api.operation.workers import worker_routes
@@ -46,17 +45,11 @@ from app.api.transcripts.corrections import correction_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.transcripts.speakers import speaker_routes
 from app.api.wyoming.server import WyomingServer
-from app.errors import WhisperfleetError
-from app.owners import KeyRing
 from app.settings import Settings, key_ring
 
 if TYPE_CHECKING:
     from app.database.connection import Database
-    from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
-
-
-log = structlog.get_logger("whisperfleet.api")
 
 
 def create_app(
@@ -85,6 +78,9 @@ def create_app(
     worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
     streams = RealtimeSessions()
+    authentication = Authentication(settings, keys, jobs)
+    jobs.on_links_ended = authentication.end
+    owners = Owners(keys, authentication, streams, jobs, settings.trusted_user_header is not None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -92,7 +88,7 @@ def create_app(
         try:
             await jobs.start()
             try:
-                await jobs.rename_owners(keys.named())
+                await owners.load()
                 await wyoming.start()
                 yield
             finally:
@@ -116,7 +112,7 @@ def create_app(
         description="Audio in, subtitles out, on every GPU.",
         version=VERSION,
         lifespan=lifespan,
-        middleware=_middleware(settings, running, jobs, requests, keys),
+        middleware=_middleware(settings, running, requests, authentication),
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         openapi_url=None,  # `add_docs` answers it
         docs_url=None,
@@ -127,7 +123,7 @@ def create_app(
     )
     app.state.stopping = stopping
     app.state.live = live
-    app.state.reload_keys = partial(_reload_keys, keys, jobs)
+    app.state.reload_keys = owners.reload_keys
     add_error_handlers(app)
     of_other_programs = (  # whose clients may send what this service does not know
         openai_routes(running, admission),
@@ -148,7 +144,8 @@ def create_app(
         peak_routes(jobs, admission),
         shared_routes(running, jobs, settings),
     )
-    for_operators = (worker_routes(running.fleet, worker_events, admission), node_routes(running.fleet))
+    workers = worker_routes(running.fleet, worker_events, admission)
+    for_operators = (workers, node_routes(running.fleet), owner_routes(owners))
     metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
     key = _documented_key(settings)
     noting, refusing = Depends(note_unknown_parameters), Depends(refuse_unknown_parameters)
@@ -172,9 +169,8 @@ def create_app(
 def _middleware(
     settings: Settings,
     service: "TranscriptionService",
-    jobs: "JobService",
     requests: RequestCounts,
-    keys: KeyRing,
+    authentication: Authentication,
 ) -> list[Middleware]:
     """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
 
@@ -205,23 +201,8 @@ def _middleware(
         *([cors] if settings.cors_origins else []),
         Middleware(EnsureResponse),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins, has_links=settings.needs_key),
-        *(
-            [Middleware(Authentication, settings=settings, keys=keys, jobs=jobs)]
-            if settings.needs_key
-            else []
-        ),
+        *([Middleware(authentication.middleware)] if settings.needs_key else []),
     ]
-
-
-async def _reload_keys(keys: KeyRing, jobs: "JobService") -> None:
-    """Read the file of keys again. After an error, which is logged, the keys stay as they were."""
-    try:
-        keys.load()
-        await jobs.rename_owners(keys.named())
-    except (OSError, ValueError, WhisperfleetError) as error:
-        log.error("the file of keys cannot be used; the keys stay as they were", error=str(error))
-    else:
-        log.info("the file of keys was read again", keys=len(keys), owners=len(keys.owners()))
 
 
 def _documented_key(settings: Settings) -> Sequence[Dependency]:
