@@ -21,14 +21,6 @@ RETRY_AFTER_S = 10  # what refused clients are asked to wait
 WAITING_S = RETRY_AFTER_S + 5.0  # after a refusal, an owner counts as waiting
 
 
-def share(total: int, owner: str, held: Mapping[str, int], waiting: Collection[str] = ()) -> int:
-    """The part of `total` that an owner may take: an equal one for all that have or want some.
-
-    `held`: how much each owner has. `waiting`: those that want some.
-    """
-    return total // len({owner, *waiting, *(other for other, count in held.items() if count)})
-
-
 @dataclass(frozen=True, slots=True)
 class Limit:
     """At most `total` of something, which owners share. Further ones get a 429."""
@@ -44,11 +36,15 @@ class Limit:
     code: str | None = None  # of the error
 
     def check(self, owner: str, held: Mapping[str, int], waiting: Collection[str] = ()) -> None:
-        """Raise QueueFull if an owner can have no further one. `held`, `waiting`: see `share`."""
+        """Raise QueueFull if an owner can have no further one.
+
+        `held`: how many each owner has. `waiting`: those that want some.
+        """
         own = held.get(owner, 0)
         if self.per_key is not None and own >= self.per_key:
             raise self._refusal(own, f"one API key may have {self.per_key} ({self.setting_per_key})")
-        all_held, most = sum(held.values()), max(1, share(self.total, owner, held, waiting))
+        claimants = {owner, *waiting, *(other for other, count in held.items() if count)}
+        all_held, most = sum(held.values()), max(1, self.total // len(claimants))
         if own < min(self.guaranteed, most) and all_held < 2 * self.total:
             return
         if most < self.total and own >= most:
@@ -106,7 +102,7 @@ class Limits:
             remedy="try again when one is",
         )
         self.uploads = limit(
-            settings.max_uploads, "WHISPER_MAX_UPLOADS", "uploads are under way", "too_many_uploads"
+            settings.max_uploads, "WHISPER_MAX_UPLOADS", "uploads are under way", code="too_many_uploads"
         )
         self.partial_uploads = limit(
             PARTIAL_UPLOADS * settings.max_uploads,

@@ -2,9 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
-import structlog
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
@@ -35,6 +33,7 @@ from app.api.jobs.tus import EXPOSED_HEADERS
 from app.api.jobs.uploads import upload_routes
 from app.api.operation.metric_list import Sources
 from app.api.operation.metrics import metric_routes
+from app.api.operation.owners import Owners, owner_routes
 from app.api.operation.system import VERSION, model_routes, probe_routes
 from app.api.operation.worker_events import WorkerEvents
 from app.api.operation.workers import node_routes, worker_routes
@@ -44,14 +43,10 @@ from app.api.transcripts.segments import segment_routes
 from app.api.wyoming.server import WyomingServer
 from app.database.connection import Database
 from app.engines.plan import make_plan
-from app.errors import WhisperfleetError
 from app.jobs.service import JobService
 from app.live.service import LiveService
-from app.owners import KeyRing
 from app.settings import Settings, key_ring
 from app.transcription.service import TranscriptionService
-
-log = structlog.get_logger("whisperfleet.api")
 
 
 def create_app(
@@ -72,6 +67,9 @@ def create_app(
     worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
     requests = RequestCounts()
     streams = RealtimeSessions()
+    authentication = Authentication(settings, keys, jobs)
+    jobs.on_links_ended = authentication.end
+    owners = Owners(keys, authentication, streams, jobs, settings.trusted_user_header is not None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -79,7 +77,7 @@ def create_app(
         try:
             await jobs.start()
             try:
-                await jobs.rename_owners(keys.named())
+                await owners.load()
                 await wyoming.start()
                 yield
             finally:
@@ -103,7 +101,7 @@ def create_app(
         description="Audio in, subtitles out, on every GPU.",
         version=VERSION,
         lifespan=lifespan,
-        middleware=_middleware(settings, running, jobs, requests, keys),
+        middleware=_middleware(settings, running, requests, authentication),
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         openapi_url=None,  # `add_docs` answers it
         docs_url=None,
@@ -114,7 +112,7 @@ def create_app(
     )
     app.state.stopping = stopping
     app.state.live = live
-    app.state.reload_keys = partial(_reload_keys, keys, jobs)
+    app.state.reload_keys = owners.reload_keys
     add_error_handlers(app)
     of_other_programs = (  # whose clients may send what this service does not know
         openai_routes(running, admission),
@@ -134,7 +132,8 @@ def create_app(
         peak_routes(jobs, admission),
         shared_routes(running, jobs, settings),
     )
-    for_operators = (worker_routes(running.fleet, worker_events, admission), node_routes(running.fleet))
+    workers = worker_routes(running.fleet, worker_events, admission)
+    for_operators = (workers, node_routes(running.fleet), owner_routes(owners))
     metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
     # For OpenAPI alone: `Authentication` checks the key, before the body is read.
     key = [Depends(HTTPBearer(auto_error=False))] if settings.needs_key else []
@@ -159,9 +158,8 @@ def create_app(
 def _middleware(
     settings: Settings,
     service: TranscriptionService,
-    jobs: JobService,
     requests: RequestCounts,
-    keys: KeyRing,
+    authentication: Authentication,
 ) -> list[Middleware]:
     """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
 
@@ -192,20 +190,5 @@ def _middleware(
         *([cors] if settings.cors_origins else []),
         Middleware(EnsureResponse),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins, has_links=settings.needs_key),
-        *(
-            [Middleware(Authentication, settings=settings, keys=keys, jobs=jobs)]
-            if settings.needs_key
-            else []
-        ),
+        *([Middleware(authentication.middleware)] if settings.needs_key else []),
     ]
-
-
-async def _reload_keys(keys: KeyRing, jobs: JobService) -> None:
-    """Read the file of keys again. After an error, which is logged, the keys stay as they were."""
-    try:
-        keys.load()
-        await jobs.rename_owners(keys.named())
-    except (OSError, ValueError, WhisperfleetError) as error:
-        log.error("the file of keys cannot be used; the keys stay as they were", error=str(error))
-    else:
-        log.info("the file of keys was read again", keys=len(keys), owners=len(keys.owners()))

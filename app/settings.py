@@ -498,6 +498,12 @@ class Settings(BaseSettings):
         True,
         description="Keep a job's recording for `WHISPER_RESULT_TTL_S`; false: only until the job is done.",
     )
+    owner_storage_mb: int | None = Field(
+        None,
+        ge=1,
+        description="The jobs and uploads of one owner may not hold more (MB of 10⁶ bytes): 507. Where there "
+        "can be others, it may hold no more than three times what stays free for them either.",
+    )
     audio_cache_mb: int = Field(
         2048,
         ge=0,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import QueueFull
-from app.limits import WAITING_S, Limit, Limits, Shares, share
+from app.limits import WAITING_S, Limit, Limits, Shares
 from app.settings import Settings
 from tests.event_loop import Clock
 
@@ -109,12 +109,6 @@ def test_no_owner_starves_and_none_grows_beyond_its_share(
         places.end(other, places.held[other])
     places.clock.now += WAITING_S
     assert places.take(OWNERS[0], total + 1) == total, "one alone has all"
-
-
-def test_shares_are_equal() -> None:
-    assert share(100, "a", {"a": 3, "b": 1}) == 50
-    assert share(100, "a", {"b": 100}, waiting=["c", "b"]) == 33
-    assert share(100, "a", {"a": 100, "b": 0}) == 100
 
 
 def test_many_owners_at_most_double_a_limit_and_none_waits_for_one_that_has_more() -> None:

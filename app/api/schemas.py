@@ -272,6 +272,7 @@ class SharedLink(BaseModel):
     job: str = Field(description="The id of the job that it opens.")
     correct: bool = Field(description="Whether it may correct the transcript.")
     audio: bool = Field(description="Whether it opens the recording and its waveform.")
+    revisions: bool = Field(description="Whether it shows earlier revisions of the transcript.")
     created_at: Moment
     expires_at: Moment
 

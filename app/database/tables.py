@@ -73,6 +73,8 @@ jobs = sa.Table(
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
+    # Has all that `bytes_by_owner` needs.
+    sa.Index("jobs_by_size", "owner", "file", "size", "duration", "revision"),
     # Partial: lists of all jobs without a parent must not use it.
     sa.Index(
         "jobs_by_parent",
@@ -201,6 +203,16 @@ shared_links = sa.Table(
     sa.Column("has_audio", sa.Boolean, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Column("owner", sa.String(64), nullable=False, server_default=""),  # who has made it
+    sa.Column("has_revisions", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+
+# The secrets that sign links to audio and results. All owners with keys have one.
+link_secrets = sa.Table(
+    "link_secrets",
+    metadata,
+    sa.Column("owner", sa.String(64), primary_key=True),
+    sa.Column("value", sa.LargeBinary, nullable=False),
 )
 
 # The time of service, in one row: see `app.jobs.storage.service_clock`.
@@ -212,7 +224,7 @@ service_clock = sa.Table(
     sa.Column("wall_time", sa.Float, nullable=False),  # the Unix time (s) when `time` was stored
 )
 
-# What the service keeps to itself: the secret that signs links, and tokens that the data folder also has.
+# What the service keeps to itself: tokens that the data folder also has.
 secrets = sa.Table(
     "secrets",
     metadata,

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from app.jobs.events import Event, Subscriptions
 from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
 from app.jobs.kept_recordings import KeptRecordings
-from app.jobs.link_secret import LinkSecret
+from app.jobs.link_secrets import LinkSecrets
 from app.jobs.running.again import parent_of
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner, trace_job
@@ -54,6 +54,7 @@ UNFINISHED = (Status.QUEUED, Status.RUNNING)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
 _COMMIT_S = 600.0  # a commit that seemed to fail comes through within that time, or never
+_COUNTED_COPIES = 10_000  # the largest: a query has no more than 32,766 parameters
 _SWEPT_AT_ONCE = 100  # reading thousands of rows at once would block the event loop
 
 log = structlog.get_logger(__name__)
@@ -67,7 +68,7 @@ class JobService:
         retention = Retention(settings.result_ttl_s, settings.keep_corrected)
         self.clock = ServiceClock(database)
         self.store = Store(database, helper=service.helper, retention=retention, service_clock=self.clock)
-        self.link_secret = LinkSecret(database)
+        self.link_secrets = LinkSecrets(database)
         self.shared_links = SharedLinks(database, self.clock)
         older_note = "" if settings.database_url is None else database.name
         self._token = FolderToken(database, service.media.folder.note, older_note)
@@ -75,6 +76,10 @@ class JobService:
         self.recordings = KeptRecordings(service.media, self.store, service.helper)
         self._service = service
         self._settings = settings
+        self.disk = service.media.folder.disk
+        if settings.owner_storage_mb is not None:
+            self.disk.most_stored = settings.owner_storage_mb * 10**6
+        self.on_links_ended: Callable[[], object] = lambda: None
         self._shares = Shares(Limits(settings).jobs)
         self._database = database
         folder = Path(database.url.database or "").parent
@@ -102,7 +107,7 @@ class JobService:
         """
         await self._database.open()
         await self.store.advance_clock()
-        await self.link_secret.load()
+        await self.link_secrets.load()
         await self.shared_links.load()
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job, interrupted=True)
@@ -112,6 +117,7 @@ class JobService:
         files = await self.store.files() | await self.uploads.start()
         await self._clean(files, {job.id for job in queued})
         await self._service.media.copies.load()
+        await self._count_storage()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
         self._clips.start()
@@ -138,10 +144,21 @@ class JobService:
         with suppress(DiskFull, OSError):  # the sweeper does it later
             await self._token.renew()
 
-    async def rename_owners(self, names: Mapping[str, str]) -> None:
-        """See `Store.rename_owners`. Does nothing if there are no `names`."""
-        if names:
-            await self.store.rename_owners(names)
+    async def withdraw(self, owner: str) -> None:
+        """End what an owner has made that gives or takes data: links, webhooks and uploads.
+
+        Raises what `Database` raises.
+        """
+        await self.shared_links.load(withdrawn=owner)
+        await self.link_secrets.renew([owner], self.link_secrets.by_owner.keys() & {owner})
+        self.on_links_ended()
+        await self.store.drop_webhooks(owner)
+        await self.uploads.withdraw(owner)
+
+    async def _count_storage(self) -> None:
+        """Count what owners hold. Until the next time, recordings that come and go are added."""
+        copies = self._service.media.copies.sizes().most_common(_COUNTED_COPIES)
+        self.disk.stored = await self.store.bytes_by_owner(dict(copies))
 
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
@@ -169,11 +186,12 @@ class JobService:
             await asyncio.to_thread(self._database_disk.check_margin)
 
     async def check_capacity(self, owner: str, key: str | None) -> None:
-        """Raise QueueFull if `owner` cannot submit another job, and as `check_space`.
+        """Raise QueueFull if `owner` cannot submit another job, and as `check_space` and `check_share`.
 
         A request with an idempotency key that has a job already is no other job.
         """
         if key is None or await self.store.find(owner, key) is None:
+            await asyncio.to_thread(self.disk.check_share, owner)
             await self._check_capacity(owner)
 
     async def _check_capacity(self, owner: str) -> None:
@@ -220,6 +238,8 @@ class JobService:
                 raise
             finally:
                 self._runner.wake()
+            if submission.file is not None:
+                self.disk.stored[submission.owner] += submission.size or 0
             if submission.from_upload and submission.file is not None:
                 self.uploads.release(submission.file)
         return job, True
@@ -332,6 +352,8 @@ class JobService:
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
+            copies = self._service.media.copies.sizes()[job.submission.file]
+            self.disk.stored[job.submission.owner] -= copies + (job.submission.size or 0)
             await self._service.media.copies.remove(job.submission.file)
 
     async def _sweep_forever(self) -> None:
@@ -356,7 +378,8 @@ class JobService:
         await self.store.advance_clock()
         await self._remove_expired()
         await self.uploads.sweep()
-        await self.shared_links.sweep()
+        await self.shared_links.load()
+        await self._count_storage()
 
     async def _remove_expired(self) -> None:
         """Delete the jobs whose time is over, and the recordings of those that stay."""

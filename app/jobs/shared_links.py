@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -20,8 +20,7 @@ _TOKEN_BYTES = 32
 
 _READING = frozenset({"", "segments", "result"})  # parts of a job, by their paths
 _SOUND = frozenset({"audio", "peaks"})
-# Earlier texts may have what was removed before the transcript was shared: who corrects it may need them.
-_CORRECTING = frozenset({("GET", "revisions"), ("PUT", "segments"), ("POST", "speakers")})
+_CORRECTING = frozenset({("PUT", "segments"), ("POST", "speakers")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,7 @@ class SharedLink:
     job_id: str
     may_correct: bool
     has_audio: bool  # whether it opens the recording and its waveform
+    has_revisions: bool  # earlier texts: they may have what was removed before the transcript was shared
     created_at: float
     expires_at: float
 
@@ -41,8 +41,12 @@ class SharedLink:
         if self.may_correct and (method, part) in _CORRECTING:
             return True
         if method == "GET":
-            return part in _READING or (self.has_audio and part in _SOUND)
+            shows_earlier = self.has_revisions and part == "revisions"
+            return part in _READING or shows_earlier or (self.has_audio and part in _SOUND)
         return (method, part) == ("POST", "links")
+
+
+_FIELDS = [field.name for field in fields(SharedLink)]
 
 
 class SharedLinks:
@@ -54,30 +58,22 @@ class SharedLinks:
         self._links: dict[str, SharedLink] = {}  # by digest of their tokens
         self._digests: dict[str, str] = {}  # by id
 
-    async def load(self) -> None:
-        """Read the links, after those that have expired are deleted. Raises what `Database` raises."""
+    async def load(self, withdrawn: str | None = None) -> None:
+        """Read the links, after those that have expired are deleted, and those that an owner has made.
+
+        Raises what `Database` raises.
+        """
         table, jobs = tables.shared_links, tables.jobs
-        query = sa.select(
-            table.c.token_digest,
-            table.c.id,
-            jobs.c.id.label("job_id"),
-            table.c.may_correct,
-            table.c.has_audio,
-            table.c.created_at,
-            table.c.expires_at,
-        ).join(jobs, jobs.c.number == table.c.job_number)
+        columns = [jobs.c.id if name == "job_id" else table.c[name] for name in _FIELDS]
+        query = sa.select(table.c.token_digest, *columns).join(jobs, jobs.c.number == table.c.job_number)
 
         async def load(connection: AsyncConnection, then: Then) -> None:
-            await connection.execute(sa.delete(table).where(table.c.expires_at <= self._clock()))
+            has_ended = sa.or_(table.c.expires_at <= self._clock(), table.c.owner == withdrawn)
+            await connection.execute(sa.delete(table).where(has_ended))
             rows = (await connection.execute(query)).all()
             then(self._replace, {digest: SharedLink(*values) for digest, *values in rows})
 
         await self._database.transact(load)
-
-    async def sweep(self) -> None:
-        """Forget the links that have expired, and those of deleted jobs."""
-        if self._links:
-            await self.load()
 
     def _replace(self, links: dict[str, SharedLink]) -> None:
         self._links = links
@@ -100,24 +96,20 @@ class SharedLinks:
         return link if link is not None and self._clock() < link.expires_at else None
 
     async def add(
-        self, job: Job, may_correct: bool, has_audio: bool, lifetime_s: float
+        self, job: Job, owner: str, may_correct: bool, has_audio: bool, has_revisions: bool, lifetime_s: float
     ) -> tuple[SharedLink, str]:
-        """A new link to a job, and its token, which is stored nowhere. Raises QueueFull beyond `MOST`."""
+        """A new link to a job, made by an owner, and its token, which is stored nowhere.
+
+        Raises QueueFull beyond `MOST`.
+        """
         if len(self.of_job(job)) >= MOST:
             raise QueueFull(f"The job has {MOST} links, as many as it may have; revoke one.")
         token = (TOKEN_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES).encode()).decode()
         now, digest = self._clock(), _digest(token.encode())
-        created_at = self._clock.date(now)
-        link = SharedLink(uuid.uuid4().hex, job.id, may_correct, has_audio, created_at, now + lifetime_s)
-        row = {
-            "id": link.id,
-            "token_digest": digest,
-            "job_number": job.number,
-            "may_correct": may_correct,
-            "has_audio": has_audio,
-            "created_at": link.created_at,
-            "expires_at": link.expires_at,
-        }
+        opens, times = (may_correct, has_audio, has_revisions), (self._clock.date(now), now + lifetime_s)
+        link = SharedLink(uuid.uuid4().hex, job.id, *opens, *times)
+        row = asdict(link) | {"token_digest": digest, "job_number": job.number, "owner": owner}
+        del row["job_id"]
 
         async def insert(connection: AsyncConnection, then: Then) -> None:
             await connection.execute(sa.insert(tables.shared_links).values(row))

@@ -2,7 +2,8 @@
 
 A margin always stays free, for the database and for other programs. Writers that know the size of their file
 reserve space for it. What the others have reserved is not available to a writer. A client may declare a file
-that never comes, so the files of one owner reserve only a part of the free space.
+that never comes, and jobs stay for a week. So one owner may hold only `_SHARE` times what is still free then,
+and a part is left for others: a dynamic threshold, as of the queues in a switch that share its memory.
 """
 
 import shutil
@@ -14,14 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import DiskFull, QueueFull
-from app.limits import share
+from app.errors import DiskFull
 from app.telemetry.sampler import Sampler
 from workers.messages import NO_SPACE_ERRNOS
 
 MARGIN_BYTES = 256 << 20
 _MARGIN_DIVISOR = 20  # on a small disk, the margin is its size divided by this
-_DECLARED_PART = 0.75  # of the free space, which owners may reserve for what they only declare
+_SHARE = 3  # one owner alone fills three quarters
 
 
 @dataclass(slots=True, eq=False)
@@ -46,8 +46,7 @@ class Reservation:
     def expect(self, size: int) -> None:
         """Reserve space for all of a file of `size` bytes.
 
-        Raises DiskFull if there is too little, and QueueFull if other files of its owner have reserved so
-        much that this one would exceed the owner's share.
+        Raises DiskFull if there is too little, or its owner would hold more than its share.
         """
         with self._disk.lock:
             missing = size - self.written
@@ -57,7 +56,7 @@ class Reservation:
                     "send a smaller file."
                 )
             if self.owner is not None:
-                self._disk.check_share(self.owner, missing, self)
+                self._disk.check_share(self.owner, missing)
             self._expected = size
 
     def restore(self, size: int, written: int) -> None:
@@ -69,6 +68,8 @@ class Reservation:
         # Others' reservations only count against bytes that this file has not reserved.
         if size > (self._disk.free() if size <= self.outstanding else self.available):
             raise disk_full()
+        if self.owner is not None and size > self.outstanding:
+            self._disk.check_share(self.owner, size)
 
 
 class DiskSpace:
@@ -78,6 +79,9 @@ class DiskSpace:
         self.lock = threading.Lock()
         self._folder = folder
         self.reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
+        self.stored: Counter[str] = Counter()  # bytes in the jobs of each owner
+        self.most_stored = sys.maxsize  # bytes that an owner may hold at most
+        self.has_others = False  # whether there may be more owners than one: only then, jobs count
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
         self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
@@ -100,25 +104,23 @@ class DiskSpace:
         """Give up a reservation. It may have been given up already."""
         self.reservations -= {reservation}
 
-    def check_share(self, owner: str, size: int, reservation: Reservation) -> None:
-        """Raise QueueFull if `size` bytes for a reservation exceed its owner's share.
+    def check_share(self, owner: str, size: int = 0) -> None:
+        """Raise DiskFull if an owner would hold more than its share with further `size` bytes.
 
-        The first file of an owner may take all that is available.
+        The first upload of one that holds nothing may take all that is free.
         """
-        held = Counter[str]()
-        others = 0
-        for other in self.reservations - {reservation}:
-            if other.owner is None:
-                others += other.outstanding
-            else:
-                held[other.owner] += other.outstanding
-        most = max(0, share(int(_DECLARED_PART * (self.free() - others)), owner, held))
-        if held[owner] and held[owner] + size > most:
-            raise QueueFull(
-                f"{held[owner] / 1e6:,.0f} MB of your uploads are missing, and with this one they would "
-                f"reserve more of the disk than one client may have, {most / 1e6:,.0f} MB. Complete or "
-                "delete some, then retry.",
-                code="too_many_uploads",
+        uploads = [other for other in self.reservations if other.owner == owner]
+        missing = sum(upload.outstanding for upload in uploads)
+        held = self.stored[owner] + missing + sum(upload.written for upload in uploads)
+        counted = held if self.has_others else missing
+        left = self.free() - sum(other.outstanding for other in self.reservations) - size
+        if held + size > self.most_stored or (counted and counted + size > _SHARE * left):
+            raise DiskFull(
+                f"Your jobs hold {self.stored[owner] / 1e6:,.0f} MB of the service's disk, and your uploads "
+                f"{(held - self.stored[owner]) / 1e6:,.0f} MB. With this, it is more than the share of one "
+                "client (three times what stays free, or WHISPER_OWNER_STORAGE_MB). Delete jobs and uploads "
+                "that you do not need, then retry.",
+                code="storage_share_full",
             )
 
     def check_margin(self) -> None:

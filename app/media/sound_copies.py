@@ -6,6 +6,7 @@ import os
 import re
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -61,6 +62,13 @@ class SoundCopies:
         copies = await asyncio.to_thread(_complete_copies, self._folder)
         self._copies = {copy.name: copy for copy in copies}
         await self._trim()
+
+    def sizes(self) -> Counter[str]:
+        """The bytes of the complete copies of each recording."""
+        sizes = Counter[str]()
+        for copy in self._copies.values():
+            sizes[copy.name.partition(".")[0]] += copy.size or 0
+        return sizes
 
     async def stop(self) -> None:
         """End the making of copies."""

@@ -7,7 +7,7 @@ keeps its name. A row stays another day after its end, so that the client learns
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,6 +169,13 @@ class Uploads:
 
         async with self.lock(owner, upload_id) as (upload, file):
             await run_shielded(delete(upload, file))
+
+    async def withdraw(self, owner: str) -> None:
+        """Delete the uploads of an owner that no job has used."""
+        for upload in await self._rows.live(self._clock()):
+            if upload.owner == owner:
+                with suppress(UnknownUpload, UploadExpired):  # ended just now
+                    await self.delete(owner, upload.id)
 
     def release(self, upload_id: str) -> None:
         """Forget the file of an upload that is no longer live."""

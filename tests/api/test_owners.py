@@ -1,20 +1,27 @@
 """What each client may see: owners, operators, users of a login proxy, and links that share a transcript."""
 
+import asyncio
 import json
 import re
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Event
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
 
+from app.jobs.storage.store import Store
+from app.media.disk import MARGIN_BYTES
 from app.owners import unnamed_owner
 from app.settings import Settings
 from tests.api.conftest import RECORDING, Site, serve_site
 from tests.api.waiting import wait_for
+from tests.media.disks import SmallDisk
 from tests.pages import ROOT
 from tests.tables import table
 
@@ -23,6 +30,7 @@ KEYS = (f"alice:{ALICE}", f"bob:{BOB}", f"ops:{OPERATOR}:operator", UNNAMED)
 METRICS_KEY = "sk-metrics"
 USER_HEADER = "X-Forwarded-User"
 NONE = "0" * 32  # the id of nothing
+MB = 10**6
 TUS = {"Tus-Resumable": "1.0.0", "Upload-Length": "9"}
 PART = TUS | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
 
@@ -289,6 +297,94 @@ def test_what_was_removed_before_a_transcript_was_shared_stays_unseen(owners: Si
     made = owners.client.post(f"{path}/links", json=wanted, headers=corrector).json()["path"]
     assert owners.client.get(made).status_code == 200
     assert "[redacted]" in owners.client.get(f"{path}/result", headers=reader).text
+
+
+def test_the_maker_of_a_link_may_let_readers_see_earlier_revisions(owners: Site) -> None:
+    job = submitted(owners, ALICE)
+    link = shared(owners, job, revisions=True)
+    assert (link["revisions"], link["correct"]) == (True, False)
+    reader = bearer(link["token"])
+    assert owners.client.get("/v1/me", headers=reader).json()["shared"]["revisions"] is True
+    for part in ("/revisions", "/segments?revision=original", "/result?revision=0"):
+        assert status(owners, "GET", f"/v1/jobs/{job}{part}", reader) == 200
+    assert status(owners, "PUT", f"/v1/jobs/{job}/segments", reader) == 403
+    assert shared(owners, job, correct=True)["revisions"] is True
+    assert shared(owners, job)["revisions"] is False
+
+
+def test_a_user_with_any_name_is_withdrawn_by_that_name_alone(owners: Site) -> None:
+    name = "Team A/jané@example.org"
+    user = [(USER_HEADER.encode(), name.encode())]
+    answer = owners.client.post(
+        "/v1/jobs", content=RECORDING, headers=[*user, (b"Content-Type", b"audio/wav")]
+    )
+    job = answer.raise_for_status().json()["id"]
+    wait_for(lambda: seen(owners, job, OPERATOR)["finished_at"])
+    made = owners.client.post(f"/v1/jobs/{job}/shared", json={}, headers=user).raise_for_status().json()
+    by_operator = shared(owners, job, OPERATOR)
+    upload = owners.client.post("/v1/uploads", headers=[*user, *httpx.Headers(TUS).raw])
+    others = (name.upper(), "link", "nobody", "jané@example.org", "Team A", "../v1/owners", "%00", "x" * 200)
+    for other in (*others, name):
+        assert status(owners, "GET", f"/v1/jobs/{job}", bearer(made["token"])) == 200
+        path = f"/v1/owners/{quote(other, safe='')}/withdraw"
+        assert owners.client.post(path, headers=bearer(ALICE)).status_code == 403
+        assert owners.client.post(path, headers=bearer(OPERATOR)).status_code == 204
+    assert status(owners, "GET", f"/v1/jobs/{job}", bearer(made["token"])) == 401
+    assert owners.client.head(upload.headers["location"], headers=[*user, *httpx.Headers(TUS).raw]).is_error
+    assert status(owners, "GET", f"/v1/jobs/{job}", bearer(by_operator["token"])) == 200
+    assert owners.client.get("/v1/me", headers=user).json()["owner"] == name
+
+
+def test_what_goes_on_after_its_request_was_ended_ends_too(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A submission is completed although its request is cancelled: its job has no receiver then."""
+    site = serve_owners(serve, webhook_secret="whsec_" + "A" * 44, webhook_allow_private=True)
+    add, has_begun = Store.add, Event()
+
+    async def add_later(*arguments: Any) -> Any:
+        has_begun.set()
+        await asyncio.sleep(0.5)
+        return await add(*arguments)
+
+    monkeypatch.setattr(Store, "add", add_later)
+    submission = ThreadPoolExecutor(1).submit(
+        site.submit, headers=bearer(ALICE), webhook_url="http://127.0.0.1:9/"
+    )
+    assert has_begun.wait(10)
+    began = time.monotonic()
+    site.client.post("/v1/owners/alice/withdraw", headers=bearer(OPERATOR)).raise_for_status()
+    assert time.monotonic() - began < 1.5, "it waits for that alone"
+    assert submission.result().status_code == 401
+    [job] = site.client.get("/v1/jobs", headers=bearer(ALICE)).json()["data"]
+    assert job["webhook_url"] is None
+
+
+def test_others_have_space_while_one_owner_fills_the_disk(
+    serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 40 MB above the margin, one owner fills 30, the next one three quarters of the rest, …"""
+    site = serve_owners(serve, data_dir=tmp_path)
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 40 * MB)
+    recording = RECORDING + bytes(MB)
+
+    def fill(key: str) -> int:
+        """How many jobs of a megabyte an owner can submit."""
+        count = 0
+        while (answer := site.submit(recording, headers=bearer(key))).status_code == 202:
+            count += 1
+        assert answer.status_code == 507
+        assert answer.json()["error"]["code"] in ("storage_share_full", "disk_full")  # at the very end
+        return count
+
+    held = [fill(key) for key in (ALICE, BOB, OPERATOR)]
+    assert held == pytest.approx([28, 6.5, 1.5], rel=0.15, abs=0.6)  # the database has some, too
+    assert site.submit(headers=bearer(UNNAMED)).status_code == 202
+    oldest = site.client.get("/v1/jobs?limit=100", headers=bearer(ALICE)).json()["data"][-10:]
+    for job in oldest:
+        site.client.delete(f"/v1/jobs/{job['id']}", headers=bearer(ALICE)).raise_for_status()
+    assert fill(ALICE) in range(3, 10)
+    assert fill(BOB) >= 1
 
 
 def test_links_to_the_recording_end_with_the_shared_link_that_made_them(owners: Site) -> None:

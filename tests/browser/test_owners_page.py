@@ -83,7 +83,7 @@ def settings_of(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Settings")
 
 
-def share(page: Page, job: str, may: str = "Read", audio: bool = True) -> str:
+def share(page: Page, job: str, may: str = "Read", audio: bool = True, revisions: bool = False) -> str:
     """Make a link on the page of an owner, which stays open with the dialog."""
     open_job(page, job)
     page.locator(".job-header").get_by_role("button", name="More", exact=True).click()
@@ -92,6 +92,7 @@ def share(page: Page, job: str, may: str = "Read", audio: bool = True) -> str:
     dialog.get_by_label("What may they do?").select_option(label=may)
     dialog.get_by_label("How long?").select_option(label="A week")
     dialog.get_by_label("hear the recording").set_checked(audio)
+    dialog.get_by_label("see earlier revisions").set_checked(revisions)
     dialog.get_by_role("button", name="Make a link").click()
     link = dialog.get_by_label("Your link").input_value()
     assert link.startswith("http")
@@ -230,6 +231,14 @@ def test_a_link_to_read_without_the_recording_and_its_end(
     expect(guest.get_by_role("dialog")).to_have_count(0)
     guest.goto("/#/")  # an ordinary page again
     expect(guest.get_by_role("dialog", name="Access key")).to_be_visible()
+
+
+def test_a_link_to_read_may_show_revisions(sign_in: Any, new_page: NewPage, owned: Server, job: str) -> None:
+    alice, guest = sign_in(ALICE), new_page(owned)
+    guest.goto(share(alice, job, revisions=True))
+    expect(guest.get_by_role("button", name="Revisions")).to_have_count(1)
+    expect(guest.locator(".save-status")).to_have_count(0)
+    expect(alice.get_by_role("listitem").filter(has_text="with earlier revisions")).to_have_count(1)
 
 
 def test_signing_out_forgets_the_key_and_drafts_if_wished(sign_in: Any, job: str) -> None:

@@ -47,7 +47,7 @@ def signature(url: str) -> str:
 
 def stored_secret(server) -> bytes:
     database = sqlite3.connect(server.data / "whisperfleet.db")
-    ((value,),) = database.execute("SELECT value FROM secrets WHERE name = 'links'").fetchall()
+    ((value,),) = database.execute("SELECT value FROM link_secrets").fetchall()
     database.close()
     return value
 

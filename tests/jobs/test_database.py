@@ -22,11 +22,14 @@ from app.database.connection import Database
 from app.database.tables import jobs, metadata, transcripts
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.jobs.job import JobProgress, Stage
+from app.jobs.link_secrets import LinkSecrets
 from app.jobs.serialization import pack_with_summary
+from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.rows import submission_row
+from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, backends, forgetful_proxy, opened, stopped
-from tests.jobs.samples import SUBMISSION, TRANSCRIPT
+from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 from tests.postgresql import NewDatabase
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -119,6 +122,33 @@ async def test_jobs_of_before_titles_are_found_by_name_text_and_sentence(
         assert [j.id for j in (await store.page(None, 10, None, "begrußung 世界", tags=["team"]))[0]] == [
             job.id
         ]
+
+
+async def test_links_of_before_have_owners_and_stay_valid(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    async with opened(url) as database:
+        job = await Store(database).add(submission(owner="ann"))
+        async with database.write() as connection:
+            for statement in (
+                *(f"ALTER TABLE shared_links DROP COLUMN {name}" for name in ("owner", "has_revisions")),
+                *("DROP TABLE link_secrets", "DROP INDEX jobs_by_size"),
+                "INSERT INTO secrets VALUES ('links', x'07', 0)",
+                f"INSERT INTO shared_links VALUES ('1', 'x', {job.number}, 1, 0, 0, 1e12)",
+                f"INSERT INTO shared_links VALUES ('2', 'y', {job.number}, 0, 0, 0, 1e12)",
+                "UPDATE alembic_version SET version_num = '0016'",
+            ):
+                await connection.exec_driver_sql(statement)
+    async with opened(url) as database:
+        secrets, links = LinkSecrets(database), SharedLinks(database, ServiceClock(database))
+        await secrets.load()
+        await links.load()
+        assert secrets.by_owner.keys() == {"ann", "link"}
+        assert secrets.by_owner["link"] == b"\7"
+        assert {link.id: link.has_revisions for link in links.of_job(job)} == {"1": True, "2": False}
+        await links.load(withdrawn="bob")
+        assert len(links.of_job(job)) == 2
+        await links.load(withdrawn="ann")
+        assert links.of_job(job) == []
 
 
 async def test_sqlite_without_full_text_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

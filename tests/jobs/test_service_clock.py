@@ -95,7 +95,7 @@ class Stored:
         for job in (plain, corrected):
             (uploads / str(job.submission.file)).write_bytes(b"RIFF")
         link, _ = await service.shared_links.add(
-            corrected, may_correct=False, has_audio=True, lifetime_s=link_s
+            corrected, "somebody", may_correct=False, has_audio=True, has_revisions=False, lifetime_s=link_s
         )
         upload = await service.uploads.create("somebody", 10, "talk.wav", "")
         async with service.uploads.lock("somebody", upload.id) as (upload, file):

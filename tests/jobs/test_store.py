@@ -16,11 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.database.connection import Database
 from app.database.tables import jobs, metadata
 from app.errors import IllegalTransition, UnknownJob
+from app.jobs.corrections import PackedCorrection
 from app.jobs.document import public
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
-from app.jobs.link_secret import LinkSecret
-from app.jobs.serialization import unpack_transcript
+from app.jobs.link_secrets import LinkSecrets
+from app.jobs.serialization import PackedTranscript, pack_with_summary, unpack_transcript
 from app.jobs.storage.store import QueuedRow, Store
 from app.jobs.webhooks.outbox import Outbox
 from tests.jobs.databases import ON_BOTH, opened
@@ -308,13 +309,45 @@ async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(da
         await store.get(job.id)
 
 
+@ON_BOTH
+async def test_what_the_jobs_of_an_owner_hold(store: Store) -> None:
+    """Recordings, their copies, and about as much as the rows of texts take."""
+    assert await store.bytes_by_owner({"a": 1}) == {}
+    for owner, file, size in (("ann", "a", 5_000_000), ("ann", "b", 1_000_000), ("bob", None, 7_000_000)):
+        await store.add(submission(owner=owner, file=file, size=size))
+    held = await store.bytes_by_owner({"a": 300_000, "of nobody": 1})
+    assert held == {"ann": 6_320_000, "bob": 10_000}
+    job = await new_job(store, Status.SUCCEEDED)
+    before = (await store.bytes_by_owner({}))[job.submission.owner]
+    packed = pack_with_summary(TRANSCRIPT)
+    await store.correct(job, PackedCorrection(PackedTranscript(1, packed[0]), packed[1], 1, True))
+    after = (await store.bytes_by_owner({}))[job.submission.owner]
+    assert job.duration is not None
+    assert after - before == int(20 * job.duration)
+
+
+@ON_BOTH
+async def test_webhooks_of_one_owner_are_dropped(store: Store, database: Database) -> None:
+    ann, bob = [
+        await store.add(submission(owner=owner, webhook_url="https://example.org"))
+        for owner in ("ann", "bob")
+    ]
+    for job in (ann, bob):
+        await store.begin(job)
+        await store.succeed(job, TRANSCRIPT, keep_file=True)
+    await store.drop_webhooks("ann")
+    assert (await store.get(ann.id)).submission.webhook_url is None
+    assert (await store.get(bob.id)).submission.webhook_url == "https://example.org"
+    [waiting] = await Outbox(database).due(1e12)
+    assert bob.id in waiting.body
+
+
 async def test_a_withdrawn_secret_is_replaced_although_the_caller_is_cancelled(database: Database) -> None:
-    secret = LinkSecret(database)
-    before = secret.value
-    await cancelled_after_the_commit(database, secret.rotate())
-    stored = LinkSecret(database)
+    secrets, stored = LinkSecrets(database), LinkSecrets(database)
+    before = await secrets.of("ann")
+    await cancelled_after_the_commit(database, secrets.renew([], ["ann"]))
     await stored.load()
-    assert secret.value == stored.value != before
+    assert secrets.by_owner == stored.by_owner != {"ann": before}
 
 
 @ON_BOTH

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import DiskFull, QueueFull
+from app.errors import DiskFull
 from app.media.disk import MARGIN_BYTES, DiskSpace
 from tests.media.disks import SmallDisk, Usage
 
@@ -49,14 +49,39 @@ def test_reserved_space_is_not_available_to_others(disk: DiskSpace) -> None:
 def test_declared_files_of_one_owner_reserve_a_part_of_the_disk(disk: DiskSpace) -> None:
     with disk.reservation("a") as first, disk.reservation("a") as second, disk.reservation("b") as other:
         first.expect(60 * MB)
-        with pytest.raises(QueueFull, match=r"60 MB of your uploads .* one client may have, 75 MB"):
+        with pytest.raises(DiskFull, match=r"jobs hold 0 MB .* uploads 60 MB") as refused:
             second.expect(16 * MB)
+        assert refused.value.code == "storage_share_full"
         second.expect(15 * MB)
         with disk.reservation("b") as third:
             third.expect(5 * MB)
             with pytest.raises(DiskFull):
-                other.expect(21 * MB)
-            other.expect(20 * MB)
+                other.expect(14 * MB)
+            other.expect(13 * MB)
+
+
+def test_what_jobs_hold_counts_where_there_are_others(disk: DiskSpace, tmp_path: Path) -> None:
+    disk.stored["a"] = 60 * MB
+    (tmp_path / "jobs").write_bytes(bytes(60 * MB))
+    disk.check_share("a", 39 * MB)  # alone, it may have all
+    disk.has_others = True
+    disk.check_share("a", 15 * MB)
+    with pytest.raises(DiskFull, match=r"jobs hold 60 MB .* Delete jobs"):
+        disk.check_share("a", 16 * MB)
+    with disk.reservation("a") as unknown, disk.reservation("b") as other:  # whose sizes are not known
+        unknown.check(15 * MB)
+        with pytest.raises(DiskFull):
+            unknown.check(16 * MB)
+        other.check(40 * MB)
+
+
+def test_no_owner_holds_more_than_the_settings_say(disk: DiskSpace) -> None:
+    disk.most_stored = 20 * MB
+    disk.stored["a"] = 15 * MB
+    disk.check_share("a", 5 * MB)
+    with pytest.raises(DiskFull):
+        disk.check_share("a", 5 * MB + 1)
+    disk.check_share("b", 20 * MB)
 
 
 def test_the_first_declared_file_of_an_owner_may_take_all(disk: DiskSpace) -> None:

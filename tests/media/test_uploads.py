@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import DiskFull, InvalidInput, QueueFull, TooLarge, UnsupportedContentType
+from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
 from app.media import file_sink as sinks
 from app.media.disk import MARGIN_BYTES, DiskSpace
 from app.media.uploads import receive_form, receive_raw, remove_leftovers
@@ -271,7 +271,7 @@ async def test_an_upload_keeps_the_space_that_it_still_needs(tmp_path, monkeypat
     await begun.wait()
     with pytest.raises(DiskFull):
         await other(4_000_000)
-    with pytest.raises(QueueFull):
+    with pytest.raises(DiskFull, match="your uploads 6 MB"):
         await other(2_000_000, owner="")
     (await other(2_000_000)).remove()
     resumed.set()

@@ -13,7 +13,6 @@ from app.api.audio.realtime_events import CONVERSATIONS
 from app.api.audio.realtime_session import (
     EVENT_PREFIX,
     IDLE_S,
-    POLICY_VIOLATION,
     Ending,
     Lagging,
     RealtimeSession,
@@ -21,7 +20,7 @@ from app.api.audio.realtime_session import (
 from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
-from app.api.http.handshakes import UpgradeResponse, WebSocket, is_handshake
+from app.api.http.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.api.http.keys import client_of
 from app.concurrency import end_tasks, run_shielded
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS

@@ -26,7 +26,7 @@ from app.api.audio.realtime_events import (
     parse_event,
 )
 from app.api.http.errors import error_detail
-from app.api.http.handshakes import INTERNAL_ERROR, SERVICE_RESTART
+from app.api.http.handshakes import INTERNAL_ERROR, POLICY_VIOLATION, SERVICE_RESTART
 from app.concurrency import BackgroundTasks, Wakeup, end_tasks
 from app.errors import STOPPING, InvalidInput, StreamRefused, TooLarge, WhisperfleetError
 from app.live.events import (
@@ -43,7 +43,6 @@ from app.live.events import (
 from app.live.stream import LiveStream
 from workers.messages import SAMPLE_RATE, Segment, seconds
 
-POLICY_VIOLATION = 1008  # why a WebSocket is closed: OpenAI's clients do not open another one
 IDLE_S = 300.0  # without audio
 MAX_ERRORS = 20  # in succession
 KEPT_CHARS = 1 << 17  # of the latest events that the client has got

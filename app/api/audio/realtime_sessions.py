@@ -61,6 +61,11 @@ class RealtimeSessions:
             await self.end(stream)
         return stream is not None
 
+    async def end_of(self, owner: str) -> None:
+        """End all streams of an owner."""
+        for stream in [stream for stream in self._streams.values() if stream.owner == owner]:
+            await self.end(stream)
+
     async def end(self, stream: RealtimeSession) -> None:
         """The client needs the stream no longer."""
         self.connected(stream)

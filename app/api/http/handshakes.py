@@ -15,7 +15,9 @@ SWITCHING_PROTOCOLS = 101
 WEB_SOCKET = "web_socket"  # in the scope of a handshake
 KEY_PREFIX = "openai-insecure-api-key."  # of the subprotocol by which browsers send a key: OpenAI's
 BY_CLIENT = (1000, 1005)  # codes of a client that wants no more
-INTERNAL_ERROR, SERVICE_RESTART = 1011, 1012  # why a WebSocket is closed
+# Why a WebSocket is closed. After the first, OpenAI's clients do not open another one.
+POLICY_VIOLATION, INTERNAL_ERROR, SERVICE_RESTART = 1008, 1011, 1012
+CLOSING = "closing"  # in the state of a handshake that is cancelled: the code and the reason
 MAX_REASON_BYTES = 123  # of a close frame
 
 _SCHEMES = {"ws": "http", "wss": "https"}
@@ -120,8 +122,8 @@ class UpgradeResponse(Response):
         web_socket: WebSocket = scope[WEB_SOCKET]
         try:
             await self.run(web_socket)
-        except asyncio.CancelledError:  # at the deadline of a shutdown; nothing is left to do in this task
-            await web_socket.close(SERVICE_RESTART, STOPPING)
+        except asyncio.CancelledError:  # by `Authentication.end`, or at the deadline of a shutdown
+            await web_socket.close(*scope["state"].get(CLOSING, (SERVICE_RESTART, STOPPING)))
         except OSError:  # the client is gone
             pass
         except Exception:

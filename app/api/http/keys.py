@@ -1,18 +1,22 @@
 """Whose a request is: API keys, users of a login proxy, and links. Checked before the body is read."""
 
+import asyncio
 import hmac
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.http.errors import error_response
-from app.api.http.handshakes import is_handshake
+from app.api.http.handshakes import CLOSING, POLICY_VIOLATION, is_handshake
+from app.api.http.requests import HAS_BEGUN
 from app.api.http.root_path import route_path
 from app.api.jobs.signatures import check_link, has_signature, shared_link_id
 from app.errors import LinkRefused, NotAllowed, Unauthorized
@@ -35,6 +39,7 @@ IDENTITY_PATH = "/v1/me"
 _NO_KEY = Unauthorized(
     "You didn't provide an API key. Send it in an Authorization header: `Authorization: Bearer YOUR_KEY`."
 )
+_WITHDRAWN = Unauthorized("The key or the link of this request was withdrawn meanwhile.")
 # What a shared link opens: below the path of its job, with these methods.
 _SHARED_PATH = re.compile(
     rf"/v1/jobs/(?P<job>{ID.pattern})(/(?P<part>segments|revisions|result|links|audio|peaks|speakers))?"
@@ -72,43 +77,81 @@ class UserHeader:
 
 
 class Authentication:
-    """ASGI middleware: refuses requests that do not say whose they are.
+    """Refuses requests that do not say whose they are, and ends those that have lost what let them in.
 
     `state.client` of a request is whose it is. A request without an Authorization header may be a signed link
     to audio or a result. A bearer token may be that of a shared link: `state.shared` is the link then.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, keys: KeyRing, jobs: "JobService") -> None:
-        self.app = app
+    def __init__(self, settings: Settings, keys: KeyRing, jobs: "JobService") -> None:
+        # Requests under way: their tasks, their scopes, and whether their work is done.
+        self._open: dict[asyncio.Timeout, tuple[asyncio.Task[Any] | None, Scope, asyncio.Future[None]]] = {}
         self._keys = keys
         self._shared = jobs.shared_links
-        self._link_secret = jobs.link_secret
+        self._link_secrets = jobs.link_secrets
         self._clock = jobs.clock
         self._public_docs = settings.public_docs
         self._metrics_key = None if settings.metrics_key is None else settings.metrics_key.encode()
         self._operators = frozenset(settings.operators)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._is_open(path := route_path(scope)):
-            await self.app(scope, receive, send)
+    def middleware(self, app: ASGIApp) -> ASGIApp:
+        """An application that checks requests before `app` gets them."""
+        return partial(self._answer, app)
+
+    def end(self, owner: str | None = None) -> list[asyncio.Future[None]]:
+        """Cancel all requests of an owner, and those that would not be let in now, but for the caller's own.
+
+        Returns a future for each, which is done with its work.
+        """
+        ended = []
+        for work, (task, scope, done) in self._open.items():
+            is_ended = scope["state"]["client"].owner == owner or not self._is_let_in(scope)
+            if is_ended and task is not asyncio.current_task():
+                ended.append(done)
+                scope["state"][CLOSING] = (POLICY_VIOLATION, _WITHDRAWN.message)
+                if not work.expired():
+                    work.reschedule(0)
+        return ended
+
+    def _is_let_in(self, scope: Scope) -> bool:
+        client: Client = scope["state"]["client"]
+        with suppress(LinkRefused, NotAllowed, Unauthorized):
+            return self._client(scope) == client
+        return False
+
+    async def _answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._is_open(route_path(scope)):
+            await app(scope, receive, send)
             return
         try:
-            client = self._client(scope, path)
+            client = self._client(scope)
         except (LinkRefused, NotAllowed, Unauthorized) as error:
             await error_response(error)(scope, receive, send)
             return
         scope["state"]["client"] = client
-        with working_for(replace(current_work(), owner=client.owner)):
-            await self.app(scope, receive, send)
+        work, done = asyncio.timeout(None), asyncio.get_running_loop().create_future()
+        self._open[work] = (asyncio.current_task(), scope, done)
+        try:
+            with working_for(replace(current_work(), owner=client.owner)):
+                async with work:
+                    await app(scope, receive, send)
+        except TimeoutError:
+            if not work.expired():
+                raise
+        finally:
+            del self._open[work]
+            done.set_result(None)
+        if work.expired() and HAS_BEGUN not in scope["state"]:  # else the server cuts the response
+            await error_response(_WITHDRAWN)(scope, receive, send)
 
     def _is_open(self, path: str) -> bool:
         if self._public_docs and (path in DOCS_PATHS or path.startswith(DOCS_ASSETS)):
             return True
         return path in OPEN_PATHS or path == PAGE or path.startswith(PAGE_FILES)
 
-    def _client(self, scope: Scope, path: str) -> Client:
+    def _client(self, scope: Scope) -> Client:
         """Whose a request is. Raises Unauthorized, LinkRefused and NotAllowed."""
-        state, headers = scope.setdefault("state", {}), Headers(scope=scope)
+        path, state, headers = route_path(scope), scope.setdefault("state", {}), Headers(scope=scope)
         authorization = headers.get("authorization")
         if authorization is None and has_signature(scope["query_string"]):
             link, state["shared"] = self._check_link(scope, path)
@@ -142,7 +185,8 @@ class Authentication:
     def _check_link(self, scope: Scope, path: str) -> tuple[str, SharedLink | None]:
         """The signature of a signed link, and the shared link that has made it, with which it ends."""
         query = scope["query_string"]
-        signature = check_link(self._link_secret.value, scope["method"], path, query, self._clock())
+        secrets = self._link_secrets.by_owner.values()
+        signature = check_link(secrets, scope["method"], path, query, self._clock())
         made_by = shared_link_id(query)
         link = None if made_by is None else self._shared.get(made_by)
         if made_by is not None and (link is None or not link.may("GET", path.rpartition("/")[2])):

@@ -21,6 +21,7 @@ from app.telemetry.work import Work, working_for
 
 FIRST_ERROR = 400
 MAX_ADDRESS_CHARS = 64
+HAS_BEGUN = "has_begun"  # in the state of a request whose response has
 WARNING_HEADER = "X-Whisperfleet-Warning"
 UNMATCHED = "unmatched"  # no endpoint has this path and method
 OTHER = "other"  # a method of no endpoint
@@ -90,14 +91,13 @@ class RequestLog:
         scope.setdefault("state", {})["request_id"] = request_id
         method = scope["method"] if scope["method"] in METHODS else "_OTHER"  # in traces
         status = CLIENT_CLOSED_REQUEST
-        has_begun = False  # the response
         path = route_path(scope)
         start = time.perf_counter()
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal has_begun, status
+            nonlocal status
             if message["type"] == "http.response.start":
-                has_begun, status = True, message["status"]
+                scope["state"][HAS_BEGUN], status = True, message["status"]
                 self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
                 client = scope["state"].get("client")
@@ -119,7 +119,7 @@ class RequestLog:
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
-                if not has_begun:
+                if HAS_BEGUN not in scope["state"]:
                     self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 if span.is_recording():
                     route = getattr(scope.get("route"), "path", None)

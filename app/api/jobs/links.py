@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.api.http.errors import documented_errors, validated
 from app.api.http.json_bodies import documented_body, json_object
-from app.api.http.keys import operators_only, shared_link_of
+from app.api.http.keys import client_of, operators_only, shared_link_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.requests import public_path
 from app.api.jobs.lookup import find_job
@@ -87,7 +87,8 @@ def link_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
         if shared is not None:
             expires = min(expires, int(shared.expires_at))
         path = f"/v1/jobs/{job.id}/{link.path}"
-        query = signed_query(jobs.link_secret.value, path, _query(link, shared), expires)
+        secret = await jobs.link_secrets.of(client_of(request).owner)
+        query = signed_query(secret, path, _query(link, shared), expires)
         answer = Link(
             path=public_path(request, f"{path}?{query}"), expires_at=timestamp(jobs.clock.date(expires))
         )
@@ -102,7 +103,8 @@ def link_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
     )
     async def withdraw_links() -> Response:
         """All links of all jobs stop working at once. New ones can be made."""
-        await jobs.link_secret.rotate()
+        await jobs.link_secrets.renew((), jobs.link_secrets.by_owner)
+        jobs.on_links_ended()
         return Response(status_code=204)
 
     return router

@@ -30,6 +30,7 @@ class LinkOptions(BaseModel):
 
     correct: bool = Field(False, description="It may correct the transcript, too.")
     audio: bool = Field(True, description="It opens the recording and its waveform, too.")
+    revisions: bool = Field(False, description="It shows earlier revisions, as with `correct`, too.")
     expires_in_s: Annotated[int, Field(ge=60, le=366 * DAY_S)] = Field(
         30 * DAY_S, description="The link ends so long (s) after it was made."
     )
@@ -44,6 +45,7 @@ def shared_routes(service: TranscriptionService, jobs: JobService, settings: Set
             job=link.job_id,
             correct=link.may_correct,
             audio=link.has_audio,
+            revisions=link.has_revisions,
             created_at=timestamp(link.created_at),
             expires_at=timestamp(jobs.clock.date(link.expires_at)),
         )
@@ -68,7 +70,9 @@ def shared_routes(service: TranscriptionService, jobs: JobService, settings: Set
                 "WHISPER_API_KEYS to share one of them alone."
             )
         check_done(job)
-        link, token = await jobs.shared_links.add(job, options.correct, options.audio, options.expires_in_s)
+        opens = (options.correct, options.audio, options.correct or options.revisions)
+        owner, lifetime_s = client_of(request).owner, options.expires_in_s
+        link, token = await jobs.shared_links.add(job, owner, *opens, lifetime_s)
         path = public_path(request, f"/#/jobs/{job.id}?link={token}")
         answer = NewSharedLink(**document(link).model_dump(), token=token, path=path)
         return JSONResponse(answer.model_dump(), 201, {"Cache-Control": "no-store"})
@@ -93,6 +97,7 @@ def shared_routes(service: TranscriptionService, jobs: JobService, settings: Set
     async def revoke_shared_link(request: Request, job_id: str, link_id: str) -> Response:
         """It stops working at once, and so do the links to the audio and the result that it has made."""
         await jobs.shared_links.revoke(await find_job(jobs, request, job_id), link_id)
+        jobs.on_links_ended()
         return Response(status_code=204)
 
     @router.get(

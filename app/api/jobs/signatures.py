@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import re
+from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from app.errors import LinkRefused
@@ -40,8 +41,8 @@ def has_signature(query: bytes) -> bool:
     return any(name == "signature" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
 
 
-def check_link(secret: bytes, method: str, path: str, query: bytes, now: float) -> str:
-    """The signature of the link that a request is.
+def check_link(secrets: Iterable[bytes], method: str, path: str, query: bytes, now: float) -> str:
+    """The signature of the link that a request is. `secrets`: those that may have signed it.
 
     Raises LinkRefused unless it is one, and the time of service `now` (s) is before its end.
 
@@ -52,7 +53,10 @@ def check_link(secret: bytes, method: str, path: str, query: bytes, now: float) 
         found is None
         or method != "GET"
         or not _PATH.fullmatch(path)
-        or not hmac.compare_digest(_signature(secret, path, found["signed"]), found["signature"])
+        or not any(
+            hmac.compare_digest(_signature(secret, path, found["signed"]), found["signature"])
+            for secret in secrets
+        )
     ):
         raise LinkRefused(
             "This link is not valid: it was withdrawn, or it is for another path, query or method. "

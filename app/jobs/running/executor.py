@@ -241,6 +241,8 @@ class JobExecutor:
     async def _download(self, job: Job, url: str) -> None:
         settings = self._settings
         folder, max_bytes = self._service.media.folder.uploads, settings.max_upload_bytes
+        disk, owner = self._service.media.folder.disk, job.submission.owner
+        await asyncio.to_thread(disk.check_share, owner)
         upload = await download(url, folder, max_bytes, settings.max_duration_s)
         try:
             await self._store.update(
@@ -254,6 +256,7 @@ class JobExecutor:
             # Not after a cancellation: `Store.update` runs to completion, so the next run finds the file.
             await asyncio.to_thread(upload.remove)
             raise
+        disk.stored[owner] += upload.size
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files that a finished job does not need."""

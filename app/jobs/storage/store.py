@@ -3,6 +3,7 @@
 import asyncio
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.connection import Database, Then
-from app.database.tables import clips, deliveries, jobs, passages, peaks, uploads
+from app.database.tables import clips, deliveries, jobs, passages, peaks, shared_links, uploads
 from app.errors import (
     DiskFull,
     IllegalTransition,
@@ -52,6 +53,7 @@ from app.jobs.storage.published_clips import (
 )
 from app.jobs.storage.retention import ENDED, Retention
 from app.jobs.storage.revisions import (
+    KEPT,
     ORIGINAL,
     ListedRevision,
     add_revision,
@@ -81,6 +83,8 @@ from workers.messages import Span, seconds
 _COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long
 
 T = TypeVar("T")
+
+_JOB_BYTES, _TEXT_BYTES_PER_S = 10_000, 20  # in the rows of a job, and of each of its texts
 
 
 class QueuedRow(NamedTuple):
@@ -189,7 +193,7 @@ class Store:
         return await self._database.query(self._get, job_id, owner)
 
     async def rename_owners(self, names: Mapping[str, str]) -> None:
-        """Give the jobs, uploads and webhooks of owners (keys of `names`) to others (values).
+        """Give the jobs, uploads, webhooks and shared links of owners (keys of `names`) to others (values).
 
         A job loses its idempotency key if the new owner has used the same one.
         """
@@ -201,13 +205,24 @@ class Store:
                 )
                 twice = sa.and_(jobs.c.owner == before, jobs.c.idempotency_key.in_(used))
                 await connection.execute(sa.update(jobs).where(twice).values(idempotency_key=None))
-                for table in (jobs, uploads, deliveries):
+                for table in (jobs, uploads, deliveries, shared_links):
                     await connection.execute(
                         sa.update(table).where(table.c.owner == before).values(owner=after)
                     )
             then(self._cache.clear)
 
-        await self._write(rename)
+        if names:
+            await self._write(rename)
+
+    async def drop_webhooks(self, owner: str) -> None:
+        """Forget the receivers of an owner's jobs, and what they have not got yet."""
+
+        async def drop(connection: AsyncConnection, then: Then) -> None:
+            await connection.execute(sa.update(jobs).where(jobs.c.owner == owner).values(webhook_url=None))
+            await connection.execute(sa.delete(deliveries).where(deliveries.c.owner == owner))
+            then(self._cache.clear)
+
+        await self._write(drop)
 
     async def find(self, owner: str, idempotency_key: str) -> Job | None:
         """The owner's job with an idempotency key."""
@@ -294,6 +309,18 @@ class Store:
             .group_by(jobs.c.owner)
         )
         return dict(tuple(row) for row in await self._database.rows(query))
+
+    async def bytes_by_owner(self, copies: Mapping[str, int]) -> Counter[str]:
+        """About how many bytes the jobs of each owner hold. `copies`: the bytes of those, by recording."""
+        texts = 1 + sa.case((jobs.c.revision > KEPT, KEPT), else_=jobs.c.revision)
+        rows = _JOB_BYTES + texts * _TEXT_BYTES_PER_S * sa.func.coalesce(jobs.c.duration, 0.0)
+        size = sa.case((jobs.c.file.is_(None), 0), else_=sa.func.coalesce(jobs.c.size, 0))
+        sums = sa.select(jobs.c.owner, sa.func.sum(size + rows)).group_by(jobs.c.owner)
+        held = Counter({owner: int(total) for owner, total in await self._database.rows(sums)})
+        copied = sa.select(jobs.c.owner, jobs.c.file).where(jobs.c.file.in_(copies))
+        for owner, file in await self._database.rows(copied):
+            held[owner] += copies[file]
+        return held
 
     async def refresh_counts(self) -> None:
         """Count the jobs anew, for `counts`. They stay as they are if the database fails.

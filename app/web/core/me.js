@@ -7,7 +7,7 @@ import { service } from "./service.js";
 import { sharedLink } from "./shared_link.js";
 
 /**
- * @typedef {{id: string, correct: boolean, audio: boolean, expires_at: string}} SharedLink
+ * @typedef {{id: string, correct: boolean, audio: boolean, revisions: boolean, expires_at: string}} SharedLink
  * @typedef {{owner: string | null, operator: boolean, shared: SharedLink | null}} Me
  */
 
@@ -22,7 +22,7 @@ export const isAsked = signal(!service.keys);
 export const isOperator = computed(() => me.value?.operator === true);
 /** Of the transcript on the screen. */
 export const mayCorrect = computed(() => !sharedLink || me.value?.shared?.correct === true);
-export const hasRevisions = mayCorrect; // a link to read shows the newest text alone
+export const hasRevisions = computed(() => !sharedLink || me.value?.shared?.revisions === true);
 export const hasSound = computed(() => !sharedLink || me.value?.shared?.audio === true);
 
 /** Ask now, and after each change of the key. */

@@ -37,8 +37,8 @@ export function ShareDialog({ job, onClose }) {
   const make = (event) => {
     event.preventDefault();
     const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
-    const [correct, audio] = [data.get("may") === "correct", data.has("audio")];
-    const json = { correct, audio, expires_in_s: Number(data.get("days")) * DAY_S };
+    const [correct, expires_in_s] = [data.get("may") === "correct", Number(data.get("days")) * DAY_S];
+    const json = { correct, audio: data.has("audio"), revisions: data.has("revisions"), expires_in_s };
     run(async () => setMade(address((await requestJson(path, { method: "POST", json })).path)));
   };
   const revoke = (/** @type {string} */ id) =>
@@ -58,6 +58,7 @@ export function ShareDialog({ job, onClose }) {
         ${DAYS.map((days) => html`<option value=${days} selected=${days === USUAL_DAYS}>${t(`share.days${days}`)}</option>`)}
       </select></label>
       <label class="check"><input type="checkbox" name="audio" defaultChecked />${t("share.audio")}</label>
+      <label class="check"><input type="checkbox" name="revisions" />${t("share.revisions")}</label>
       <div class="dialog-actions"><button class="button primary"><${Icon} name="link" />${t("share.make")}</button></div>
     </form>
     ${made && html`<${Copyable} label=${t("share.made")} href=${made} />`}
@@ -97,8 +98,9 @@ function Copyable({ label, href }) {
 }
 
 /** What a link allows, and until when. @param {SharedLink} link */
-function aboutLink({ correct, audio, expires_at }) {
+function aboutLink({ correct, audio, revisions, expires_at }) {
   const sound = t(audio ? "share.withAudio" : "share.withoutAudio");
   const until = t("share.until", { time: dateTime(expires_at, language.value) });
-  return [t(correct ? "share.correct" : "share.read"), sound, until].join(" · ");
+  const earlier = revisions && !correct ? [t("share.withRevisions")] : [];
+  return [t(correct ? "share.correct" : "share.read"), sound, ...earlier, until].join(" · ");
 }

@@ -66,6 +66,7 @@ const texts = {
     speaker_model_unavailable:
       "Dieser Dienst kann Stimmen nicht unterscheiden. Bei „Wer spricht“ „Nicht unterscheiden“ wählen oder den Betreiber fragen.",
     start_after_end: "Die Aufnahme endet vor dem gewählten Beginn. In den Optionen einen früheren wählen.",
+    storage_share_full: "Der eigene Anteil am Speicher des Dienstes ist belegt. Alte Transkripte löschen.",
     too_demanding:
       "Die Datei zu lesen braucht zu viel Speicher; vielleicht ist sie beschädigt. Sie in MP3 umwandeln.",
     too_large: "Das ist mehr, als der Dienst annimmt. In Teilen senden.",
@@ -526,6 +527,7 @@ const texts = {
   "share.read": "Lesen",
   "share.correct": "Lesen und korrigieren",
   "share.audio": "Auch die Aufnahme anhören",
+  "share.revisions": "Auch beim Lesen frühere Versionen zeigen",
   "share.for": "Wie lange?",
   "share.days1": "Einen Tag",
   "share.days7": "Eine Woche",
@@ -537,6 +539,7 @@ const texts = {
   "share.links": "Gültige Links",
   "share.withAudio": "mit Aufnahme",
   "share.withoutAudio": "ohne Aufnahme",
+  "share.withRevisions": "mit früheren Versionen",
   "share.until": "bis {time}",
   "share.revoke": "Widerrufen",
   "preview.open": "Vorschau und Druck",

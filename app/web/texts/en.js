@@ -57,6 +57,7 @@ export default {
     speaker_model_unavailable:
       "This service cannot tell voices apart. Choose “Do not tell apart” at “Who speaks”, or ask whoever runs it.",
     start_after_end: "The recording ends before the chosen beginning. Choose an earlier one in the options.",
+    storage_share_full: "You have used your share of the service's space. Delete old transcripts.",
     too_demanding: "Reading the file takes too much memory; it may be damaged. Convert it to MP3.",
     too_large: "This is more than the service takes. Send it in parts.",
     too_many_channels:
@@ -511,6 +512,7 @@ export default {
   "share.read": "Read",
   "share.correct": "Read and correct",
   "share.audio": "They may hear the recording, too",
+  "share.revisions": "Readers may see earlier revisions, too",
   "share.for": "How long?",
   "share.days1": "A day",
   "share.days7": "A week",
@@ -522,6 +524,7 @@ export default {
   "share.links": "Links that work",
   "share.withAudio": "with the recording",
   "share.withoutAudio": "without the recording",
+  "share.withRevisions": "with earlier revisions",
   "share.until": "until {time}",
   "share.revoke": "Revoke",
   "preview.open": "Preview and print",

@@ -62,6 +62,7 @@ const texts = {
     speaker_model_unavailable:
       "Este servicio no puede distinguir voces. Elige «Sin distinguir» en «Quién habla» o pregunta a quien lo administra.",
     start_after_end: "La grabación termina antes del comienzo elegido. Elige uno anterior en las opciones.",
+    storage_share_full: "Ya ocupas tu parte del espacio del servicio. Elimina transcripciones antiguas.",
     too_demanding: "Leer el archivo requiere demasiada memoria; puede estar dañado. Conviértelo a MP3.",
     too_large: "Es más de lo que admite el servicio. Envíalo por partes.",
     too_many_channels:
@@ -519,6 +520,7 @@ const texts = {
   "share.read": "Leer",
   "share.correct": "Leer y corregir",
   "share.audio": "Escuchar también la grabación",
+  "share.revisions": "Ver también las versiones anteriores al leer",
   "share.for": "¿Cuánto tiempo?",
   "share.days1": "Un día",
   "share.days7": "Una semana",
@@ -530,6 +532,7 @@ const texts = {
   "share.links": "Enlaces vigentes",
   "share.withAudio": "con la grabación",
   "share.withoutAudio": "sin la grabación",
+  "share.withRevisions": "con versiones anteriores",
   "share.until": "hasta {time}",
   "share.revoke": "Revocar",
   "preview.open": "Vista previa e impresión",

@@ -1,0 +1,89 @@
+"""What owners have made and hold open ends when their keys are removed, or an operator withdraws them."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.api.audio.realtime_sessions import RealtimeSessions
+from app.api.http.errors import documented_errors
+from app.api.http.keys import Authentication
+from app.errors import WhisperfleetError
+from app.owners import LINK_OWNER, KeyRing
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+
+_END_S = 30  # in which requests end that are cancelled
+
+log = structlog.get_logger("whisperfleet.api")
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Those that have keys."""
+
+    keys: KeyRing
+    authentication: Authentication
+    streams: RealtimeSessions
+    jobs: "JobService"
+    has_users: bool  # a login names further owners
+
+    async def load(self, before: Collection[str] = ()) -> None:
+        """Withdraw the owners that have lost all keys, as those `before`. Raises what `Database` raises."""
+        names, secrets = self.keys.owners(), self.jobs.link_secrets
+        self.jobs.disk.has_others = self.has_users or len(names) > 1
+        await self.jobs.store.rename_owners(self.keys.named())
+        stored = () if self.has_users or not names else secrets.by_owner  # without keys, all are let in
+        gone = {*before, *stored} - names - {LINK_OWNER, ""}
+        for owner in gone:
+            await self.withdraw(owner)
+        await secrets.renew(gone, names - secrets.by_owner.keys())
+
+    async def reload_keys(self) -> None:
+        """Read the file of keys again. After an error, which is logged, the keys stay as they were."""
+        try:
+            before = self.keys.owners()
+            self.keys.load()
+            self.authentication.end()
+            await self.load(before)
+        except (OSError, ValueError) as error:
+            log.error("the file of keys cannot be used; the keys stay as they were", error=str(error))
+        except WhisperfleetError as error:
+            log.error("links of removed keys may still work; send SIGHUP again", error=str(error))
+        else:
+            log.info("the file of keys was read again", keys=len(self.keys), owners=len(self.keys.owners()))
+
+    async def withdraw(self, owner: str) -> None:
+        """End the requests and streams of an owner, and what else it has made. Its jobs and keys stay."""
+        ended = self.authentication.end(owner)
+        await self._end_made(owner)
+        if ended:
+            await asyncio.wait(ended, timeout=_END_S)
+            await self._end_made(owner)  # what they have made meanwhile
+        log.warning("an owner was withdrawn", withdrawn=owner, requests=len(ended))
+
+    async def _end_made(self, owner: str) -> None:
+        await self.jobs.withdraw(owner)
+        await self.streams.end_of(owner)
+
+
+def owner_routes(owners: Owners) -> APIRouter:
+    router = APIRouter(prefix="/v1/owners", tags=["service"])
+
+    @router.post(
+        "/{name:path}/withdraw",
+        summary="End all that an owner has made or holds open",
+        status_code=204,
+        responses=documented_errors(401, 403, 503, 507),
+    )
+    async def withdraw_owner(name: str) -> Response:
+        """Requests, streams, links, uploads and webhooks. Its jobs stay, and its keys: remove them first."""
+        await owners.withdraw(name)
+        return Response(status_code=204)
+
+    return router
