@@ -374,11 +374,11 @@ async def test_an_owner_reserves_a_part_of_the_disk(
         made = await asyncio.gather(
             *(jobs.uploads.create(OWNER, 20_000, "", "") for _ in range(9)), return_exceptions=True
         )
-        refused = [upload for upload in made if isinstance(upload, QueueFull)]
+        refused = [upload for upload in made if isinstance(upload, DiskFull)]
         assert (len(refused), reserved(jobs)) == (6, 60_000)
-        assert "one client may have" in refused[0].message
+        assert {error.code for error in refused} == {"storage_share_full"}
         await jobs.uploads.create("another", 25_000, "", "")
-        with pytest.raises(QueueFull):
+        with pytest.raises(DiskFull):
             await jobs.uploads.create("another", 15_000, "", "")
 
 
