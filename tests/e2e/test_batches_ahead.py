@@ -43,21 +43,6 @@ def the_worker(server: Server) -> dict:
 
 
 @pytest.mark.soak
-def test_kills_cost_only_time(service, faults, two_minutes, two_minutes_srt, shorts, server, background):
-    before = the_worker(service)["restarts"]
-    work = [background.submit(service.srt, path) for path in (two_minutes, *shorts)]
-    for _ in range(2):
-        victim = wait_for(lambda: the_worker(service)["state"] == "busy" and the_worker(service))
-        service.kill(victim["pid"])
-        wait_for(lambda pid=victim["pid"]: the_worker(service)["pid"] not in (pid, None))
-    subtitles = [one.result() for one in work]
-    assert subtitles == [two_minutes_srt, *(server.srt(path) for path in shorts)]
-    assert faults.had_two_batches
-    assert the_worker(service)["restarts"] == before + 2
-    assert not service.left_files()
-
-
-@pytest.mark.soak
 def test_a_cancelled_job_ends_and_the_next_one_runs(service, two_minutes, shorts, server):
     before = the_worker(service)["clips"]
     job = service.submit(two_minutes)

@@ -68,37 +68,6 @@ def restarts(server: Server) -> int:
     return sum(row["restarts"] for row in server.workers())
 
 
-@pytest.mark.soak
-def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, watched, background):
-    before, children = restarts(calm), calm.media_workers()
-    work = background.submit(calm.srt, ten_minutes_with_breaks)
-    decoding = wait_for(
-        lambda: [child for child in children if opens(child, calm.data / "pcm")], pause_s=0.001
-    )
-    for child in decoding:
-        calm.kill(child.pid)
-    assert not work.done()
-    assert work.result() == watched.srt
-    wait_for(lambda: len(calm.media_workers()) == MEDIA_WORKERS)
-    assert not {child.pid for child in decoding} & {child.pid for child in calm.media_workers()}
-    assert restarts(calm) == before
-    assert not calm.left_files()
-
-
-@pytest.mark.soak
-def test_killing_all_children_at_once_costs_only_time(calm, server, talk, background):
-    before = restarts(calm)
-    clips = transcribed(calm)
-    children = [*calm.media_workers(), *(psutil.Process(row["pid"]) for row in calm.workers())]
-    work = [background.submit(calm.srt, talk.path) for _ in range(4)]
-    wait_for(lambda: busy(calm, clips), pause_s=0.005)
-    for child in children:
-        child.kill()
-    assert not any(one.done() for one in work)
-    assert [one.result() for one in work] == [server.srt(talk.path)] * 4
-    wait_for(lambda: restarts(calm) - before == 2)  # one worker may have done the rest
-
-
 def test_a_worker_killed_while_idle_is_replaced(calm, shorts):
     victim = calm.workers()[1]
     calm.kill(victim["pid"])

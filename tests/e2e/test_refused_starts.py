@@ -47,12 +47,6 @@ def test_a_folder_without_a_model(run_here, tmp_path):
     assert_refused(refused, "WHISPER_MODEL", str(tmp_path / "model"))
 
 
-def test_a_data_folder_that_is_a_file(run_here, tmp_path):
-    (tmp_path / "file").touch()
-    refused = run_here("serve", WHISPER_DATA_DIR=tmp_path / "file")
-    assert_refused(refused, "WHISPER_DATA_DIR", str(tmp_path / "file"))
-
-
 def test_two_bad_settings_in_one_line(commands):
     refused = commands.run("serve", WHISPER_DEVICE="tpu", WHISPER_PORT="70000")
     outcome = Outcome(refused.process.returncode, refused.stdout, refused.stderr)

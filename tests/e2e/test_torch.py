@@ -5,7 +5,6 @@ import random
 import pytest
 
 from tests.e2e.chaos import Chaos, mixed_recordings
-from tests.e2e.running import wait_for
 from tests.e2e.test_chaos import undisturbed
 
 pytestmark = pytest.mark.timeout(180)
@@ -42,19 +41,6 @@ def test_memory_that_is_short_for_torch(commands, sabotage, server, two_minutes,
     [row] = torch.workers()
     assert row["backend"] == "ctranslate2"
     assert "out of memory" in row["error"]
-
-
-@pytest.mark.soak
-def test_a_job_goes_on_after_a_restart(commands, two_minutes):
-    first = commands.ready(**ONE_WORKER)
-    job = first.submit(two_minutes)
-    wait_for(lambda: first.workers()[0]["clips"] >= 2)
-    first.die()
-    second = commands.restart(first, **ONE_WORKER)
-    assert second.finished(job["id"])["status"] == "succeeded"
-    assert second.client.get(f"/v1/jobs/{job['id']}/result", params={"format": "srt"}).text == second.srt(
-        two_minutes
-    )
 
 
 @pytest.mark.soak

@@ -48,22 +48,11 @@ def test_each_model_is_loaded_once_on_each_worker_and_unloaded_when_idle(with_tw
     assert sum(row["restarts"] for row in server.workers()) == 0
 
 
-def test_a_model_is_retrieved_by_its_full_name(with_two, second):
-    assert with_two.client.get(f"/v1/models/{second}").json()["id"] == second
-    assert with_two.client.get("/v1/models/no/such/model").status_code == 404
-
-
 def test_a_missing_model_fails_only_the_requests_for_it(with_two, shorts):
     answer = with_two.post(shorts[0], model="tiny")
     assert answer.status_code == 503
     assert "'tiny' is not on this machine" in answer.json()["error"]["message"]
     assert with_two.text(shorts[0])
-
-
-def test_an_unknown_second_model_ends_the_start(run_here):
-    refused = run_here("serve", WHISPER_MODELS="gigantic")
-    assert refused.code == 2
-    assert "WHISPER_MODELS=gigantic" in refused.stderr
 
 
 def states(server, second):
