@@ -549,7 +549,7 @@ def test_a_client_that_continues_knows_whether_its_commit_arrived(site, live):
         sent(client, "input_audio_buffer.commit")  # refused: nothing is left to commit
         append(client)
         wait_for(lambda: len(live.streams[0].audio) == 2 * len(AUDIO))
-        client.socket.close()  # before the second commit
+        client.socket.shutdown(socket.SHUT_RDWR)  # before the second commit
     with opened(site, f"?session={id}") as client:
         session = received(client)["session"]
         assert (session["received_bytes"], session["committed_bytes"]) == (2 * len(AUDIO), len(AUDIO))
@@ -720,7 +720,7 @@ def test_a_service_that_stops_lets_streams_end(serve, tmp_path, live):
         append(client)
         received(client)
         received(broken)
-        broken.socket.close()
+        broken.socket.shutdown(socket.SHUT_RDWR)
         wait_for(lambda: live.streams[0].audio)
         site.server.should_exit = True
         events, code = ending(client)

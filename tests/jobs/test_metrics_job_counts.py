@@ -16,7 +16,6 @@ from app.database.tables import jobs
 from app.errors import DatabaseUnavailable, IllegalTransition, OutcomeUnknown, UnknownJob
 from app.jobs import service as module
 from app.jobs.job import Failure, Job, Status
-from app.jobs.service import JobService
 from app.jobs.storage.cache import JobCounts
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
@@ -24,7 +23,7 @@ from app.settings import Settings
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, lost_commits, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
-from tests.jobs.sites import FakeService
+from tests.jobs.sites import serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -143,11 +142,7 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
         await store.begin(await store.add(SUBMISSION))  # the next start requeues it
     monkeypatch.setattr(module, "_SWEEP_S", 0.02)
     settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None)
-    service = FakeService(settings)
-    service.fleet.not_ready = "the model is being loaded"
-    running = JobService(service, settings, Database(url, tmp_path / "data"))  # type: ignore[arg-type]
-    await running.start()
-    try:
+    async with serving(settings) as running:
         counts = running.store.counts
         assert counts.by_status()[Status.SUCCEEDED] == 1
         assert counts.by_status()[Status.QUEUED] + counts.by_status()[Status.RUNNING] == 1
@@ -161,6 +156,3 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
             await connection.execute(sa.update(jobs).values(retained_since=time.time() - 60))
         await until(lambda: not counts.by_status()[Status.SUCCEEDED])
         assert counts.by_status() == await stored(running._database)
-    finally:
-        await running.stop()
-        service.media.folder.release()

@@ -4,7 +4,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from app.uploads.uploads import LIFETIME_S
 from tests.event_loop import Clock, until
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
-from tests.jobs.sites import FakeService
+from tests.jobs.sites import serving
 from tests.jobs.test_database import migrated_to
 from tests.jobs.test_retention import correction, finished
 from tests.jobs.test_webhooks import SECRET, receiving
@@ -48,21 +48,13 @@ class Machine:
         self.wall.now += seconds
         self.monotonic.now += seconds
 
-    @asynccontextmanager
-    async def serving(self, **settings: Any) -> AsyncIterator[JobService]:
+    def serving(self, **settings: Any) -> AbstractAsyncContextManager[JobService]:
         """The service, whose sweeps are the test's."""
-        values = Settings(data_dir=self.folder, _env_file=None, **settings)
-        service = FakeService(values)
-        service.fleet.not_ready = "the model is being loaded"
-        running = JobService(service, values, Database(None, self.folder))  # type: ignore[arg-type]
-        running.store._clock = running.clock._wall = running.webhooks._clock = self.wall
-        running.clock._monotonic = self.monotonic
-        await running.start()
-        try:
-            yield running
-        finally:
-            await running.stop()
-            service.media.folder.release()
+        return serving(Settings(data_dir=self.folder, _env_file=None, **settings), self._set_clocks)
+
+    def _set_clocks(self, service: JobService) -> None:
+        service.store._clock = service.clock._wall = service.webhooks._clock = self.wall
+        service.clock._monotonic = self.monotonic
 
 
 @pytest.fixture
