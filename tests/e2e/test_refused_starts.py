@@ -28,6 +28,7 @@ def assert_refused(outcome: Outcome, *names: str) -> None:
         ("WHISPER_COMPUTE_TYPE", "float16"),
         ("WHISPER_MODEL", "/nowhere/model"),
         ("WHISPER_MODEL", "gigantic"),
+        ("WHISPER_MODELS", "gigantic"),
         ("WHISPER_MODEL_ALIASES", "fast=large-v3"),
         ("WHISPER_CPU_WORKERS", "0"),
         ("WHISPER_BATCH_SIZE", "1.5"),
