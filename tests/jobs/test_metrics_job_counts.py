@@ -4,12 +4,10 @@ import asyncio
 import random
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
 
 from app.database.connection import Database
 from app.database.tables import jobs
@@ -75,18 +73,6 @@ async def test_after_any_changes_at_the_same_time(database: Database, seed: int)
     assert min(store.counts.by_status().values()) >= 0
 
 
-async def test_after_a_restart(url: str) -> None:
-    async with opened(url) as database:
-        store = Store(database)
-        await store.add(SUBMISSION)
-        await store.begin(await store.add(SUBMISSION))
-    async with opened(url) as database:
-        store = Store(database)
-        await store.recount(600)
-        expected = dict.fromkeys(Status, 0) | {Status.QUEUED: 1, Status.RUNNING: 1}
-        assert store.counts.by_status() == expected
-
-
 @pytest.mark.parametrize("committed", [True, False])
 async def test_a_commit_of_unknown_outcome(database: Database, committed: bool) -> None:
     store = Store(database)
@@ -104,14 +90,6 @@ async def test_a_commit_of_unknown_outcome(database: Database, committed: bool) 
     assert store.counts.is_doubtful, "the commit may still come through"
     await store.recount(0)
     assert not store.counts.is_doubtful
-
-
-async def test_transactions_that_are_rolled_back_count_nothing(database: Database) -> None:
-    store = Store(database)
-    await store.add(replace(SUBMISSION, idempotency_key="key"))
-    with pytest.raises(IntegrityError):
-        await store.add(replace(SUBMISSION, idempotency_key="key"))
-    assert store.counts.by_status()[Status.QUEUED] == 1
 
 
 def test_a_doubt_lasts_as_long_as_the_commit_may_come_through() -> None:
