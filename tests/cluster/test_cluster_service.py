@@ -1,6 +1,5 @@
 """The service whose workers run on two nodes gives what it gives on one machine."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,9 @@ from tests.cluster.services import (
     nodes_of_workers,
     ray_settings,
     restarts,
-    wait_until_whole,
 )
-from tests.e2e.chaos import mixed_recordings
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, Server, wait_for
-from tests.media_files import Pcm
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -59,23 +55,3 @@ def test_a_node_dies_and_another_one_joins(
     service.client.delete(f"/v1/jobs/{other}").raise_for_status()
     disturbed.check()
     assert restarts(service) == {}
-
-
-@pytest.mark.soak
-def test_three_jobs_survive_two_kills_at_once(
-    ray_cluster: RayCluster, service: Server, server: Server, talk_pcm: Pcm, tmp_path: Path
-) -> None:
-    """A node and, on the other one, the worker's process."""
-    ray_cluster.mend()
-    wait_until_whole(service)
-    recordings = mixed_recordings(talk_pcm, tmp_path, (60, 40, 90)).values()
-    jobs = [service.submit(recording)["id"] for recording in recordings]
-    wait_for(lambda: all(row["state"] == "busy" for row in service.workers()))
-    victim = next(row["pid"] for row in service.workers() if row["node_name"] == "node0")
-    service.kill(victim)
-    ray_cluster.kill(ray_cluster.node("node1"))
-    with ThreadPoolExecutor(2) as clients:
-        expected = list(clients.map(server.srt, recordings))
-    assert [service.finished(job)["status"] for job in jobs] == ["succeeded"] * 3
-    assert [service.result(job) for job in jobs] == expected
-    assert nodes_of_workers(service) == {"node0": 1}

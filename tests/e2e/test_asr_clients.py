@@ -3,7 +3,6 @@
 import httpx
 import pytest
 
-from tests.e2e.reading import read_srt
 from tests.media_files import read_pcm
 
 pytestmark = pytest.mark.timeout(60)
@@ -34,8 +33,3 @@ def test_bazarr_detects_and_transcribes(server, spanish, talk):
     )
     assert answer.headers["content-type"].startswith("text/plain")
     assert answer.text == server.srt(talk.path.with_name("talk_es.flac"), language="es")
-
-
-def test_bazarr_translates(server, spanish):
-    answer = post(server, "/asr", spanish, task="translate", language="es", output="srt", encode="false")
-    assert len(read_srt(answer.text)) >= 5

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
-from tests.e2e.saboteur.sitecustomize import HANGING, POISON
+from tests.e2e.saboteur.sitecustomize import POISON
 from tests.media_files import RATE, Pcm
 
 pytestmark = pytest.mark.timeout(120)
@@ -52,11 +52,6 @@ def poisoned(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_wav(tmp_path_factory.mktemp("poisoned"), pcm)
 
 
-@pytest.fixture(scope="module")
-def hanging(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_wav(tmp_path_factory.mktemp("hanging"), with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
-
-
 def the_worker(server: Server) -> dict[str, Any]:
     [row] = server.workers()
     return row
@@ -92,14 +87,6 @@ def test_only_the_poisoned_clip_fails(poisonable, server, poisoned, sound, short
 
 def segments(transcription: dict[str, Any]) -> list[tuple[float, float, str]]:
     return [(one["start"], one["end"], one["text"]) for one in transcription["segments"]]
-
-
-@pytest.mark.soak
-def test_a_worker_that_hangs_is_replaced(poisonable, server, hanging):
-    before = sum(row["restarts"] for row in poisonable.workers())
-    assert poisonable.srt(hanging) == server.srt(hanging)
-    assert sum(row["restarts"] for row in poisonable.workers()) == before + 1
-    assert "did not answer within" in poisonable.stderr
 
 
 @pytest.mark.soak

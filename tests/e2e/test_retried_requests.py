@@ -25,17 +25,6 @@ def test_only_the_missing_clips_are_transcribed(commands, one_window_each):
     assert clips(server) == 3 * complete, "an answered recording is transcribed anew"
 
 
-@pytest.mark.soak
-def test_other_options_are_another_request(commands, one_window_each):
-    server = commands.ready(WHISPER_BATCH_SIZE=1)
-    cut_off_midway(server, one_window_each)
-    before = clips(server)
-    post(server, one_window_each, response_format="srt", beam_size=1)
-    other = clips(server) - before
-    post(server, one_window_each, response_format="srt")
-    assert clips(server) == other * 2
-
-
 def cut_off_midway(server, path):
     """Request subtitles, and disconnect once a clip of them has been transcribed."""
     before = clips(server)
