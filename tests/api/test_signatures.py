@@ -112,6 +112,13 @@ def test_another_secret():
     assert not passes(QUERY, secret=SECRET[:-1])
 
 
+def test_each_character_counts():
+    for position, this in enumerate(QUERY):
+        before, after = QUERY[:position], QUERY[position + 1 :]
+        for other in {*"&=+%.-_ ;0alAL\0", "", 2 * this, f"%{ord(this):02X}", chr(ord(this) ^ 1)} - {this}:
+            assert not passes(before + other + after)
+
+
 PARTS = QUERY.split("&")
 
 

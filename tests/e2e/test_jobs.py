@@ -108,7 +108,7 @@ def test_crashes_are_counted_across_restarts(commands, sabotage, talk_pcm, tmp_p
 class Receiver:
     """Receives webhooks on a loopback port. Refuses the first `refused` of them."""
 
-    def __init__(self, refused: int, address: str = "127.0.0.1") -> None:
+    def __init__(self, refused: int) -> None:
         self.messages: list[dict[str, Any]] = []
         self.attempts = 0
         receiver = self
@@ -126,8 +126,8 @@ class Receiver:
 
             def log_message(self, *arguments: object) -> None: ...
 
-        self._server = HTTPServer((address, 0), Handler)
-        self.url = f"http://{address}:{self._server.server_port}/hook"
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
 

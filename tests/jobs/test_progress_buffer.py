@@ -15,6 +15,7 @@ from app.jobs.running.progress import ProgressBuffer
 from app.jobs.storage.published_clips import PublishedClip
 from app.media.peaks import PeakCollector, Peaks
 from app.media.pool import Decoded
+from tests.event_loop import until
 from tests.jobs.samples import TRACK
 from tests.sample_peaks import collected
 from workers.messages import RecordingWarning
@@ -118,6 +119,21 @@ async def test_nothing_is_lost_if_storing_fails(buffer: ProgressBuffer, store: F
         {"a": at(1.0), "b": at(2.0)},
         {"a": [CLIPS[0]], "b": [CLIPS[0], CLIPS[1]]},
     )
+
+
+async def test_storing_in_the_background_goes_on_after_an_error(
+    buffer: ProgressBuffer, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of clips without progress."""
+    monkeypatch.setattr(module, "TICK_S", 0.001)
+    store.fails = True
+    buffer.published("a", CLIPS[0])
+    storing = asyncio.create_task(buffer.store_forever())
+    await store.called.wait()
+    store.fails = False
+    await until(lambda: store.stored)
+    assert store.stored == [({}, {"a": [CLIPS[0]]})]
+    storing.cancel()
 
 
 async def test_storing_an_empty_buffer_waits_for_values_that_are_being_stored(
