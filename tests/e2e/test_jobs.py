@@ -2,13 +2,10 @@
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from standardwebhooks import Webhook
 
 from tests.e2e.fixtures import write_wav
 from tests.e2e.running import Server, wait_for
@@ -17,8 +14,6 @@ from tests.e2e.test_faults import POISONED_S, with_pattern
 from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(120)
-
-SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
 
 
 def events(server: Server, job_id: str, after: int = 0) -> Iterator[tuple[int, str, dict[str, Any]]]:
@@ -103,35 +98,3 @@ def test_crashes_are_counted_across_restarts(commands, sabotage, talk_pcm, tmp_p
     assert second.finished(job["id"])["status"] == "failed"
     # Three crashes with only this clip in flight; this server saw the last of them.
     assert second.workers()[0]["restarts"] < 3
-
-
-class Receiver:
-    """Receives webhooks on a loopback port. Refuses the first `refused` of them."""
-
-    def __init__(self, refused: int) -> None:
-        self.messages: list[dict[str, Any]] = []
-        self.attempts = 0
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.attempts += 1
-                message = Webhook(SECRET).verify(body, dict(self.headers.items()))
-                accepted = receiver.attempts > refused
-                if accepted:
-                    receiver.messages.append(message)
-                self.send_response(204 if accepted else 500)
-                self.end_headers()
-
-            def log_message(self, *arguments: object) -> None: ...
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
