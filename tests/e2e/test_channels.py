@@ -116,3 +116,8 @@ def test_the_same_sound_on_all_channels_is_one_speaker(emptied, pcm):
         segments = segments_of(emptied, emptied.finished(job["id"]))
         assert {segment["speaker"] for segment in segments} == {"S1"}
         assert all(segment["id"].count("-") == 1 for segment in segments)
+
+
+def test_more_than_eight_channels_are_refused(emptied):
+    answer = emptied.post(wav(np.zeros((RATE, 9), "int16")), channels="separate")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "channels")

@@ -31,6 +31,17 @@ def film_path(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
+    ("fields", "said"),
+    [({"audio_track": "fr"}, "0 (ger), 1 (spa), 2 (eng)"), ({"start": 9000}, "ends at ")],
+)
+def test_what_the_file_does_not_have_is_refused(server, film_path, fields, said):
+    answer = server.post(film_path, **fields)
+    error = answer.json()["error"]
+    assert (answer.status_code, [error["param"]]) == (400, list(fields))
+    assert said in error["message"]
+
+
+@pytest.mark.parametrize(
     ("asked", "language"),
     [("de", "ger"), ("Spanish", "spa"), ("spa", "spa"), ("0", "ger"), ("1", "spa"), ("", "eng")],
 )
