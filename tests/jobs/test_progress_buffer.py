@@ -57,9 +57,10 @@ class FakeStore:
         await self._store((dict(progress), dict(published)))
 
     async def _store(self, value: Any) -> None:
+        fails = self.fails
         self.called.set()
         await asyncio.sleep(0)
-        if self.fails:
+        if fails:
             raise DatabaseUnavailable("gone")
         self.stored.append(value)
 
