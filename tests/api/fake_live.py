@@ -5,24 +5,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.errors import StreamRefused, WhisperfleetError
-from app.live.events import Cleared, Committed, Completed, LiveEvent, StreamOptions
+from app.live.events import Agreed, Cleared, Committed, Completed, LiveEvent, StreamOptions
 from app.live.metrics import LiveMetrics
 from workers.messages import SAMPLE_RATE, Encoding
 
 
 @dataclass
 class FakeStream:
-    """Commits what it has, with the length as its text."""
+    """Commits what it has, with the length as its text, or has the events of a test at its end."""
 
     model: str
     options: StreamOptions
+    events: list[LiveEvent] | None = None
     audio: bytearray = field(default_factory=bytearray)
     encodings: list[Encoding] = field(default_factory=list)
     uncommitted: int = 0  # bytes
     items: int = 0
     paused: bool = False  # no append ends
-    fault: WhisperfleetError | None = None  # why it takes no more
+    fault = None  # why it takes no more
     owes_text = False
+    id = "4f"
     is_finished: bool = False
     is_closed: bool = False
     on_event: Callable[[LiveEvent], None] = lambda event: None
@@ -47,6 +49,8 @@ class FakeStream:
         self.audio += audio
         self.encodings.append(encoding)
         self.uncommitted += len(audio)
+        while self.events and isinstance(self.events[0], Agreed):
+            self.on_event(self.events.pop(0))
 
     def commit(self) -> None:
         if not self.uncommitted:
@@ -62,7 +66,10 @@ class FakeStream:
 
     async def finish(self) -> None:
         self.is_finished = True
-        if self.uncommitted:
+        if self.events is not None:
+            for event in self.events:
+                self.on_event(event)
+        elif self.uncommitted:
             self.commit()
 
     async def close(self) -> None:
@@ -72,18 +79,20 @@ class FakeStream:
 class FakeLiveService:
     """Opens streams, unless it has an error."""
 
-    def __init__(self, service: object) -> None:
+    def __init__(self, service: object = None) -> None:
         self.metrics = LiveMetrics()
         self.reset()
 
     def reset(self) -> None:
         self.streams: list[FakeStream] = []
         self.error: WhisperfleetError | None = None
+        self.events: list[LiveEvent] | None = None  # of the streams, instead of their own
 
     async def open(self, model: str, options: StreamOptions) -> FakeStream:
         if self.error is not None:
             raise self.error
-        self.streams.append(FakeStream(model, options))
+        events = None if self.events is None else list(self.events)
+        self.streams.append(FakeStream(model, options, events))
         return self.streams[-1]
 
     async def stop(self) -> None: ...

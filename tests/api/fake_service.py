@@ -5,7 +5,7 @@ import hashlib
 import math
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -93,6 +93,8 @@ DIALOGUE = replace(
         spoken("S2", id="0-2", of=segment("Amen.", 3.9, 4.1)),
     ),
 )
+
+FAKE_VOICES = SpeakerModel("fake", "", "fake")
 
 # Twenty seconds, in which somebody speaks from 0.5 s to 18 s. At 10 s it is least likely.
 FOUND = FoundSpeech(
@@ -261,13 +263,14 @@ class FakeMedia:
     no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
     voices_made: int = 0  # on demand
     pool: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(busy_ratio=0.0))
+    speaker_model: SpeakerModel = FAKE_VOICES
+    speaker_models: SimpleNamespace = field(init=False)
 
-    @property
-    def speaker_models(self) -> SimpleNamespace:
-        return SimpleNamespace(get=self._speaker_model, check=self._check)
+    def __post_init__(self) -> None:
+        self.speaker_models = SimpleNamespace(get=self._speaker_model, check=self._check)
 
     async def _speaker_model(self) -> SpeakerModel:
-        return SpeakerModel("fake", "", "fake")
+        return self.speaker_model
 
     async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
         self.parameters = parameters
@@ -315,6 +318,7 @@ class FakeService:
     clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
     voices: Voices | None = None  # in recordings of jobs with `diarize`
     late_error: BaseException | None = None  # raised after all segments were published
+    work_on_job: "WorkOnJob | None" = None  # instead of what pipelines do
     paused: bool = False  # no transcription ends while this is set
     calls: list[Call] = field(default_factory=list)
     started: threading.Event = field(default_factory=threading.Event)  # a transcription was
@@ -456,6 +460,8 @@ class FakePipeline:
         total_s = service.transcript.samples / SAMPLE_RATE
         try:
             self.pcm_path.write_bytes(bytes(100))
+            if service.work_on_job is not None:
+                return await service.work_on_job(self)
             await service.record(self.upload, self.options, self.model, self.known)
             if self.options.diarize and service.voices is not None:
                 await self.results.get_or_embed((0, service.transcript.samples), self._voices)
@@ -486,6 +492,9 @@ class FakePipeline:
             if result is not None:
                 await self.results.get_or_transcribe(request, partial(_answer, result))
             self.observer.published((start, end), None if result is None else request.key)
+
+
+WorkOnJob = Callable[[FakePipeline], Awaitable[Transcript]]
 
 
 async def _answer(result: ClipResult, request: ClipRequest) -> ClipResult:

@@ -23,7 +23,7 @@ from app.jobs.corrections import apply_edits
 from app.jobs.storage.revisions import KEPT, KEPT_BY_LINKS
 from app.transcript.formats import FORMATS
 from app.transcription.helper import LONG_S
-from tests.api.fake_service import TRANSCRIPT, segment
+from tests.api.fake_service import TRANSCRIPT
 from tests.api.waiting import wait_for
 from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE
@@ -204,15 +204,6 @@ def test_a_correction_says_which_version_it_corrects(site, job):
     response = site.client.put(f"/v1/jobs/{job}/segments", json=body, headers=lines)
     assert response.status_code == 200
     assert revisions(site, job)[0]["revision"] == 0
-
-
-def test_of_two_writers_the_first_one_counts(site, job):
-    tag = get(site, job).headers["etag"]
-    save(site, job, "Mine.", "Yours.", match=tag)
-    second = put(site, job, {"segments": [{"start": 1, "end": 2, "text": "Late."}]}, match=tag)
-    assert error(second) == (412, "revision_changed", "If-Match")
-    assert "revision is 1" in second.json()["error"]["message"]
-    assert [entry["text"] for entry in get(site, job).json()["segments"]] == ["Mine.", "Yours."]
 
 
 @pytest.mark.parametrize("match", ["tag", "*"])
@@ -499,27 +490,6 @@ def test_a_correction_fits_the_length_of_its_recording(site, job):
         assert connection.recv(1000).startswith(b"HTTP/1.1 413")
     assert time.monotonic() - began < 20
     assert site.job(job)["revision"] == 0
-
-
-def test_three_thousand_segments(site):
-    segments = tuple(
-        segment(f"This is sentence number {number} of the talk.", number * 3.0, number * 3 + 2.9)
-        for number in range(3000)
-    )
-    site.service.transcript = replace(TRANSCRIPT, samples=9000 * SAMPLE_RATE, segments=segments)
-    job = site.finished(site.submitted())["id"]
-    document = get(site, job).json()
-    for entry in document["segments"][::10]:
-        entry["text"] = entry["text"].replace("sentence", "phrase")
-    answer = put(site, job, document).json()
-    assert [entry["text"] for entry in answer["segments"]] == [
-        entry["text"] for entry in document["segments"]
-    ]
-    # The words that stayed keep their times and probabilities.
-    assert [[entry["words"][0], *entry["words"][3:]] for entry in answer["segments"]] == [
-        [entry["words"][0], *entry["words"][3:]] for entry in document["segments"]
-    ]
-    assert revisions(site, job)[0]["changed"] == 300
 
 
 def test_a_correction_has_as_many_speakers_as_a_job_may_list(site, job):

@@ -160,11 +160,6 @@ def test_full_queue(full, kind):
     assert set(full.left_files) == before
 
 
-def test_full_queue_is_reported_before_the_body_is_read(full):
-    with begin(full, "body", b"RIFF", length=1_000_000) as connection:
-        assert connection.recv(100).startswith(b"HTTP/1.1 429")
-
-
 def test_full_queue_accepts_known_idempotency_keys(full):
     again = full.submit(headers={"idempotency-key": "k"})
     assert again.status_code == 202
@@ -234,19 +229,6 @@ def received(connection):
         assert part, response
         response += part
     return response
-
-
-@pytest.mark.parametrize("kind", ["form", "body", "url"])
-def test_stalled_upload(impatient, kind):
-    content, length = KINDS[kind][1][:-3], 9_000
-    if kind != "url":
-        content, length = content[:300] + bytes(3_000_000), 9_000_000
-    with begin(impatient, kind, content, length=length) as connection:
-        if kind != "url":
-            wait_for(lambda: impatient.uploads)
-        assert received(connection).startswith(b"HTTP/1.1 400")
-    assert not impatient.left_files
-    assert listed(impatient) == []
 
 
 def test_upload_that_trickles(impatient):

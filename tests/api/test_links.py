@@ -2,9 +2,7 @@
 
 import re
 import time
-from contextlib import ExitStack
 from datetime import datetime
-from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
 import httpx
@@ -12,13 +10,9 @@ import pytest
 
 from app.api.http import admission
 from app.api.http import keys as auth
-from app.errors import QueueFull
 from app.jobs.storage.service_clock import ServiceClock
-from app.limits import Limit
-from app.owners import Client, unnamed_owner
-from app.settings import Settings
+from app.owners import unnamed_owner
 from app.telemetry.work import current_work
-from tests.api.conftest import serve_site
 from tests.cases import read_cases
 
 REQUESTS = read_cases("requests")
@@ -112,16 +106,6 @@ def test_bad_fields_are_named(locked, job, body, param):
     response = asked(locked, job, **body)
     assert (response.status_code, response.json()["error"]["param"]) == (400, param)
     assert f"`{param}`" in response.json()["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'"audio"', b"null", b"\xff", b'{"path": "audio", "start": NaN}']
-)
-def test_bad_documents(locked, job, content):
-    response = locked.client.post(
-        f"/v1/jobs/{job}/links", content=content, headers={"content-type": "application/json"}
-    )
-    assert response.status_code == 400, response.text
 
 
 def test_other_bodies(locked, job):
@@ -232,22 +216,6 @@ def test_withdrawn_links(locked, stranger, job):
     assert locked.client.delete("/v1/links").status_code == 204, "also when no links were given out"
 
 
-def test_links_after_a_restart(tmp_path):
-    settings = Settings(data_dir=tmp_path, api_keys=(KEY,), _env_file=None)
-    headers = {"authorization": f"Bearer {KEY}"}
-    with serve_site(settings) as site:
-        site.client.headers.update(headers)
-        job = site.finished(site.submitted())["id"]
-        withdrawn = link(site, job, path="audio")
-        site.client.delete("/v1/links").raise_for_status()
-        kept = link(site, job, path="audio")
-        content = site.client.get(f"/v1/jobs/{job}/audio").content
-    with serve_site(settings) as site:
-        assert error(site.client.get(withdrawn)) == REFUSED
-        response = site.client.get(kept)
-        assert (response.status_code, response.content) == (200, content)
-
-
 def test_links_without_keys(site):
     job = site.finished(site.submitted())["id"]
     audio = link(site, job, path="audio")
@@ -255,22 +223,6 @@ def test_links_without_keys(site):
     altered = re.sub("expires=[0-9]+", "expires=1", audio)
     assert site.client.get(altered).status_code == 200, "everything passes"
     assert site.client.get("/v1/models?signature=x").status_code == 200
-
-
-def test_one_link_does_not_take_the_places_of_the_others():
-    limiter = admission.Limiter(Limit(20, "A_SETTING", "requests are under way", guaranteed=2))
-    first, second = (
-        SimpleNamespace(state=SimpleNamespace(client=Client("link", link=name)))
-        for name in ("first", "second")
-    )
-    with ExitStack() as stack:
-        for _ in range(2):
-            stack.enter_context(limiter.hold(first))
-        with pytest.raises(QueueFull, match="one link may have 2"):
-            limiter.check(first)
-        stack.enter_context(limiter.hold(second))
-        assert limiter.held == 3
-    limiter.check(first)
 
 
 def test_all_links_are_one_owner_and_each_is_known(locked, stranger, job, monkeypatch):

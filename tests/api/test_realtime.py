@@ -410,18 +410,15 @@ def test_every_handshake_is_answered_and_no_key_is_logged(serve, live, caplog, h
     ("settings", "options", "status", "code"),
     [
         ({}, FOREIGN, 403, "origin_not_allowed"),
-        ({}, {"headers": {"Origin": "null"}}, 403, "origin_not_allowed"),
         ({}, {"host": "rebound.example"}, 421, "host_not_allowed"),
         ({"api_keys": KEYS}, {}, 401, "invalid_api_key"),
         ({"api_keys": KEYS}, {"key": "sk-eve"}, 401, "invalid_api_key"),
-        ({"api_keys": KEYS}, {"key": "sk-ann"} | FOREIGN, 403, "origin_not_allowed"),
         (
             {"api_keys": KEYS},
             {"subprotocols": ["realtime", "openai-insecure-api-key.no"]},
             401,
             "invalid_api_key",
         ),
-        ({"api_keys": KEYS}, {"query": "?expires=9999999999&signature=x"}, 403, "link_refused"),
         ({}, {"subprotocols": ["other"]}, 400, "unknown_subprotocol"),
         ({}, {"query": "?model=gpt-5"}, 404, "model_not_found"),
         ({}, {"query": "?intent=conversation"}, 400, None),
@@ -550,7 +547,7 @@ def test_a_client_that_continues_knows_whether_its_commit_arrived(site, live):
         sent(client, "input_audio_buffer.commit")  # refused: nothing is left to commit
         append(client)
         wait_for(lambda: len(live.streams[0].audio) == 2 * len(AUDIO))
-        client.socket.close()  # before the second commit
+        client.socket.shutdown(socket.SHUT_RDWR)  # before the second commit
     with opened(site, f"?session={id}") as client:
         session = received(client)["session"]
         assert (session["received_bytes"], session["committed_bytes"]) == (2 * len(AUDIO), len(AUDIO))
@@ -721,7 +718,7 @@ def test_a_service_that_stops_lets_streams_end(serve, tmp_path, live):
         append(client)
         received(client)
         received(broken)
-        broken.socket.close()
+        broken.socket.shutdown(socket.SHUT_RDWR)
         wait_for(lambda: live.streams[0].audio)
         site.server.should_exit = True
         events, code = ending(client)
@@ -744,13 +741,3 @@ def test_a_stream_that_cannot_end_in_time(serve, tmp_path, live, monkeypatch):
         _, code = ending(client)
     assert code == 1012
     wait_for(lambda: live.streams[0].is_closed)
-
-
-def test_log_line_and_counts(site):
-    with capture_logs() as logs:
-        opened(site).close()
-        wait_for(lambda: [line for line in logs if line["event"] == "request"])
-    [line] = [line for line in logs if line["event"] == "request"]
-    assert (line["log_level"], line["method"], line["status"]) == ("info", "GET", 101)
-    metrics = site.client.get("/metrics").text
-    assert f'method="GET",route="{STREAM_PATH}",status="101"' in metrics

@@ -212,13 +212,6 @@ def test_events_and_polling_come_to_the_same(site, entries, running_job):
     assert folded(live) == entries == get(site, running_job).json()["segments"]
 
 
-def test_events_resume_between_segments(site, entries):
-    job = site.finished(site.submitted())["id"]
-    everything = events(site, job)
-    for seen in range(len(everything)):
-        assert events(site, job, **{"last-event-id": str(seen)}) == everything[seen:]
-
-
 def test_long_transcripts_are_rendered_by_the_helper(site, monkeypatch):
     """And once for all events of a stream: unpacking it for each would take minutes."""
     clips = [clip(number, "text") for number in range(int(LONG_S) // CLIP_S + 1)]

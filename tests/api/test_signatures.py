@@ -115,12 +115,8 @@ def test_another_secret():
 def test_each_character_counts():
     for position, this in enumerate(QUERY):
         before, after = QUERY[:position], QUERY[position + 1 :]
-        others = set("&=+%.-_~ ;0123456789aflmoswAFLMOSWé\n\0") | {this.swapcase(), chr(ord(this) ^ 1)}
-        for other in others - {this}:
+        for other in {*"&=+%.-_ ;0alAL\0", "", 2 * this, f"%{ord(this):02X}", chr(ord(this) ^ 1)} - {this}:
             assert not passes(before + other + after)
-        assert not passes(before + after)
-        assert not passes(before + this + this + after)
-        assert not passes(f"{before}%{ord(this):02X}{after}")
 
 
 PARTS = QUERY.split("&")
@@ -153,12 +149,6 @@ def test_no_added_parameter_passes(added, place):
     if added:
         with pytest.raises(LinkRefused):
             check_link([SECRET], "GET", PATH, "&".join(parts).encode("utf-8"), EXPIRES - 1)
-
-
-@given(st.binary(max_size=200))
-def test_no_other_query_passes(query):
-    with pytest.raises(LinkRefused):
-        check_link([SECRET], "GET", PATH, query, 0)
 
 
 @pytest.mark.parametrize(

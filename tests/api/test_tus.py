@@ -11,9 +11,7 @@ import pytest
 
 from app.database.connection import FILE_NAME, Database
 from app.errors import DatabaseUnavailable
-from app.media.disk import MARGIN_BYTES
 from tests.api.waiting import wait_for
-from tests.media.disks import SmallDisk
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -135,11 +133,6 @@ def test_a_creation_with_the_first_part(site):
     path = answer.headers["location"]
     assert offset(site, path) == 100
     assert patch(site, path, 100, CONTENT[100:]).headers["upload-offset"] == str(len(CONTENT))
-
-
-def test_a_creation_with_all_of_the_file(site):
-    path = created(site, content=CONTENT)
-    assert submit(site, path).status_code == 202
 
 
 def test_an_empty_part_changes_nothing(site):
@@ -418,17 +411,6 @@ def test_an_upload_is_used_once(site):
     assert site.client.get(f"/v1/jobs/{job}/audio").content == CONTENT
 
 
-def test_the_same_idempotency_key_gives_the_same_job(site):
-    path = created(site, content=CONTENT)
-    key = {"Idempotency-Key": "k"}
-    first = submit(site, path, key, language="de")
-    assert submit(site, path, key, language="de").json()["id"] == first.json()["id"]
-    refused(submit(site, path, key, language="fr"), 409, "idempotency_key_reused")
-    refused(submit(site, path, {"Idempotency-Key": "other"}, language="de"), 409, "upload_used")
-    form = site.submit(CONTENT, headers=key, language="de")
-    assert form.status_code == 409, "that has another filename"
-
-
 def test_an_upload_and_a_form_are_the_same_request(site):
     """A fingerprint is that of the content, however it came."""
     path = created(site, content=CONTENT, Upload_Metadata=f"filename {b64('talk.wav')}")
@@ -459,21 +441,6 @@ def test_a_full_queue_leaves_the_upload(serve):
 # Keys, limits, space, pages
 
 
-def test_an_upload_belongs_to_its_key(serve):
-    site = serve(api_keys=KEYS)
-    own, other = ({"Authorization": f"Bearer {key}"} for key in KEYS)
-    answer = site.client.options("/v1/uploads")
-    refused(answer, 401, "invalid_api_key")
-    path = created(site, content=CONTENT[:9], **own)
-    refused(site.client.head(path, headers=TUS | other), 404)
-    refused(patch(site, path, 9, CONTENT[9:], **other), 404, "upload_not_found")
-    refused(site.client.delete(path, headers=TUS | other), 404, "upload_not_found")
-    refused(site.client.head(path, headers=TUS), 401)
-    assert patch(site, path, 9, CONTENT[9:], **own).status_code == 204
-    refused(submit(site, path, other), 404, "upload_not_found")
-    assert submit(site, path, own).status_code == 202
-
-
 def test_parts_hold_a_place_for_uploads(serve, tmp_path):
     site = serve(max_uploads=1, data_dir=tmp_path)
     first, second = created(site, len(BIG)), created(site)
@@ -486,16 +453,6 @@ def test_parts_hold_a_place_for_uploads(serve, tmp_path):
         at = int(site.client.head(first, headers=TUS).headers["upload-offset"])
         assert patch(site, first, at, BIG[at:]).status_code == 204, "it takes over the place of its own"
     assert patch(site, second, 0, CONTENT).status_code == 204
-
-
-def test_a_creation_without_space(site, monkeypatch):
-    SmallDisk(monkeypatch, site.service.settings.data_dir / "uploads", MARGIN_BYTES + 1_000_000)
-    refused(create(site, 1_000_001), 507, "disk_full")
-    path = created(site, 900_000)
-    refused(create(site, 200_000), 507, "disk_full")
-    assert site.submit(bytes(200_000)).status_code == 507, "the rest is reserved"
-    assert patch(site, path, 0, bytes(900_000)).status_code == 204
-    assert create(site, 90_000).status_code == 201
 
 
 def test_the_database_is_unavailable(site, monkeypatch):
@@ -531,11 +488,3 @@ def test_pages_of_other_origins(serve, tmp_path):
     assert answer.status_code == 200
     assert "PATCH" in answer.headers["access-control-allow-methods"]
     assert site.client.options("/v1/uploads", headers=origin).status_code == 204
-
-
-def test_pages_elsewhere_may_not_upload(site):
-    refused(create(site, Origin="https://evil.example"), 403, "origin_not_allowed")
-    path = created(site)
-    headers = {"Origin": "https://evil.example", "X-HTTP-Method-Override": "DELETE"}
-    refused(site.client.post(path, headers=TUS | headers), 403, "origin_not_allowed")
-    assert offset(site, path) == 0

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 
 import pytest
@@ -17,10 +17,11 @@ from wyoming.info import Describe, Info, SelectProgram
 from app.api.http.admission import Limiter
 from app.api.wyoming import server, session
 from app.api.wyoming.server import WyomingServer
-from app.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused, WhisperfleetError
+from app.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused
 from app.limits import Limits
-from app.live.events import Agreed, Committed, Completed, Failed, LiveEvent, StreamOptions
+from app.live.events import Agreed, Committed, Completed, Failed, StreamOptions
 from app.settings import Settings
+from tests.api.fake_live import FakeLiveService, FakeStream
 from tests.api.fake_service import OTHER_MODEL, catalogue
 from tests.event_loop import until
 from workers.messages import Encoding
@@ -30,55 +31,10 @@ SECOND = bytes(32_000)
 FORMAT = {"rate": 16_000, "width": 2, "channels": 1}
 
 
-class FakeStream:
-    """A stream that says what a test wants, once it is finished."""
-
-    id = "4f"
-    fault: WhisperfleetError | None = None
-
-    def __init__(self, model: str, options: StreamOptions, events: list[LiveEvent]) -> None:
-        self.model = model
-        self.options = options
-        self.events = events
-        self.audio = bytearray()
-        self.encodings: set[Encoding] = set()
-        self.closed = False
-        self.on_event: Callable[[LiveEvent], None] = lambda event: None
-
-    async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
-        assert not self.closed
-        self.audio += audio
-        self.encodings.add(encoding)
-        while self.events and isinstance(self.events[0], Agreed):
-            self.on_event(self.events.pop(0))
-
-    async def until_ready(self) -> None: ...
-
-    async def finish(self) -> None:
-        for event in self.events:
-            self.on_event(event)
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-class FakeStreams:
-    def __init__(self) -> None:
-        self.opened: list[FakeStream] = []
-        self.events: list[LiveEvent] = []
-        self.error: WhisperfleetError | None = None
-
-    async def open(self, model: str, options: StreamOptions) -> FakeStream:
-        if self.error is not None:
-            raise self.error
-        self.opened.append(FakeStream(model, options, list(self.events)))
-        return self.opened[-1]
-
-
 class Site:
     """A server, and what it has opened."""
 
-    def __init__(self, server: WyomingServer, streams: FakeStreams, places: Limiter) -> None:
+    def __init__(self, server: WyomingServer, streams: FakeLiveService, places: Limiter) -> None:
         self.server = server
         self.streams = streams
         self.places = places
@@ -94,13 +50,14 @@ class Site:
         async with asyncio.timeout(10):
             while self.server.clients or self.places.held:  # noqa: ASYNC110 - nothing signals it
                 await asyncio.sleep(0.005)
-        assert all(stream.closed for stream in self.streams.opened)
+        assert all(stream.is_closed for stream in self.streams.streams)
 
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     settings = Settings(wyoming_port="0", max_streams=3, _env_file=None)
-    streams, places = FakeStreams(), Limiter(Limits(settings).live_streams)
+    streams, places = FakeLiveService(), Limiter(Limits(settings).live_streams)
+    streams.events = []
     server = WyomingServer(settings, streams.open, catalogue(), places)  # type: ignore[arg-type]
     await server.start()
     try:
@@ -172,7 +129,7 @@ async def test_speech_becomes_text_while_it_is_spoken(site: Site) -> None:
         site.streams.events = [completed("Yes.")]
         [*_, second, _] = await speak(client, SECOND)
         assert Transcript.from_event(second).text == "Yes."
-    first, _ = site.streams.opened
+    first, _ = site.streams.streams
     assert len(first.audio) == 2048 + len(SECOND) + 10
     assert (first.model, first.options) == (
         "tiny",
@@ -193,7 +150,7 @@ async def test_audio_stop_alone_has_a_text(site: Site) -> None:
     async with site.client() as client:
         await client.write_event(AudioStop().event())
         assert [event.type async for event in answers(client)][1] == "transcript"
-    assert not site.streams.opened
+    assert not site.streams.streams
 
 
 async def test_another_model_is_chosen_by_name_or_as_a_program(site: Site) -> None:
@@ -204,8 +161,8 @@ async def test_another_model_is_chosen_by_name_or_as_a_program(site: Site) -> No
         await client.write_event(SelectProgram(f"whisperfleet {OTHER_MODEL}").event())
         await client.write_event(Transcribe(language="en").event())
         await speak(client, SECOND, rate=24_000)
-    assert [stream.model for stream in site.streams.opened] == [OTHER_MODEL, OTHER_MODEL]
-    assert site.streams.opened[1].encodings == {Encoding.PCM_24K}
+    assert [stream.model for stream in site.streams.streams] == [OTHER_MODEL, OTHER_MODEL]
+    assert site.streams.streams[1].encodings == [Encoding.PCM_24K]
 
 
 async def test_events_that_are_unknown_are_ignored(site: Site) -> None:
@@ -389,7 +346,7 @@ async def spoken(site: Site, client: AsyncTcpClient) -> None:
     """Send a second of speech, and wait until the stream has it."""
     await client.write_event(AudioStart(**FORMAT).event())
     await client.write_event(AudioChunk(**FORMAT, audio=SECOND).event())
-    await until(lambda: site.streams.opened and site.streams.opened[-1].audio)
+    await until(lambda: site.streams.streams and site.streams.streams[-1].audio)
 
 
 async def test_a_stop_answers_what_is_spoken_so_far(site: Site) -> None:
@@ -420,7 +377,7 @@ async def test_speech_that_has_just_ended_is_whole_at_a_stop(site: Site) -> None
             await client.write_event(AudioChunk(**FORMAT, audio=SECOND).event())
         await client.write_event(AudioStop().event())
         assert ("transcript", "All of it.") in await events_of(client)
-        assert len(site.streams.opened[0].audio) == 21 * len(SECOND)
+        assert len(site.streams.streams[0].audio) == 21 * len(SECOND)
     await site.server.stop()
 
 
@@ -432,7 +389,7 @@ async def test_a_text_that_is_not_there_in_time_is_an_error(
     async with site.client() as client:
         await client.write_event(AudioStart(**FORMAT).event())
         await client.write_event(AudioStop().event())
-        await until(lambda: site.streams.opened)
+        await until(lambda: site.streams.streams)
         await site.server.stop()
         assert await events_of(client) == [("transcript-start", ""), ("error", STOPPING)]
     await site.idle()
@@ -443,6 +400,6 @@ async def test_an_address_in_use_is_named() -> None:
         port = other.getsockname()[1]
         settings = Settings(wyoming_port=f"127.0.0.1:{port}", _env_file=None)
         places = Limiter(Limits(settings).live_streams)
-        server = WyomingServer(settings, FakeStreams().open, catalogue(), places)  # type: ignore[arg-type]
+        server = WyomingServer(settings, FakeLiveService().open, catalogue(), places)  # type: ignore[arg-type]
         with pytest.raises(InvalidSetting, match=f"WHISPER_WYOMING_PORT=127.0.0.1:{port}: "):
             await server.start()

@@ -443,22 +443,3 @@ def test_the_keyboard_alone_reaches_everything(page, site, job):
     keys = page.get_by_role("dialog")
     expect(keys.get_by_text("Next uncertain word").first).to_be_visible()
     expect(keys.get_by_text("Find and replace")).to_be_visible()
-
-
-def test_edges_are_dragged_on_the_waveform(page, site, job):
-    open_job(page, job)
-    edit(page, LINES[1])
-    start, end = page.get_by_label("Start"), page.get_by_label("End")
-    before = start.input_value(), end.input_value()
-    handle = page.locator(".waveform-edge[data-side=end]")
-    box = handle.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] - 15, box["y"] + 20, steps=4)
-    page.mouse.up()
-    expect(end).not_to_have_value(before[1])
-    expect(start).to_have_value(before[0])
-    page.keyboard.press("Control+z")
-    expect(end).to_have_value(before[1])
-    page.get_by_role("button", name="Done").click()
-    expect(handle).to_have_count(0)

@@ -1,13 +1,8 @@
 """What goes out of a job: every format, the clipboard, the recording, and earlier revisions."""
 
-import json
 import re
-from io import BytesIO
-from xml.etree import ElementTree
 
-import pysubs2
 import pytest
-from docx import Document
 from playwright.sync_api import expect
 
 from app.transcript.formats import FORMATS
@@ -73,34 +68,6 @@ def test_without_keys_the_address_is_what_is_shared(page, site, finished):
     assert page.evaluate("() => navigator.clipboard.readText()") == address
 
 
-def check(form, content):
-    """That a file is one of its format. Raises or fails if it is not."""
-    if form in ("srt", "vtt", "ass"):
-        assert len(pysubs2.SSAFile.from_string(content.decode(), format_=form)) > 5
-    elif form == "ttml":
-        assert ElementTree.fromstring(content).tag.endswith("tt")
-    elif form == "docx":
-        title, *paragraphs = [paragraph.text for paragraph in Document(BytesIO(content)).paragraphs]
-        assert title == "talk"
-        assert all(paragraphs)
-    elif form == "md":
-        assert content.startswith(b"# talk\n\n")
-    elif form == "scc":
-        assert content.startswith(b"Scenarist_SCC V1.0")
-    elif form == "stl":
-        assert len(content) % 128 == 0
-        assert content[3:8] == b"STL25"
-    elif form == "lrc":
-        assert re.search(rb"^\[\d\d:\d\d\.\d\d\]", content, re.MULTILINE)
-    elif form == "tsv":
-        assert {line.count(b"\t") for line in content.splitlines()} == {2}
-    elif form.endswith("json"):
-        assert json.loads(content)["text"]
-    else:
-        assert form == "txt"
-        assert content.decode().split()
-
-
 def open_revisions(page, job):
     """The dialog with the revisions of a job."""
     open_job(page, job)
@@ -121,7 +88,6 @@ def test_every_format_is_one_choice_away(page, site, finished):
         extension = "json" if form == "verbose_json" else form
         assert download.value.suggested_filename == f"talk.{extension}"
         content = download.value.path().read_bytes()
-        check(form, content)
         url = f"/v1/jobs/{finished['id']}/result?format={form}"
         if form != "stl":  # it has the date of its making
             assert content == site.client.get(url).content
@@ -177,14 +143,6 @@ def test_the_recording_comes_as_it_was_sent(page, talk, finished):
         choose(page, "Download", "Original recording")
     assert download.value.suggested_filename == "talk.flac"
     assert download.value.path().read_bytes() == talk.path.read_bytes()
-
-
-def test_a_recording_that_is_gone_says_so(page, site, job):
-    max((site.data / "uploads").iterdir(), key=lambda path: path.stat().st_mtime_ns).unlink()
-    page.faults.expect("status of 404")
-    open_job(page, job)
-    choose(page, "Download", "Original recording")
-    expect(page.locator(".toast")).to_contain_text("recording")
 
 
 def test_a_format_that_cannot_hold_the_text_says_why(page, site, job):

@@ -126,25 +126,6 @@ def test_direct_requests_have_no_link(page, site, talk):
     expect(page.locator(".legend a", has_text="Other programs")).to_have_count(0)
 
 
-@pytest.mark.soak
-def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, new_page, five_minutes):
-    server = commands.ready(**TWO, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=1")
-    page = fleet(new_page(server))
-    server.submit(five_minutes)
-    poisoned = lane(page, 1)
-    expect(poisoned.locator(".badge.danger")).to_have_text("Quarantined", timeout=60_000)
-    expect(poisoned.locator(".reason")).to_contain_text("an illegal memory access")
-    expect(poisoned.locator(".reason")).to_contain_text("tested again")
-    expect(page.get_by_text("1 of 2")).to_be_visible()
-    expect(page.get_by_text("1 out of service")).to_be_visible()
-    page.get_by_role("button", name="Show as table").click()
-    row = page.get_by_role("row").filter(has=page.locator(".badge.danger"))
-    expect(row.get_by_role("rowheader")).to_have_text("1")
-    expect(page.get_by_role("row").filter(has_text="an illegal memory access")).to_be_visible()
-    page.reload()
-    expect(page.get_by_role("table")).to_be_visible()  # the choice is remembered
-
-
 def test_a_killed_worker_is_red_and_green_again_and_a_restart_is_followed(commands, new_page):
     server = commands.ready()
     page = fleet(new_page(server))
@@ -204,25 +185,6 @@ def test_a_deleted_job_has_no_name_and_no_link(page, site, five_minutes):
     expect(page.locator(".legend button", has_text="Deleted recording").first).to_be_visible()
     expect(page.locator(f".legend a[href='#/jobs/{deleted}']")).to_have_count(0)
     assert len(asked) == 1
-
-
-def test_an_idle_fleet_forgets_its_work(new_page, site, job):
-    page = new_page(site)
-    page.faults.expect("ERR_FAILED")
-    page.clock.install()
-    fleet(page)
-    entry = page.locator(f".legend a[href='#/jobs/{job}']")
-    expect(entry).to_be_visible()
-    entry.focus()
-    expect(page.locator(".legend .strong")).to_have_count(1)
-    page.get_by_role("button", name="Show as table").click()
-    clips = page.get_by_role("row").nth(1).get_by_role("cell").nth(4)
-    expect(clips).not_to_have_text("0")
-    page.route("**/v1/workers/events", lambda route: route.abort())
-    page.clock.fast_forward("06:00")
-    expect(clips).to_have_text("0")
-    page.get_by_role("button", name="Show as table").click()
-    expect(page.get_by_text("No work in the last five minutes.")).to_be_visible()
 
 
 @pytest.mark.soak

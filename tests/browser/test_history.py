@@ -3,7 +3,6 @@
 import io
 import re
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import expect
@@ -84,12 +83,6 @@ def test_a_search_finds_names_and_texts_and_survives_a_reload(page, site, three)
     page.get_by_role("button", name="Show all").click()
     expect(field).to_have_value("")
     expect(row(page, "garden")).to_have_count(1)
-
-
-def test_errors_of_jobs_have_the_readers_language(new_page, site, three):
-    page = new_page(site, locale="de-DE")
-    page.goto("/")
-    expect(row(page, "broken.txt")).to_contain_text("Die Datei ist keine Aufnahme.")
 
 
 def test_a_filter_by_state_survives_a_reload_and_the_way_back(page, three):
@@ -204,35 +197,6 @@ def test_a_selection_comes_as_a_zip_and_arrows_lead_through_rows_and_menus(page,
     follow_arrows(page)
 
 
-def test_a_range_is_selected_and_failed_jobs_are_left_out_of_archives(page, three):
-    page.goto("/")
-    row(page, "broken.txt").get_by_role("checkbox").click()
-    row(page, "harbour").get_by_role("checkbox").click(modifiers=["Shift"])
-    expect(page.locator(".history-selection")).to_contain_text("4 selected")
-    expect(page.get_by_role("button", name="Download 3 as")).to_be_visible()
-    page.get_by_role("button", name="Clear the selection").click()
-    expect(page.locator(".job-row-select input:checked")).to_have_count(0)
-
-
-@pytest.mark.soak
-def test_further_pages_come_at_the_end_of_the_list(page, site, tmp_path):
-    broken = tmp_path / "paged.txt"
-    broken.write_text("no sound")
-    with ThreadPoolExecutor(4) as threads:
-        jobs = list(threads.map(site.submit, [broken] * 60))
-    try:
-        page.goto("/#/?q=paged")
-        expect(rows(page)).not_to_have_count(0)
-        rows(page).last.scroll_into_view_if_needed()
-        expect(rows(page)).to_have_count(60)
-        shown = [found.get_attribute("data-job") for found in rows(page).all()]
-        found = site.client.get("/v1/jobs", params={"q": "paged", "limit": 100}).json()["data"]
-        assert shown == [job["id"] for job in found]
-    finally:
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(lambda job: site.client.delete(f"/v1/jobs/{job['id']}"), jobs))
-
-
 def test_the_list_follows_the_service_and_keeps_focus_and_selection(page, site, shorts, three, tmp_path):
     page.goto("/")
     row(page, "garden").get_by_role("checkbox").click()
@@ -295,17 +259,6 @@ def test_an_upload_that_ends_does_not_keep_the_next_page_from_coming(page):
     page.wait_for_timeout(200)
     held[0].fulfill(json=page_of_sixty(50))
     expect(rows(page)).to_have_count(60)
-
-
-def test_a_list_that_cannot_be_loaded_says_so_and_goes_on(page, three):
-    page.faults.expect("ERR_FAILED")
-    page.route("**/v1/jobs?*", lambda route: route.abort())
-    page.goto("/")
-    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
-    page.unroute_all()
-    page.get_by_role("button", name="Retry").click()
-    expect(row(page, "garden")).to_have_count(1)
-    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_the_list_is_where_it_was_after_a_look_at_a_transcript(page, site, three):

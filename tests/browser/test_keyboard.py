@@ -3,8 +3,6 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.transcript_pages import open_job, with_lines
-
 pytestmark = pytest.mark.timeout(120)
 
 MOST_CONTROLS = 150
@@ -81,22 +79,3 @@ def test_from_choosing_a_file_to_its_subtitles(page, site, talk, tmp_path):
         page.keyboard.press("Enter")
     assert "All by keys." in saved.value.path().read_text(encoding="utf-8")
     expect(download).to_be_focused()
-
-
-def test_revisions_come_back_by_keys(page, site, talk):
-    open_job(page, with_lines(site, talk.path, ["One.", "Two."]))
-    opener = page.get_by_role("button", name="Revisions")
-    opener.focus()
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog")
-    original = dialog.locator("[data-revision='0']")
-    original.wait_for()
-    tab_to(page, "[data-revision='0']")
-    page.keyboard.press("Enter")
-    restore = dialog.get_by_role("button", name="Bring back")
-    expect(restore).to_be_enabled()
-    tab_to(page, "[role=dialog] .primary, dialog .primary")
-    page.keyboard.press("Enter")
-    expect(dialog).to_have_count(0)
-    expect(page.locator(".toast")).to_contain_text("Brought back: Original")
-    expect(opener).to_be_focused()

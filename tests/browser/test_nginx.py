@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import httpx
 import pytest
 from playwright.sync_api import expect
-from tusclient.client import TusClient
 
 from tests.browser.test_intake import drop
 from tests.e2e.fixtures import Commands, without_jobs
@@ -96,39 +95,6 @@ def test_a_job_from_its_location_to_its_result(front: Front) -> None:
     link = front.client.post(front.at(f"{location}/links"), json={"path": "audio"}).json()["path"]
     part = front.client.get(front.at(link), headers={"Range": "bytes=0-3"})
     assert (part.status_code, part.content) == (206, b"fLaC")
-
-
-def test_text_streams_while_it_is_transcribed(front: Front) -> None:
-    with (
-        TALK.open("rb") as recording,
-        front.client.stream(
-            "POST",
-            "v1/audio/transcriptions",
-            data={"model": "whisper-1", "stream": "true"},
-            files={"file": ("talk.flac", recording)},
-        ) as stream,
-    ):
-        deltas = (line for line in stream.iter_lines() if "transcript.text.delta" in line)
-        assert next(deltas)
-        [worker] = front.service.workers()
-        assert worker["state"] == "busy", "nginx would hold back the text until the end"
-        assert len(list(deltas)) > 1
-
-
-def test_a_resumable_upload_with_another_projects_client(front: Front) -> None:
-    uploader = TusClient(f"{front.url}v1/uploads").uploader(
-        str(TALK), chunk_size=20_000, metadata={"filename": "talk.flac"}, verify_tls_cert=False
-    )
-    uploader.upload_chunk()
-    assert uploader.url.startswith(f"{front.url}v1/uploads/")
-    again = TusClient(f"{front.url}v1/uploads").uploader(
-        str(TALK), chunk_size=50_000, url=uploader.url, verify_tls_cert=False
-    )
-    assert again.offset == 20_000
-    again.upload()
-    job = front.client.post("v1/jobs", json={"upload": uploader.url.rpartition("/")[2]})
-    assert job.status_code == 202, job.text
-    assert front.service.finished(job.json()["id"])["filename"] == "talk.flac"
 
 
 def test_what_arrives_before_a_cut_is_kept(front: Front) -> None:

@@ -40,10 +40,6 @@ def spoken(site: Server, path: Path) -> str:
     return str(job["id"])
 
 
-def paragraph_with(page: Page, text: str):  # type: ignore[no-untyped-def]
-    return page.locator(".paragraph", has_text=text)
-
-
 def in_place(page: Page):  # type: ignore[no-untyped-def]
     return page.locator(".segment-text[contenteditable]")
 

@@ -172,41 +172,6 @@ def test_the_words_of_a_saved_text_get_times(session: Session) -> None:
     assert words == [["Entirely", True], ["other", True], ["words.", True]]
 
 
-def test_new_segments_keep_their_ids_on_the_page(session: Session, site: Server, job: str) -> None:
-    count, before = len(session.texts()), revision(site, job)
-    session.edit("split", "edits.split(list, list[1].id, list[1].text.indexOf(' '))")
-    new = session.run("session.segments.value[2].id")
-    assert new.startswith("new-")
-    session.save()
-    session.edit("text", f"edits.setText(list, '{new}', 'changed again')")
-    session.save()
-    assert revision(site, job) == before + 2
-    assert texts(site, job) == session.texts()
-    session.run("[session.undo(), session.undo()]")
-    assert len(session.texts()) == count
-    session.save()
-    session.run("session.redo()")
-    session.save()
-    assert len(stored(site, job)) == count + 1 == len(session.texts())
-    assert revision(site, job) == before + 4
-
-
-def test_edits_while_a_save_is_under_way_stay(session: Session, site: Server, job: str) -> None:
-    held: list[Route] = []
-    session.page.route(SEGMENTS, lambda route: held.append(route))
-    session.set_text(0, "sent")
-    session.run("{ window.saving = session.save(); }")
-    session.wait("session.saveState.value === 'saving'")
-    session.set_text(1, "typed meanwhile")
-    wait_for(lambda: session.run("0") == 0 and held)
-    held[0].continue_()
-    assert session.run("saving") is False
-    assert session.texts()[:2] == ["sent", "typed meanwhile"]
-    session.page.unroute(SEGMENTS)
-    assert session.save()
-    assert texts(site, job)[:2] == ["sent", "typed meanwhile"]
-
-
 def test_tabs_that_change_different_segments_are_merged(session: Session, site: Server, job: str) -> None:
     other = Session(new_tab(session.page.context), job)
     other.wait_until_complete()
@@ -318,34 +283,12 @@ def test_work_of_a_closed_tab_comes_back(session: Session, site: Server, job: st
     assert not again.run("session.dirty.value")
 
 
-def test_work_of_a_closed_tab_is_merged_with_what_was_saved_since(
-    session: Session, site: Server, job: str
-) -> None:
-    segments = stored(site, job)
-    page = close_with_unsaved_work(session)
-    segments[1]["text"] = "saved since"
-    segments[0]["text"] = "also saved since"
-    correct(site, job, segments)
-    again = Session(page, job)
-    again.wait("session.conflict.value")
-    parts = again.run("session.conflict.value.parts.map((part) => [part.mine[0].text, part.theirs[0].text])")
-    assert parts == [["unsaved work", "also saved since"]]
-    assert again.texts()[:2] == ["unsaved work", "saved since"]
-    assert len(again.texts()) == len(segments) - 1
-
-
 def test_a_hidden_page_saves(session: Session, site: Server, job: str) -> None:
     session.set_text(0, "saved by leaving")
     session.run("""(() => {
         Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
     })()""")
-    wait_for(lambda: texts(site, job)[0] == "saved by leaving" and session.run("1"))
-
-
-def test_a_session_that_is_left_saves(session: Session, site: Server, job: str) -> None:
-    session.set_text(0, "saved by leaving")
-    session.run("session.close()")
     wait_for(lambda: texts(site, job)[0] == "saved by leaving" and session.run("1"))
 
 
@@ -402,15 +345,6 @@ def test_corrections_of_a_running_job_survive_a_reload_and_a_restart(
     assert texts(again, job) == session.texts()
     assert session.texts()[:2] == ["Corrected while it runs.", "Corrected while it is away."]
     assert revision(again, job) == 1  # nothing was saved before its end
-
-
-def test_a_save_is_repeated_until_the_service_answers(session: Session, site: Server, job: str) -> None:
-    session.refuse_once(503, "No worker is alive.")
-    session.set_text(0, "patience")
-    assert not session.save()
-    assert session.state() == "offline"
-    session.wait("session.saveState.value === 'saved'")
-    assert texts(site, job)[0] == "patience"
 
 
 def leave(session: Session) -> Page:

@@ -169,21 +169,6 @@ def test_speakers_are_found_again_and_undone_ones_are_nobodys_choice(page, site,
     assert speakers(site, job) == labels
 
 
-def test_a_chosen_speaker_stays_when_speakers_are_found_again(page, site, found):
-    job, labels = found
-    rows = open_job(page, job)
-    other = "2" if labels[0] != "S2" else "1"
-    rows.first.focus()
-    page.keyboard.press(other)
-    expect(rows.first.locator(".segment-speaker")).to_have_text(f"S{other}")
-    panel(page).get_by_role("button", name="Find speakers again").click()
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("3 speakers").first).to_be_visible()
-    after = speakers(site, job)
-    assert after[0] == f"S{other}"
-    assert len(set(after)) == 3
-
-
 def test_a_segment_gets_another_speaker(page, site, lines):
     rows = open_job(page, lines)
     rows.nth(2).focus()
@@ -348,20 +333,3 @@ def test_the_panel_is_accessible_on_a_phone(page, found, axe):
         assert page.evaluate(WIDER) == []
         page.keyboard.press("Escape")
         expect(panel(page).get_by_role("button", name=mode)).to_be_focused()
-
-
-def test_a_recording_is_submitted_with_who_speaks(page, site, shorts):
-    page.goto("/")
-    page.get_by_text("Options").click()
-    who = page.get_by_label("Who speaks", exact=True)
-    who.select_option("Each channel is a speaker")
-    page.get_by_label("Names of the speakers").fill("Anna, Bert")
-    expect(page.get_by_label("Number of speakers")).to_have_count(0)
-    who.select_option("Tell voices apart")
-    page.get_by_label("Number of speakers").fill("2")
-    page.get_by_label("Number of speakers").press("Tab")
-    with page.expect_response(re.compile("/v1/jobs$")) as answer:
-        page.locator("input[type=file]").first.set_input_files(shorts[0])
-    options = answer.value.json()["options"]
-    assert (options["diarize"], options["num_speakers"], options["channels"]) == (True, 2, "mix")
-    assert options["speaker_names"] == "Anna, Bert"

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Axe
-from tests.browser.transcript_pages import save, stored, texts, with_lines
-from tests.e2e.fixtures import Talk
+from tests.browser.transcript_pages import stored, with_lines
 from tests.e2e.running import Server
-from tests.transcript.document_readers import read_docx
 
 LINES = [f"Line {number} of the meeting." for number in range(60)]
 
@@ -79,71 +76,3 @@ def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1, name=shorts[0].name)).to_be_visible()
     expect(page.get_by_role("list", name="Tags").get_by_role("link")).to_have_text(["2026"])
-
-
-def reach(target: Locator, key: str = "Tab") -> None:
-    """Press a key until a control has the focus."""
-    for _ in range(200):
-        target.page.keyboard.press(key)
-        if target.evaluate("one => one === document.activeElement"):
-            return
-    raise AssertionError(f"{key} does not reach {target}")
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(300)
-def test_a_word_in_forty_recordings_is_found_heard_corrected_and_taken_away_by_keyboard(
-    page: Page, site: Server, shorts: list[Path], talk: Talk
-) -> None:
-    for number in range(39):
-        with_lines(
-            site, shorts[number % len(shorts)], [f"Recording {number} of the fort.", "No bridg here."], 0.5
-        )
-    wanted = site.finished(site.submit(talk.path)["id"])["id"]
-    spoken = texts(site, wanted)[0]
-    assert "bridge" in spoken
-    page.goto("/")
-    page.locator(".job-row").first.wait_for()
-
-    page.keyboard.press("/")
-    page.keyboard.type("bridge")
-    sentence = page.get_by_role("list", name="Sentences found").get_by_role("link")
-    expect(sentence).to_have_count(1)
-    reach(sentence)
-    page.keyboard.press("Enter")
-    expect(page.locator(".segment:focus")).to_contain_text("bridge")
-    page.keyboard.press("Space")
-    page.wait_for_function("() => document.querySelector('audio, video').currentTime > 1")
-    page.keyboard.press("Space")
-
-    page.keyboard.press("Enter")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("The good ford remains.")
-    page.keyboard.press("Enter")
-    save(page)
-    assert texts(site, wanted)[0] == "The good ford remains."
-
-    page.keyboard.press("Escape")
-    page.locator(".segment").first.focus()
-    page.keyboard.press("Shift+ArrowDown")
-    reach(page.get_by_role("button", name="Transcribe these again …"))
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Transcribe again")
-    expect(dialog).to_be_visible()
-    keep = dialog.get_by_role("checkbox", name="Keep what was corrected")
-    reach(keep)
-    page.keyboard.press("Space")
-    expect(keep).not_to_be_checked()
-    reach(dialog.get_by_role("button", name="Transcribe", exact=True))
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("status").get_by_text("Transcribed again.", exact=True)).to_have_count(1)
-    assert texts(site, wanted)[0] == spoken
-
-    download = page.get_by_role("main").get_by_role("button", name="Download", exact=True)
-    reach(download, "Shift+Tab")
-    page.keyboard.press("ArrowDown")
-    reach(page.get_by_role("menuitem", name="Word"), "ArrowDown")
-    with page.expect_download() as saved:
-        page.keyboard.press("Enter")
-    assert spoken in " ".join(read_docx(saved.value.path().read_bytes()))
-    expect(download).to_be_focused()

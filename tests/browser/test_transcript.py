@@ -134,15 +134,6 @@ def test_transcripts_are_text(page, site, talk):
     assert page.title() != "broken in"
 
 
-def test_uncertain_words_are_marked_quietly(page, site, finished):
-    open_job(page, finished)
-    words = [word for segment in document(site, finished).json()["segments"] for word in segment["words"]]
-    unsure = [word["word"] for word in words if word["probability"] < 0.5]
-    marked = page.locator(".unsure")
-    assert marked.all_inner_texts() == unsure
-    assert marked.first.evaluate("word => getComputedStyle(word).textDecorationStyle") == "dotted"
-
-
 def test_scripts_from_right_to_left_and_without_spaces(page, site, talk):
     lines = [ARABIC, HEBREW, CHINESE, JAPANESE, "English"]
     job_id = with_lines(site, talk.path, lines)
@@ -202,19 +193,6 @@ def test_a_recording_in_which_nobody_speaks_has_no_rows(page, site, tmp_path):
     page.keyboard.press("l")
     page.get_by_role("button", name="Play", exact=True).click()
     wait_for(lambda: page.evaluate("() => document.querySelector('video').currentTime") > 0, 20)
-
-
-def test_what_could_not_be_transcribed_is_between_the_segments(page, site, finished):
-    def with_failed_span(route):
-        answer = route.fetch()
-        route.fulfill(response=answer, json={**answer.json(), "failed_spans": [{"start": 3, "end": 8}]})
-
-    page.route(re.compile(rf"/v1/jobs/{finished}$"), with_failed_span)
-    open_job(page, finished)
-    notice = page.get_by_text("0:03 to 0:08 could not be transcribed.")
-    expect(notice).to_be_visible()
-    second = page.locator(".segment").nth(1).bounding_box()
-    assert page.locator(".segment").first.bounding_box()["y"] < notice.bounding_box()["y"] < second["y"] + 80
 
 
 @pytest.fixture(scope="module")

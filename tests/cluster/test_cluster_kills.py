@@ -1,14 +1,12 @@
 """Whatever part of a cluster is lost in mid-file costs time alone. The workers are simulated ones."""
 
-import os
-import signal
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.cluster.clusters import RayCluster
-from tests.cluster.services import BACK_S, Disturbed, bridge, nodes_of_workers, ray_settings, wait_until_whole
+from tests.cluster.services import BACK_S, Disturbed, nodes_of_workers, ray_settings, wait_until_whole
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 
@@ -38,14 +36,6 @@ def disturbed(ray_cluster: RayCluster, service: Server, two_minutes: Path, expec
     ray_cluster.mend()
     wait_until_whole(service)
     return Disturbed(service, two_minutes, expected)
-
-
-def test_an_actor_and_the_bridge_are_killed(service: Server, disturbed: Disturbed) -> None:
-    os.kill(service.workers()[0]["pid"], signal.SIGKILL)
-    wait_for(lambda: service.workers()[0]["restarts"])
-    bridge(service).kill()
-    wait_for(lambda: service.client.get("/ready").status_code == 503)
-    disturbed.check()
 
 
 def test_a_node_that_nobody_reaches_is_lost_and_answers_too_late(

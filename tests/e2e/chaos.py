@@ -5,11 +5,10 @@ import socket
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 import httpx
@@ -51,12 +50,11 @@ class Chaos:
         sabotage: Sabotage,
         seed: int,
         pause_s: tuple[float, float],
-        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._commands = commands
         self._folder = folder
         self._sabotage = sabotage
-        self._settings = {"WHISPER_GPUS": WORKERS, **settings, **sabotage.settings}
+        self._settings = {"WHISPER_GPUS": WORKERS, **sabotage.settings}
         self._random = random.Random(seed)
         self._pause_s = pause_s  # between two kills: least and most
         self._known: dict[

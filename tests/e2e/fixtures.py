@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -244,22 +243,16 @@ def write_wav(folder: Path, pcm: Pcm) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Watched:
-    """The subtitles of ten minutes of talk, and how long `/health` took to answer meanwhile (s)."""
-
-    srt: str
-    health_s: list[float]
-
-
 @pytest.fixture(scope="session")
-def watched(server: Server, ten_minutes_with_breaks: Path) -> Watched:
-    health_s = []
+def health_s(server: Server, ten_minutes_with_breaks: Path) -> list[float]:
+    """How long `/health` took to answer while ten minutes of talk were transcribed (s)."""
+    found = []
     with ThreadPoolExecutor(1) as background:
         work = background.submit(server.srt, ten_minutes_with_breaks)
         while not work.done():
             began = time.perf_counter()
             server.client.get("/health").raise_for_status()
-            health_s.append(time.perf_counter() - began)
+            found.append(time.perf_counter() - began)
             time.sleep(0.02)
-        return Watched(work.result(), health_s)
+        work.result()
+    return found

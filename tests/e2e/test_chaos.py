@@ -71,19 +71,3 @@ def test_of_many_clips_only_the_one_that_crashes_workers_is_set_aside(
     [span] = answer.raise_for_status().json()["failed_spans"]
     assert span["start"] < 602
     assert span["end"] > 600
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", range(10))
-def test_no_job_fails_if_something_is_killed_every_second(
-    commands, server, sabotage, talk_pcm, tmp_path, seed
-):
-    chance = random.Random(seed)
-    recordings = mixed_recordings(talk_pcm, tmp_path, [chance.uniform(4, 120) for _ in range(12)])
-    chaos = Chaos(commands, tmp_path, sabotage, seed, pause_s=(0.7, 2))
-    kills = [chance.choice(("server", "worker", "worker", "media")) for _ in range(15)]
-    results = chaos.run(recordings, kills)
-    print(chaos.report)
-    assert results == undisturbed(server, recordings)
-    assert chaos.left() == []

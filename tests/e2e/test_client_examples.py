@@ -14,7 +14,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 from standardwebhooks import Webhook
 
 from tests.e2e.documentation import Block, section
@@ -244,14 +243,3 @@ def posted(url: str, body: dict) -> httpx.Response | None:
         return httpx.post(url, json=body, trust_env=False)
     except httpx.ConnectError:
         return None
-
-
-def test_the_network_of_the_service_has_it_under_the_name_that_clients_use() -> None:
-    [block] = section(GUIDE, "Containers", ("yaml",))
-    client = yaml.safe_load(block.text)
-    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-    joined = client["networks"]["whisperfleet"]
-    assert joined == {"name": f"{compose['name']}_default", "external": True}
-    assert "whisperfleet" in client["services"]["bazarr"]["networks"]
-    for service in ("gpu", "cpu"):
-        assert compose["services"][service]["networks"]["default"]["aliases"] == ["whisperfleet"]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import documentation
 from tests.e2e.documentation import SHELL, Block, Reader, all_blocks
 from tests.e2e.fixtures import Commands, SharedServers
 from tests.e2e.reading import read_srt
@@ -111,24 +110,6 @@ def test_the_programs_run_with_what_pip_installs(
         pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *block.packages]
         subprocess.run(pip, check=True, timeout=120)
         reader.run(block)
-
-
-def test_blocks_are_read_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "## One\n```sh\nls\n```\n```\n$ no command\n```\n- in a list\n\n  <!-- not run: needs root -->\n"
-        "  ```sh\n  reboot\n  ```\n### Two\n```python\n# One\n```\n"
-    )
-    monkeypatch.setattr(documentation, "ROOT", tmp_path)
-    assert documentation.blocks(page) == [
-        Block("page.md", "One", 2, "sh", "ls\n", None),
-        Block("page.md", "One", 11, "sh", "reboot\n", "needs root"),
-        Block("page.md", "Two", 15, "python", "# One\n", None),
-    ]
-
-
-def test_a_block_that_is_not_run_says_why() -> None:
-    assert all(len(block.reason.split()) >= 2 for block in BLOCKS if block.reason is not None)
 
 
 def test_the_pages_have_the_commands_of_each_kind() -> None:

@@ -1,8 +1,6 @@
 """Clips that crash or block their worker, and too little memory."""
 
 import re
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
-from tests.e2e.saboteur.sitecustomize import HANGING, POISON
+from tests.e2e.saboteur.sitecustomize import POISON
 from tests.media_files import RATE, Pcm
 
 pytestmark = pytest.mark.timeout(120)
@@ -54,11 +52,6 @@ def poisoned(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_wav(tmp_path_factory.mktemp("poisoned"), pcm)
 
 
-@pytest.fixture(scope="module")
-def hanging(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_wav(tmp_path_factory.mktemp("hanging"), with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
-
-
 def the_worker(server: Server) -> dict[str, Any]:
     [row] = server.workers()
     return row
@@ -92,47 +85,8 @@ def test_only_the_poisoned_clip_fails(poisonable, server, poisoned, sound, short
     assert [row["error"] for row in poisonable.workers()] == [None, None]
 
 
-@pytest.mark.soak
-def test_two_clips_that_crash_workers_at_the_same_time_fail_and_no_other(
-    poisonable, server, talk_pcm, tmp_path, background
-):
-    pcm = with_pattern(talk_pcm[: LENGTH_S * RATE], POISONED_S, POISON)
-    both = write_wav(tmp_path, with_pattern(pcm, 3.0, POISON))
-    asked = {"allow_partial": "true", "response_format": "verbose_json"}
-    answers = [background.submit(poisonable.post, both, temperature=t, **asked) for t in (0.0, 0.1)]
-    complete = segments(server.post(both, response_format="verbose_json").json())
-    for answer in [answer.result().json() for answer in answers]:
-        spans = [(span["start"], span["end"]) for span in answer["failed_spans"]]
-        assert len(spans) == 2
-        assert all(any(start < at < end for start, end in spans) for at in (4.0, POISONED_S + 1))
-    assert len(complete) > len(segments(answer))
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1200)
-def test_a_clip_whose_workers_are_killed_is_set_aside_without_blame(commands, sabotage, poisoned, sound):
-    sabotage.plan(poison_signal=signal.SIGKILL)
-    server = commands.ready(WHISPER_GPUS="0,1", **sabotage.settings)
-    began = time.monotonic()
-    job = server.submit(poisoned)
-    others = [server.finished(server.submit(sound)["id"])["status"] for _ in range(5)]
-    assert others == ["succeeded"] * 5
-    failed = server.finished(job["id"], 900)
-    assert (failed["status"], failed["error"]["code"]) == ("failed", "clip_interrupted")
-    assert time.monotonic() - began < 900
-    wait_for(lambda: all(row["state"] == "idle" for row in server.workers()))
-
-
 def segments(transcription: dict[str, Any]) -> list[tuple[float, float, str]]:
     return [(one["start"], one["end"], one["text"]) for one in transcription["segments"]]
-
-
-@pytest.mark.soak
-def test_a_worker_that_hangs_is_replaced(poisonable, server, hanging):
-    before = sum(row["restarts"] for row in poisonable.workers())
-    assert poisonable.srt(hanging) == server.srt(hanging)
-    assert sum(row["restarts"] for row in poisonable.workers()) == before + 1
-    assert "did not answer within" in poisonable.stderr
 
 
 @pytest.mark.soak

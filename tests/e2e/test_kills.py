@@ -3,11 +3,8 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from app.engines.devices import usable_cores
@@ -39,19 +36,6 @@ def calm(with_kills: Server) -> Server:
     return with_kills
 
 
-def opens(process: psutil.Process, folder: Path) -> bool:
-    """Whether a process has a file in a folder open, even a deleted one."""
-    return any(path.startswith(str(folder)) for path in open_paths(process.pid))
-
-
-def open_paths(pid: int) -> Iterator[str]:
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            yield str(entry.readlink())
-        except OSError:
-            continue
-
-
 def transcribed(server: Server) -> int:
     """How many clips all workers have transcribed."""
     return sum(row["clips"] for row in server.workers())
@@ -68,37 +52,6 @@ def restarts(server: Server) -> int:
     return sum(row["restarts"] for row in server.workers())
 
 
-@pytest.mark.soak
-def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, watched, background):
-    before, children = restarts(calm), calm.media_workers()
-    work = background.submit(calm.srt, ten_minutes_with_breaks)
-    decoding = wait_for(
-        lambda: [child for child in children if opens(child, calm.data / "pcm")], pause_s=0.001
-    )
-    for child in decoding:
-        calm.kill(child.pid)
-    assert not work.done()
-    assert work.result() == watched.srt
-    wait_for(lambda: len(calm.media_workers()) == MEDIA_WORKERS)
-    assert not {child.pid for child in decoding} & {child.pid for child in calm.media_workers()}
-    assert restarts(calm) == before
-    assert not calm.left_files()
-
-
-@pytest.mark.soak
-def test_killing_all_children_at_once_costs_only_time(calm, server, talk, background):
-    before = restarts(calm)
-    clips = transcribed(calm)
-    children = [*calm.media_workers(), *(psutil.Process(row["pid"]) for row in calm.workers())]
-    work = [background.submit(calm.srt, talk.path) for _ in range(4)]
-    wait_for(lambda: busy(calm, clips), pause_s=0.005)
-    for child in children:
-        child.kill()
-    assert not any(one.done() for one in work)
-    assert [one.result() for one in work] == [server.srt(talk.path)] * 4
-    wait_for(lambda: restarts(calm) - before == 2)  # one worker may have done the rest
-
-
 def test_a_worker_killed_while_idle_is_replaced(calm, shorts):
     victim = calm.workers()[1]
     calm.kill(victim["pid"])
@@ -108,42 +61,6 @@ def test_a_worker_killed_while_idle_is_replaced(calm, shorts):
     assert (row["restarts"], row["visible_devices"], row["error"]) == (victim["restarts"] + 1, "1", None)
     assert calm.client.get("/ready").status_code == 200
     assert calm.srt(shorts[0])
-
-
-def send_and_disconnect(server, content, after_s):
-    """Send a recording, and wait no longer than this for its transcript."""
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(
-            f"{server.url}/v1/audio/transcriptions",
-            data={"model": "whisper-1"},
-            files={"file": content},
-            timeout=httpx.Timeout(60, read=after_s),
-            trust_env=False,
-        )
-
-
-@pytest.mark.soak
-def test_clients_that_disconnect_early_leave_no_files(calm, ten_minutes):
-    """Their recordings are being decoded then."""
-    content = ten_minutes.read_bytes()
-    for number in range(15):
-        send_and_disconnect(calm, content, 0.003 * (number + 1))
-    time.sleep(1)
-    wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()), 30)
-    wait_for(lambda: not calm.left_files(), 3)
-    wait_for(lambda: not any(opens(child, calm.data) for child in calm.media_workers()), 3)
-
-
-@pytest.mark.soak
-def test_the_work_of_a_client_that_disconnects_is_cancelled(calm, ten_minutes):
-    content = ten_minutes.read_bytes()
-    before = sum(row["audio_s"] for row in calm.workers())
-    restarts_before = restarts(calm)
-    send_and_disconnect(calm, content, 1)
-    wait_for(lambda: not calm.left_files(), 10)
-    wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()), 30)
-    assert sum(row["audio_s"] for row in calm.workers()) - before < 500  # of 600
-    assert restarts(calm) == restarts_before
 
 
 def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background):
@@ -156,13 +73,6 @@ def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background)
     assert server.left_files()
     successor = commands.restart(server, **ONE_SIMULATED)
     assert not successor.left_files()
-
-
-@pytest.mark.soak
-def test_the_children_of_a_server_killed_while_it_starts_exit(commands):
-    server = commands.serve()
-    wait_for(lambda: len(psutil.Process(server.pid).children()) >= 4)
-    server.die()
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])

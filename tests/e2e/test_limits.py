@@ -1,21 +1,12 @@
 """Limits of the real service: files of hardly any size and a day of silence, and a full queue."""
 
-import socket
-from contextlib import ExitStack
-
 import pytest
 
 from tests.e2e.fixtures import without_jobs
-from tests.e2e.running import ONE_SIMULATED, wait_for
+from tests.e2e.running import ONE_SIMULATED
 from tests.media_files import flac_of_silence
 
 pytestmark = pytest.mark.timeout(120)
-
-AT_ONCE = 8  # requests that run at the same time with so few workers
-HEAD = (
-    b"POST /asr HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-    b"Content-Length: 9000000\r\n%s\r\n"
-)
 
 
 def transcribe(server, content):
@@ -50,25 +41,3 @@ def test_a_small_file_that_hides_its_length(limited):
         assert (refused.status_code, refused.json()["error"]["code"]) == (413, "audio_too_long")
     assert not server.left_files()
     assert transcribe(server, flac_of_silence(0.1, declared=False)).status_code == 200
-
-
-def test_a_full_queue_is_reported_before_the_body_is_read(limited):
-    server = limited
-
-    def connect(head):
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=15)
-        connection.sendall(head)
-        return connection
-
-    with ExitStack() as stack:
-
-        def is_full_with_another():
-            stack.enter_context(connect(HEAD % b""))
-            return transcribe(server, b"RIFF").status_code == 429
-
-        for _ in range(AT_ONCE - 1):
-            assert not is_full_with_another()
-        wait_for(is_full_with_another)
-        with connect(HEAD % b"Expect: 100-continue\r\n") as connection:
-            assert connection.recv(100).startswith(b"HTTP/1.1 429")
-    wait_for(lambda: transcribe(server, flac_of_silence(0.1)).status_code == 200)

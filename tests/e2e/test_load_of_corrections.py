@@ -1,40 +1,31 @@
-"""Corrections that are too large, or made to cost much, and receivers of webhooks that never answer."""
+"""Corrections that are too large, or made to cost much."""
 
 import json
-import signal
-import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
-from app.transcription.helper import NICENESS
 from tests.e2e.burden import burden
 from tests.e2e.fixtures import Commands
-from tests.e2e.running import ONE_SIMULATED, Server, wait_for
-from tests.e2e.test_jobs import SECRET, Receiver
+from tests.e2e.running import ONE_SIMULATED, Server
 
 pytestmark = pytest.mark.timeout(300)
 
 REFUSED = {400, 413, 429}
-AT_ONCE_S = 5.0  # a webhook that nothing delays, on a busy machine
 
 
 @pytest.fixture(scope="module")
 def server(module_commands: Commands) -> Server:
-    webhooks = {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
-    return module_commands.ready(**ONE_SIMULATED, **webhooks)
+    return module_commands.ready(**ONE_SIMULATED)
 
 
-def job_of(server: Server, recording: Path, **fields: Any) -> str:
+def job_of(server: Server, recording: Path) -> str:
     """A job that has succeeded, of 3.5 s of sound."""
-    return str(server.finished(server.submit(recording, **fields)["id"])["id"])
+    return str(server.finished(server.submit(recording)["id"])["id"])
 
 
 def put(server: Server, job: str, body: bytes) -> int:
@@ -108,67 +99,3 @@ def test_many_large_corrections_at_once(server, shorts):
         assert all(clients.map(lambda form: server.result(job, form), forms))
         print(f"{len(forms)} results took {time.monotonic() - began:.0f} s")
     assert correct(server, job, "The captain writes.") == 200
-
-
-def helpers(server: Server) -> list[psutil.Process]:
-    main, found = psutil.Process(server.pid), []
-    for child in main.children():
-        with suppress(psutil.Error):
-            if child.nice() == main.nice() + NICENESS:
-                found.append(child)
-    return found
-
-
-@pytest.mark.soak
-def test_corrections_whose_process_is_killed_or_stalls(server, shorts):
-    """A kill costs nothing; what kills every process, or does not end, gets an error; the server goes on."""
-    job = job_of(server, shorts[0])
-    largest = ["a " * 4900] * 4
-    with burden(server, memory_mib=300, disk_mib=150), ThreadPoolExecutor(1) as client:
-        call = client.submit(correct, server, job, *largest)
-        [helper] = wait_for(lambda: helpers(server))
-        helper.kill()
-        assert call.result() == 200
-        call = client.submit(correct, server, job, *largest, "More.")
-        while not call.done():
-            for helper in helpers(server):
-                with suppress(psutil.Error):
-                    helper.kill()
-            time.sleep(0.05)
-        assert call.result() == 503
-        assert correct(server, job, *largest, "Again.") == 200
-        [helper] = helpers(server)
-        helper.send_signal(signal.SIGSTOP)
-        assert correct(server, job, *largest, "It stalls.") == 503
-        assert correct(server, job, *largest, "It does not.") == 200
-    assert server.process.poll() is None
-
-
-@contextmanager
-def silent_receiver() -> Iterator[int]:
-    """The port of a receiver on 127.0.0.1 that takes connections, and never answers."""
-    with closing(socket.create_server(("127.0.0.1", 0), backlog=100)) as listener:
-        yield listener.getsockname()[1]
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("count", [10, 100])
-def test_silent_receivers_delay_no_webhook(server, shorts, count):
-    """Under two names, with the fast one's deliveries behind all of theirs."""
-    receiver = Receiver(refused=0, address="127.0.0.2")
-    try:
-        with silent_receiver() as port:
-            slow = [
-                job_of(server, shorts[0], webhook_url=f"http://{name}:{port}/")
-                for name in ("localhost", "127.0.0.1")
-            ]
-            fast = job_of(server, shorts[0], webhook_url=receiver.url)
-            wait_for(lambda: len(receiver.messages) == 1, AT_ONCE_S)
-            with burden(server, memory_mib=100, disk_mib=50) if count > 10 else nullcontext():
-                for number in range(count):
-                    assert {correct(server, job, f"Text {number}.") for job in slow} == {200}
-                for number in range(10):
-                    assert correct(server, fast, f"Text {number}.") == 200
-                    wait_for(lambda: len(receiver.messages) == number + 2, AT_ONCE_S)  # noqa: B023
-    finally:
-        receiver.close()

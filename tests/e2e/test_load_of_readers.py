@@ -4,15 +4,13 @@ import sqlite3
 from contextlib import ExitStack
 from random import Random
 
-import numpy as np
 import pytest
 
 from app.jobs.serialization import pack_transcript, unpack_transcript
 from app.transcript.timeline import Transcript
 from tests.e2e.burden import MIB, burden
-from tests.e2e.fixtures import write_wav
 from tests.e2e.running import KEY, KEYED, wait_for
-from tests.media_files import RATE, flac_of_silence
+from tests.media_files import flac_of_silence
 from tests.slow_readers import ask
 from workers.messages import SAMPLE_RATE, Segment, Word
 
@@ -28,11 +26,6 @@ SMALL = KEYED | {
 READERS = 12
 LONG_S = 36_000
 SEGMENTS = 20_000
-
-
-@pytest.fixture
-def server(commands):
-    return commands.ready(**SMALL)
 
 
 @pytest.fixture
@@ -69,14 +62,9 @@ def long_transcript(short: Transcript) -> Transcript:
 WORDS = [f"{Random(number).randbytes(3).hex()}" for number in range(5000)]
 
 
-def link(server, job, **fields):
-    answer = server.client.post(f"/v1/jobs/{job}/links", json={"path": "audio"} | fields)
-    return answer.raise_for_status().json()["path"]
-
-
-def readers(stack, server, targets, key=KEY):
+def readers(stack, server, targets):
     """Clients that ask, wait for the head of the answer, and stop reading."""
-    connections = [stack.enter_context(ask(server.port, target, key=key)) for target in targets]
+    connections = [stack.enter_context(ask(server.port, target, key=KEY)) for target in targets]
     for connection in connections:
         connection.settimeout(120)
         assert connection.recv(12) == b"HTTP/1.1 200"
@@ -85,21 +73,6 @@ def readers(stack, server, targets, key=KEY):
 def wait_until_ended(server):
     """Wait until the server has closed the connections of those that stopped reading."""
     wait_for(lambda: server.stderr.count("a client stopped reading") == READERS, 120)
-
-
-def test_readers_of_a_link_share_one_span(server, talk_pcm, tmp_path):
-    """And those of the whole copy share that."""
-    noise = np.random.default_rng(1).integers(-3000, 3000, 900 * RATE, np.int16)
-    recording = write_wav(tmp_path, np.resize(talk_pcm, noise.shape) // 2 + noise)
-    job = server.submit(recording)["id"]
-    size = len(server.client.get(link(server, job, format="flac", start=0.25)).content)
-    span = link(server, job, format="flac", start=0.5)
-    with burden(server, memory_mib=60, disk_mib=size / MIB + 8), ExitStack() as stack:
-        readers(stack, server, [span] * READERS, key=None)
-        wait_until_ended(server)
-    assert len(list((server.data / "copies").iterdir())) == 2
-    server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not server.left_files()
 
 
 @pytest.mark.parametrize("path", ["segments", "result?format=verbose_json", "result?format=json"])

@@ -73,35 +73,6 @@ def test_a_part_is_transcribed_again_between_what_was_corrected(server, recordin
     assert first == original
 
 
-def test_another_language_replaces_everything_if_that_is_said(server, recording):
-    job = server.finished(server.submit(recording)["id"])["id"]
-    refused = server.client.post(f"/v1/jobs/{job}/again", json={"language": "de"})
-    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "keep_corrections")
-    again(server, job, language="de", prompt="Ein Satz.", keep_corrections=False)
-    assert server.job(job)["language"] == "de"
-    document = server.client.get(f"/v1/jobs/{job}/result?format=verbose_json").json()
-    assert document["language"] == "german"
-
-
-@pytest.mark.soak
-def test_a_kill_in_the_middle_costs_no_clip_and_no_text(commands, two_minutes):
-    slow = ONE_SIMULATED | {"WHISPER_SIMULATED": "batch=1,fixed_ms=500,clip_ms=1"}
-    server = commands.ready(**slow)
-    job = server.finished(server.submit(two_minutes)["id"])["id"]
-    before = segments(server, job)
-    child = child_of(server, job, prompt="Again.")
-    wait_for(lambda: server.job(child)["progress"]["clips_done"])
-    server.die()
-    server = commands.restart(server, **slow)
-    assert segments(server, job) == before
-    ended = server.finished(child)
-    assert (ended["status"], ended["parent"]) == ("succeeded", job)
-    assert len(list((server.data / "uploads").iterdir())) == 1
-    server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert server.client.get(f"/v1/jobs/{child}").status_code == 404
-    wait_for(lambda: not server.left_files())
-
-
 @pytest.mark.soak
 def test_a_part_passes_a_long_job_of_the_same_owner(commands, talk, half_an_hour):
     server = commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")

@@ -1,7 +1,6 @@
 """Copies and spans of recordings from the real service, as players and editors ask for them."""
 
 import io
-import signal
 
 import numpy as np
 import psutil
@@ -95,37 +94,6 @@ def test_copies_and_spans_have_the_right_samples_at_the_right_place(emptied, tmp
     wait_for(lambda: not emptied.left_files(), 20)
 
 
-def test_ranges_of_a_copy(emptied, shorts):
-    job = emptied.submit(shorts[0])["id"]
-    whole = audio(emptied, job, format="ogg")
-    assert whole.headers["content-type"] == "audio/ogg"
-    assert whole.content.startswith(b"OggS")
-    size = len(whole.content)
-    pieces = [
-        audio(
-            emptied,
-            job,
-            {"range": f"bytes={start}-{start + 9999}", "if-range": whole.headers["etag"]},
-            format="ogg",
-        )
-        for start in range(0, size, 10_000)
-    ]
-    assert {piece.status_code for piece in pieces} == {206}
-    assert b"".join(piece.content for piece in pieces) == whole.content
-    assert audio(emptied, job, {"range": f"bytes={size}-"}, format="ogg").status_code == 416
-    emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    wait_for(lambda: not emptied.left_files(), 20)
-
-
-def test_a_file_that_is_no_recording_has_no_copy(emptied, tmp_path):
-    (tmp_path / "letter.wav").write_bytes(b"Dear Sir or Madam" * 100)
-    job = emptied.submit(tmp_path / "letter.wav")["id"]
-    answer = audio(emptied, job)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "not_audio")
-    emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    wait_for(lambda: not emptied.left_files(), 20)
-
-
 @pytest.mark.soak
 def test_ten_minutes_are_encoded_in_flat_memory(emptied, tmp_path, talk_pcm, shorts):
     """48 kHz stereo: 115 MB of samples."""
@@ -158,30 +126,3 @@ def test_ten_minutes_are_encoded_in_flat_memory(emptied, tmp_path, talk_pcm, sho
     for done in (warm, job):
         emptied.client.delete(f"/v1/jobs/{done}").raise_for_status()
     wait_for(lambda: not emptied.left_files())
-
-
-@pytest.mark.soak
-def test_a_killed_service_leaves_no_broken_copy(commands, tmp_path, ten_minutes, shorts, background):
-    settings = {"folder": tmp_path / "service", "WHISPER_ENGINE": "simulated", "WHISPER_LOG_LEVEL": "error"}
-    first = commands.ready(**settings)
-    small, large = first.submit(shorts[0])["id"], first.submit(ten_minutes)["id"]
-    intact = audio(first, small)
-
-    def suffixes() -> list[str]:
-        return sorted(path.suffix for path in (first.data / "copies").iterdir())
-
-    asked = background.submit(audio, first, large, format="ogg")
-    wait_for(lambda: ".part" in suffixes(), pause_s=0.005)
-    first.process.send_signal(signal.SIGKILL)
-    assert isinstance(asked.exception(60), Exception)
-    wait_for(lambda: not first.running())
-    assert suffixes() == [".flac", ".part"]
-    again = commands.ready(**settings)
-    assert suffixes() == [".flac"], "only the complete copy is there"
-    kept = audio(again, small)
-    assert (kept.content, kept.headers["etag"]) == (intact.content, intact.headers["etag"])
-    span, rate = samples(audio(again, large, start=590).content)
-    assert (len(span), rate) == (10 * RATE, RATE)
-    for job in (small, large):
-        again.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    wait_for(lambda: not again.left_files())

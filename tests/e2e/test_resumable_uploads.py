@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tusclient.client import TusClient
 
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import ONE_SIMULATED, Server
-from tests.media_files import RATE, encode, wav_header
+from tests.media_files import wav_header
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -194,23 +193,3 @@ def check_job(server: Server, url: str, sha256: str) -> None:
     assert found.hexdigest() == sha256
     server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
     assert not server.left_files()
-
-
-@pytest.mark.soak
-def test_a_kill_between_upload_and_job(commands: Commands, talk_pcm: np.ndarray, tmp_path: Path) -> None:
-    """The upload is complete, the service is killed, and the job gets the whole recording."""
-    content = encode(talk_pcm[: 20 * RATE], "flac", "flac")
-    server = commands.serve(**ONE_SIMULATED).wait_until_up()
-    headers = TUS | {
-        "Content-Type": "application/offset+octet-stream",
-        "Upload-Length": str(len(content)),
-        "Upload-Metadata": "filename dGFsay53YXY=",
-    }
-    answer = server.client.post("/v1/uploads", content=content, headers=headers)
-    assert answer.status_code == 201, answer.text
-    url = answer.headers["location"]
-    server.die()
-    again = commands.serve(folder=server.folder, **ONE_SIMULATED).wait_until_ready()
-    job = again.client.post("/v1/jobs", json={"upload": url.rpartition("/")[2]}).json()
-    assert again.finished(job["id"])["status"] == "succeeded"
-    assert again.client.get(f"/v1/jobs/{job['id']}/audio").content == content

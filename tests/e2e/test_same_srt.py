@@ -54,18 +54,6 @@ def test_on_another_fleet(commands, talk, expected, settings, devices):
     assert all(row["clips"] for row in rows)
 
 
-@pytest.mark.soak
-def test_in_full_batches(commands, talk, shorts, expected, background):
-    """Batches save time with two threads, so clips of several requests share them."""
-    one_worker = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREADS": 2}
-    server = commands.ready(**one_worker, WHISPER_BATCH_SIZE=8)
-    others = [background.submit(server.srt, short) for short in shorts]
-    assert server.srt(talk.path) == expected
-    assert all(other.result() for other in others)
-    [row] = server.workers()
-    assert row["clips"] > row["batches"]
-
-
 SCORES = {"avg_logprob", "no_speech_prob", "probability"}
 
 

@@ -12,8 +12,6 @@ import pytest
 
 from tests.e2e.fixtures import write_wav
 from tests.e2e.running import DATA, Server, wait_for
-from tests.e2e.saboteur.sitecustomize import POISON
-from tests.e2e.test_faults import POISONED_S, with_pattern
 from tests.e2e.test_jobs import events
 from tests.media_files import RATE, read_pcm
 
@@ -125,68 +123,3 @@ def test_polled_and_by_events_the_segments_come_to_the_transcript(commands, sabo
     late = Reader(server, job)
     assert list(late.follow()) == [kind for _, kind in by_events.seen]
     assert late.states == by_events.states
-
-
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-@pytest.mark.soak
-def test_a_killed_server_goes_on_with_the_same_events(commands, two_minutes, database, request):
-    url = request.getfixturevalue("postgresql")() if database == "postgresql" else None
-    settings = {"WHISPER_DATABASE_URL": url, **ONE_WORKER}
-    first = commands.ready(**settings)
-    job = first.submit(two_minutes)["id"]
-    reader, polled = Reader(first, job), Reader(first, job)
-    for _ in reader.follow():
-        if reader.segments:
-            break
-    polled.poll()
-    first.die()
-    second = commands.restart(first, **settings)
-    before = len(reader.spans)
-    reader.server = polled.server = second
-    polled.poll()
-    assert len(polled.segments) >= len(reader.segments), "nothing of the text is lost"
-    list(reader.follow())
-    assert [number for number, _ in reader.seen] == list(range(1, len(reader.seen) + 1))
-    assert reader.spans[before - 1][1] == reader.spans[before][0], "and nothing is sent twice"
-    wait_for(polled.poll)
-    check(reader, final(second, job))
-    check(polled, final(second, job))
-
-
-@pytest.mark.soak
-def test_another_model_replaces_the_text(commands, two_minutes):
-    first = commands.ready(**ONE_WORKER)
-    job = first.submit(two_minutes)["id"]
-    reader = Reader(first, job)
-    for _ in reader.follow():
-        if reader.segments:
-            break
-    first.die()
-    reader.server = commands.restart(first, WHISPER_COMPUTE_TYPE="float32", **ONE_WORKER)
-    list(reader.follow())
-    assert (0, 0) in reader.spans
-    shown = [(segment["start"], segment["end"], segment["text"]) for segment in reader.segments]
-    assert shown == final(reader.server, job)
-    late = Reader(reader.server, job)
-    list(late.follow())
-    assert late.segments == reader.segments
-
-
-@pytest.mark.soak
-def test_a_clip_that_fails(commands, sabotage, talk_pcm, tmp_path):
-    """The text goes on behind it, also where the job fails for it."""
-    poisoned = write_wav(tmp_path, with_pattern(np.resize(talk_pcm, 100 * RATE), POISONED_S, POISON))
-    server = commands.ready(**sabotage.settings)
-    partial, failing = (server.submit(poisoned, allow_partial=allowed)["id"] for allowed in (True, False))
-    job = server.finished(partial)
-    [span] = job["failed_spans"]
-    reader = Reader(server, partial)
-    list(reader.follow())
-    check(reader, final(server, partial))
-    assert any(segment["start"] >= span["end"] for segment in reader.segments)
-    assert not any(span["start"] <= segment["start"] < span["end"] for segment in reader.segments)
-    assert server.finished(failing)["status"] == "failed"
-    read, polled = Reader(server, failing), Reader(server, failing)
-    list(read.follow())
-    assert not polled.poll(), "it is not complete"
-    assert read.segments == polled.segments == reader.segments

@@ -75,18 +75,6 @@ def test_a_process_that_cannot_be_killed_is_left_behind(commands, sabotage, hang
 
 
 @pytest.mark.soak
-def test_a_slot_goes_on_once_its_stuck_process_has_ended(commands, sabotage, hanging, server):
-    stuck = commands.ready(WHISPER_GPUS="0", WHISPER_BATCH_TIMEOUT_S=3, **sabotage.settings)
-    [pid] = rows(stuck, "pid")
-    sabotage.plan(unkillable=True)
-    job = stuck.submit(hanging)
-    wait_for(lambda: rows(stuck, "state") == ["failed"])
-    stuck.kill(pid)
-    assert stuck.finished(job["id"])["status"] == "succeeded"
-    assert stuck.result(job["id"]) == server.srt(hanging)
-
-
-@pytest.mark.soak
 def test_a_wide_search_leaves_the_batches_of_others_alone_and_limits_recover(
     commands, sabotage, two_minutes, two_minutes_srt
 ):

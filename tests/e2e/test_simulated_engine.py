@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.running import ONE_SIMULATED, SIMULATED, wait_for
+from tests.e2e.running import ONE_SIMULATED, SIMULATED
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -34,36 +34,3 @@ def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
     models = simulated.client.get("/v1/models").json()["data"]
     assert models[0]["id"] == "simulated"
     assert "demo" not in {model["id"] for model in models}
-
-
-@pytest.mark.soak
-def test_crashes_do_not_change_the_subtitles(commands, talk):
-    calm = commands.ready(**SIMULATED)
-    # A single worker crashes at the same clips in each run.
-    crashing = commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="crash=0.2,seed=1,batch=1")
-    assert crashing.srt(talk.path) == calm.srt(talk.path)
-    assert sum(row["restarts"] for row in crashing.workers()) > 0
-
-
-def test_an_invalid_setting_ends_the_start_with_one_line(run_here):
-    refused = run_here("serve", **SIMULATED, WHISPER_SIMULATED="clip_ms=fast")
-    assert refused.code == 2
-    assert refused.stderr.count("\n") == 1
-    assert "WHISPER_SIMULATED=clip_ms=fast" in refused.stderr
-
-
-@pytest.mark.soak
-def test_a_poisoned_slot_fails_no_job(commands, shared, ten_minutes):
-    srt = shared(**ONE_SIMULATED).srt(ten_minutes)
-    settings = SIMULATED | {"WHISPER_CPU_WORKERS": 2}
-    poisoned = commands.ready(
-        **settings, WHISPER_SIMULATED="poisoned_at=0:1+1:1.5,poisoned_for_good=0,speed=0.5"
-    )
-    job = poisoned.submit(ten_minutes)
-    assert poisoned.finished(job["id"])["status"] == "succeeded"
-    assert poisoned.result(job["id"]) == srt
-    wait_for(lambda: poisoned.workers()[0]["state"] == "failed")
-    first, second = poisoned.workers()
-    assert (first["clips"], "quarantined" in first["error"]) == (0, True)
-    assert second["restarts"] > 0
-    assert poisoned.client.get("/ready").status_code == 200

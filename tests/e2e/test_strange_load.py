@@ -6,7 +6,7 @@ import av
 import numpy as np
 import pytest
 
-from tests.e2e.running import SIMULATED, wait_for
+from tests.e2e.running import SIMULATED
 from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(300)
@@ -20,22 +20,6 @@ SLOW = SIMULATED | {
 
 def statuses(server, jobs):
     return [server.job(job)["status"] for job in jobs]
-
-
-@pytest.mark.soak
-def test_a_short_job_is_done_before_long_ones_that_came_first(commands, talk, half_an_hour):
-    server = commands.ready(**SLOW)
-    long = [server.submit(half_an_hour)["id"] for _ in range(12)]
-    wait_for(lambda: statuses(server, long).count("running") == 8)
-    # All that run are known to be long, and so are those that gave way to others.
-    wait_for(lambda: all(server.job(job)["started_at"] for job in long), 100)
-    short = server.submit(talk.path)["id"]
-    assert server.finished(short)["status"] == "succeeded"
-    assert "succeeded" not in statuses(server, long)
-    assert statuses(server, long).count("running") >= 6
-    for job in long:
-        server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    wait_for(lambda: not [path for path in server.left_files() if path.parent.name == "pcm"])
 
 
 @pytest.fixture(scope="module")

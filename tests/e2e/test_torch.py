@@ -1,12 +1,6 @@
 """The backend in torch, on a CPU: kills, short memory and restarts cost time alone."""
 
-import random
-
 import pytest
-
-from tests.e2e.chaos import Chaos, mixed_recordings
-from tests.e2e.running import wait_for
-from tests.e2e.test_chaos import undisturbed
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -42,28 +36,3 @@ def test_memory_that_is_short_for_torch(commands, sabotage, server, two_minutes,
     [row] = torch.workers()
     assert row["backend"] == "ctranslate2"
     assert "out of memory" in row["error"]
-
-
-@pytest.mark.soak
-def test_a_job_goes_on_after_a_restart(commands, two_minutes):
-    first = commands.ready(**ONE_WORKER)
-    job = first.submit(two_minutes)
-    wait_for(lambda: first.workers()[0]["clips"] >= 2)
-    first.die()
-    second = commands.restart(first, **ONE_WORKER)
-    assert second.finished(job["id"])["status"] == "succeeded"
-    assert second.client.get(f"/v1/jobs/{job['id']}/result", params={"format": "srt"}).text == second.srt(
-        two_minutes
-    )
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_jobs_survive_kills(commands, sabotage, talk_pcm, tmp_path):
-    lengths, kinds = random.Random(0), random.Random(3)
-    recordings = mixed_recordings(talk_pcm, tmp_path, [lengths.uniform(4, 120) for _ in range(12)])
-    chaos = Chaos(commands, tmp_path, sabotage, seed=2, pause_s=(1, 12), settings=TORCH)
-    results = chaos.run(recordings, [kinds.choice(("server", "worker", "media")) for _ in range(12)])
-    assert results == undisturbed(commands.ready(**ONE_WORKER), recordings)
-    assert chaos.report.transcribed_again == []
-    assert chaos.left() == []

@@ -1,6 +1,5 @@
 """`whisperfleet transcribe`: the same transcripts as over HTTP."""
 
-import json
 import os
 import signal
 
@@ -27,16 +26,6 @@ def test_several_files_one_of_them_broken_and_no_other_files(commands, server, s
     assert list((done.folder / "home").rglob("*")) == []  # such as a library's telemetry
 
 
-def test_on_a_server(run_here, server, shorts, tmp_path):
-    broken = tmp_path / "broken.mp3"
-    broken.write_bytes(b"This is no music.")
-    done = run_here("transcribe", *shorts, broken, "-o", "subtitles", "--server", server.url)
-    assert done.code == 1
-    assert "broken.mp3" in done.stderr
-    written = {path.name: path.read_text() for path in (tmp_path / "subtitles").iterdir()}
-    assert written == {f"{short.stem}.srt": server.srt(short) for short in shorts}
-
-
 def test_subtitles_by_profile_are_the_same_here_and_on_a_server(commands, run_here, server, shorts):
     options = ["--option", "profile=social", "--option", "max_line_chars=Auto", "--option", "max_lines=2"]
     options += ["--language", "english"]
@@ -49,18 +38,6 @@ def test_subtitles_by_profile_are_the_same_here_and_on_a_server(commands, run_he
     lines = local.stdout.splitlines()
     assert max(len(line) for line in lines if "-->" not in line) <= 20
     assert local.stdout != server.srt(shorts[1])
-
-
-def test_translation(run_here, server, talk):
-    spanish = talk.path.with_name("talk_es.flac")
-    done = run_here("transcribe", spanish, "--task", "translate", "--server", server.url)
-    assert done.stdout == server.text(spanish, "translations", response_format="srt")
-
-
-def test_wrong_usage(run_here):
-    refused = run_here("transcribe", "nowhere.mp3")
-    assert (refused.code, refused.stdout) == (2, "")
-    assert refused.stderr == "whisperfleet: there is no file nowhere.mp3\n"
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
@@ -79,11 +56,3 @@ def test_a_stopped_command_leaves_no_files_and_no_processes(tmp_path, ten_minute
         assert not (tmp_path / "out.srt").exists()
     finally:
         assert command.end() == []
-
-
-def test_json_output(commands, server, shorts):
-    done = commands.run("transcribe", shorts[0], "-o", "out.json", WHISPER_GPUS="0")
-    assert (done.process.returncode, done.stdout) == (0, "")
-    document = json.loads((done.folder / "out.json").read_text())
-    assert document["text"].strip() == server.text(shorts[0]).strip()
-    assert document["segments"][0]["start"] >= 0

@@ -73,20 +73,3 @@ def test_a_stopped_command_leaves_no_jobs(
     assert stopped.process.returncode == code
     assert "Traceback" not in stopped.stderr
     assert statuses(keyed_server) == []
-
-
-@pytest.mark.soak
-def test_a_restart_of_the_server(commands, background, two_minutes):
-    server = commands.ready(key=KEY, **SLOW)
-    work = background.submit(
-        commands.run, "transcribe", two_minutes, "--server", server.url, "-o", "out.srt", WHISPER_API_KEY=KEY
-    )
-    wait_for(lambda: any(row["clips"] for row in server.workers()))
-    server.kill(server.pid)
-    server.wait(10)
-    settings = {**SLOW, "WHISPER_SIMULATED": None}
-    restarted = commands.serve(folder=server.folder, port=server.port, key=KEY, **settings).wait_until_up()
-    done = work.result()
-    assert done.process.returncode == 0, done.stderr
-    assert (done.folder / "out.srt").read_text() == restarted.srt(two_minutes)
-    assert statuses(restarted) == []

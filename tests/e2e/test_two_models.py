@@ -24,7 +24,7 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def with_two(module_commands: Commands, second: str) -> Server:
-    return module_commands.ready(WHISPER_MODELS=f"{second},tiny", WHISPER_MODEL_IDLE_S=IDLE_S)
+    return module_commands.ready(WHISPER_MODELS=second, WHISPER_MODEL_IDLE_S=IDLE_S)
 
 
 def test_each_model_is_loaded_once_on_each_worker_and_unloaded_when_idle(with_two, second, shorts):
@@ -46,24 +46,6 @@ def test_each_model_is_loaded_once_on_each_worker_and_unloaded_when_idle(with_tw
     wait_for(lambda: memory(server) < with_both - 2 * MODEL_BYTES)
     assert server.text(shorts[0], model=second) == expected[0]
     assert sum(row["restarts"] for row in server.workers()) == 0
-
-
-def test_a_model_is_retrieved_by_its_full_name(with_two, second):
-    assert with_two.client.get(f"/v1/models/{second}").json()["id"] == second
-    assert with_two.client.get("/v1/models/no/such/model").status_code == 404
-
-
-def test_a_missing_model_fails_only_the_requests_for_it(with_two, shorts):
-    answer = with_two.post(shorts[0], model="tiny")
-    assert answer.status_code == 503
-    assert "'tiny' is not on this machine" in answer.json()["error"]["message"]
-    assert with_two.text(shorts[0])
-
-
-def test_an_unknown_second_model_ends_the_start(run_here):
-    refused = run_here("serve", WHISPER_MODELS="gigantic")
-    assert refused.code == 2
-    assert "WHISPER_MODELS=gigantic" in refused.stderr
 
 
 def states(server, second):

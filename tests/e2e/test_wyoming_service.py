@@ -69,11 +69,6 @@ async def test_a_command_for_the_house(site: Server, port: int) -> None:
     assert warning in site.stderr, "a warning says that it needs no key"
 
 
-async def test_silence_has_an_empty_text(site: Server, port: int) -> None:
-    *_, final, _ = await events_of(port, *speech(bytes(48_000)), last="transcript-stop")
-    assert Transcript.from_event(final).text == ""
-
-
 async def test_what_is_spoken_before_a_stop_has_its_text(commands) -> None:
     port = free_port()
     site = commands.ready(WHISPER_WYOMING_PORT=port)

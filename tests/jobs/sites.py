@@ -3,61 +3,26 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from app.database.connection import FILE_NAME, Database
-from app.errors import ClipFailed
 from app.jobs.events import Event
 from app.jobs.job import Job
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner
 from app.jobs.service import JobService
 from app.jobs.storage.store import Store
-from app.media.pcm_files import remove_channels
-from app.media.pool import Decoded
-from app.media.uploads import Upload
-from app.options import Options
 from app.settings import Settings
-from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
-from app.transcription.helper import Helper
-from app.transcription.ledger import JobName
-from app.transcription.media_service import MediaService
-from app.transcription.recording_work import Observer
-from app.transcription.result_cache import ClipResults
+from tests.api.fake_service import FakePipeline, FakeService, WorkOnJob, catalogue
 from tests.jobs.databases import put_tables
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
-from workers.messages import LoadOptions
 
 URL = "https://media.example/talk.mp3"
 FILE = str(SUBMISSION.file)
-
-
-@dataclass
-class FakePipeline:
-    """Leaves decoded audio, and then does what the service's `work` does."""
-
-    service: "FakeService"
-    upload: Upload
-    options: Options
-    observer: Observer
-    decoded: Decoded | None
-    pcm_path: Path
-    results: ClipResults
-    known: Sequence[KnownSpeaker]
-    errors: list[ClipFailed] = field(default_factory=list)
-
-    async def run(self) -> Transcript:
-        self.pcm_path.write_bytes(bytes(100))
-        return await self.service.work(self)
-
-
-Work = Callable[[FakePipeline], Awaitable[Transcript]]
 
 
 async def succeed(pipeline: FakePipeline) -> Transcript:
@@ -69,64 +34,29 @@ async def block(pipeline: FakePipeline) -> Transcript:
     raise AssertionError
 
 
-class FakeCatalogue:
-    """Knows the load options of each model."""
-
-    def __init__(self) -> None:
-        self.options = defaultdict(lambda: LoadOptions("demo", "", "cpu", "int8", 1))
-
-
-class FakeFleet:
-    """Workers without processes, as job runners see them."""
-
-    def __init__(self) -> None:
-        self.catalogue = FakeCatalogue()
-        self.jobs_at_once = 4
-        self.not_ready: str | None = None
-
-    def readiness(self) -> str | None:
-        return self.not_ready
-
-    async def ready(self, model: str, options: Options) -> tuple[None, str]:
-        return None, model
-
-    async def drain(self, timeout_s: float) -> None: ...
+def fake_service(settings: Settings, work: WorkOnJob = succeed) -> FakeService:
+    """A transcription service that works on jobs, and holds its data folder."""
+    service = FakeService(settings, work_on_job=work)
+    service.fleet.catalogue = catalogue("demo")
+    service.media.folder.lock()
+    return service
 
 
-class FakeService:
-    """A transcription service without workers, as job runners use it."""
-
-    def __init__(self, settings: Settings, work: Work = succeed) -> None:
-        self.media = MediaService(settings, workers=1)  # which is not started
-        self.media.folder.lock()  # creates the folders
-        self.media.speaker_models.get = self.speaker_model  # type: ignore[method-assign]
-        self.fleet = FakeFleet()
-        self.helper = Helper()
-        self.work = work
-        self.speakers = SimpleNamespace(identity="first model")
-
-    async def speaker_model(self) -> Any:
-        return self.speakers
-
-    def pipeline(
-        self,
-        job: JobName,
-        upload: Upload,
-        options: Options,
-        model: str,
-        fleet: None,
-        results: ClipResults,
-        observer: Observer,
-        decoded: Decoded | None,
-        known: Sequence[KnownSpeaker],
-    ) -> FakePipeline:
-        pcm_path = self.media.folder.pcm / job.id
-        return FakePipeline(self, upload, options, observer, decoded, pcm_path, results, known)
-
-    async def remove_decoded(self, job: JobName) -> None:
-        remove_channels(self.media.folder.pcm / job.id)
-
-    async def keep_decoded(self, job: JobName) -> None: ...
+@asynccontextmanager
+async def serving(
+    settings: Settings, prepare: Callable[[JobService], None] = lambda jobs: None
+) -> AsyncIterator[JobService]:
+    """A job service without a worker that is ready. `prepare` is called before its start."""
+    service = fake_service(settings)
+    service.fleet.reason = "the model is being loaded"
+    jobs = JobService(service, settings, Database(settings.database_url, settings.data_dir))  # type: ignore[arg-type]
+    prepare(jobs)
+    await jobs.start()
+    try:
+        yield jobs
+    finally:
+        await jobs.stop()
+        service.media.folder.release()
 
 
 async def not_advanced() -> None: ...
@@ -136,19 +66,16 @@ async def not_advanced() -> None: ...
 async def started_jobs(
     url: str, folder: Path, clock: Callable[[], float] = time.time, **values: object
 ) -> AsyncIterator[JobService]:
-    """A job service whose workers become ready once `not_ready` is None."""
-    settings = Settings(data_dir=folder, database_url=url, _env_file=None, **values)
-    service = FakeService(settings)
-    service.fleet.not_ready = "the model is being loaded"
-    jobs = JobService(service, settings, Database(url, folder))  # type: ignore[arg-type]
-    jobs.store._clock = jobs.clock._wall = clock
-    jobs.clock.advance = not_advanced  # type: ignore[method-assign]  # so that all times are those of `clock`
-    await jobs.start()
-    try:
+    """A job service all of whose times are those of `clock`."""
+
+    def set_clock(jobs: JobService) -> None:
+        jobs.store._clock = jobs.clock._wall = clock
+        jobs.clock.advance = not_advanced  # type: ignore[method-assign]
+
+    async with serving(
+        Settings(data_dir=folder, database_url=url, _env_file=None, **values), set_clock
+    ) as jobs:
         yield jobs
-    finally:
-        await jobs.stop()
-        service.media.folder.release()
 
 
 class Site:
@@ -156,7 +83,7 @@ class Site:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.service = FakeService(settings)
+        self.service = fake_service(settings)
         self.folder = self.service.media.folder
         self.database = Database(settings.database_url, settings.data_dir)
         self.store = Store(self.database)

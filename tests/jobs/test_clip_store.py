@@ -80,11 +80,6 @@ def test_a_transcript_is_unpacked_as_it_was() -> None:
     assert unpack_transcript(pack_transcript(TRANSCRIPT)) == TRANSCRIPT
 
 
-def test_an_empty_transcript() -> None:
-    empty = replace(TRANSCRIPT, segments=(), speech=(), failed_spans=())
-    assert unpack_transcript(pack_transcript(empty)) == empty
-
-
 def request(start: int, end: int, language: str | None, channel: int = 0) -> ClipRequest:
     return ClipRequest(
         Path("/nowhere"), start, end, (), DecodingOptions("demo", language=language), channel=channel
@@ -111,22 +106,6 @@ def transcribe() -> Transcriber:
 async def job(store: Store) -> Job:
     """A running job."""
     return await store.begin(await store.add(SUBMISSION))
-
-
-async def test_stored_results_are_used_after_a_kill(
-    database: Database, job: Job, clip_store: ClipStore, transcribe: Transcriber
-) -> None:
-    recording = await clip_store.load(job)
-    assert (await recording.get_or_transcribe(request(*CLIP), transcribe)).result == RESULT
-    await clip_store.flush()
-    restarted = ClipStore(database)  # the first one was not stopped
-    restarted.start()
-    recording = await restarted.load(job)
-    assert (await recording.get_or_transcribe(request(*CLIP), transcribe)).result == RESULT
-    assert transcribe.calls == 1
-    await recording.get_or_transcribe(request(*CLIP_WITHOUT_LANGUAGE), transcribe)
-    assert transcribe.calls == 2, "the result for another language was used"
-    await restarted.stop()
 
 
 async def test_stored_results_are_unpacked_one_by_one(
@@ -199,15 +178,6 @@ def failures(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[Except
     return failures
 
 
-async def test_storing_is_retried_while_the_database_fails(
-    job: Job, clip_store: ClipStore, failures: list[Exception]
-) -> None:
-    failures += [DatabaseUnavailable("gone")] * 3
-    await clip_store.put(job.number, CLIP, 0, PACKED)
-    assert not failures
-    assert (await clip_store.load(job)).crash_count(CLIP) == 0
-
-
 async def test_no_caller_waits_unless_results_are_late(
     job: Job,
     clip_store: ClipStore,
@@ -260,24 +230,6 @@ async def test_nothing_is_stored_of_a_job_that_has_ended(
     await getattr(store, end)(job)
     await clip_store.flush()
     assert not (await clip_store.load(job)).results
-
-
-async def test_clips_of_a_deleted_job_do_not_prevent_the_storing_of_others(
-    store: Store, job: Job, clip_store: ClipStore, transcribe: Transcriber
-) -> None:
-    deleted = await store.begin(await store.add(SUBMISSION))
-    recordings = [await clip_store.load(deleted), await clip_store.load(job)]
-    await store.delete(deleted)
-    requests = [request(n, n + 1, None) for n in range(5)]
-    await asyncio.gather(
-        *(recording.get_or_transcribe(clip, transcribe) for clip in requests for recording in recordings)
-    )
-    calls = transcribe.calls
-    await clip_store.flush()
-    stored = await clip_store.load(job)
-    for clip in requests:
-        await stored.get_or_transcribe(clip, transcribe)
-    assert transcribe.calls == calls
 
 
 async def test_the_result_of_a_cancelled_caller_is_stored(

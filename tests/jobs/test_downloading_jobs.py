@@ -90,7 +90,7 @@ async def test_transcriptions_occupy_no_place_of_downloads(site: Site, sites: Si
         return TRANSCRIPT
 
     site.service.fleet.jobs_at_once = 1
-    site.service.work = work
+    site.service.work_on_job = work
     first = await site.add()
     site.runner.start()
     await site.wait_for(first, "running")
@@ -160,7 +160,7 @@ async def test_sites_that_drip_keep_no_upload_waiting(site: Site, monkeypatch: p
     pytest.importorskip("yt_dlp")
     download = partial(real_download, resolver=internet.resolver, connect=internet.connect)
     monkeypatch.setattr(executor, "download", download)
-    site.service.work = succeed
+    site.service.work_on_job = succeed
     dripping = [await site.add(url="http://media.example/stuck.mp3") for _ in range(MAX_DOWNLOADS)]
     site.runner.start()
     await until_downloading(site, dripping)

@@ -113,7 +113,7 @@ async def test_a_job_whose_model_is_being_downloaded_leaves_its_place_to_others(
     async def speaker_model() -> Any:
         if late == "speaker model":
             await arrived.wait()
-        return site.service.speakers
+        return site.service.media.speaker_model
 
     monkeypatch.setattr(site.service.fleet, "ready", ready)
     monkeypatch.setattr(site.service.media.speaker_models, "get", speaker_model)
@@ -162,7 +162,7 @@ async def test_a_job_waits_for_the_model_of_voices(
         nonlocal attempts
         attempts += 1
         if comes_back and attempts > 2:
-            return site.service.speakers
+            return site.service.media.speaker_model
         raise SpeakerModelUnavailable("It cannot be downloaded.")
 
     monkeypatch.setattr(site.service.media.speaker_models, "get", model)
@@ -187,7 +187,7 @@ async def test_recordings_are_kept_as_configured(
         return TRANSCRIPT
 
     async with opened_site(tmp_path, keep_audio=keep_audio) as site:
-        site.service.work = work
+        site.service.work_on_job = work
         job = await site.add(**source)
         site.runner.start()
         job = await site.wait_for(job, status)

@@ -9,7 +9,7 @@ from sqlalchemy.exc import StatementError
 from structlog.testing import capture_logs
 
 from app.database.connection import Database
-from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
+from app.errors import AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Failure, Job
 from app.jobs.kept_recordings import _AT_ONCE, KeptRecordings
 from app.jobs.running.clip_store import ClipStore
@@ -124,16 +124,6 @@ async def test_a_deletion_while_peaks_are_stored(store: Store) -> None:
         assert await store.packed_peaks(job) is None
 
 
-async def test_peaks_of_an_older_job_are_made_and_kept(
-    store: Store, recordings: KeptRecordings, media: FakeMedia
-) -> None:
-    job = await done(store)
-    assert await recordings.stored_peaks(job) is None
-    assert await recordings.peaks(job) == PACKED
-    assert [(made.path, made.filename) for made in media.made] == [(media.uploads / ("0" * 32), "talk.flac")]
-    assert await recordings.stored_peaks(job) == PACKED
-
-
 async def test_a_running_job_whose_audio_was_decoded_without_peaks(
     store: Store, recordings: KeptRecordings
 ) -> None:
@@ -206,26 +196,6 @@ async def test_only_a_few_recordings_are_decoded_at_once(
     assert media.in_progress == len(media.made) == _AT_ONCE
     media.may_end.set()
     assert await asyncio.gather(*asked) == [PACKED] * (_AT_ONCE + 2)
-
-
-async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
-    store: Store, recordings: KeptRecordings, media: FakeMedia
-) -> None:
-    job, asked = await begun(store, recordings, media)
-    await store.delete(job)
-    await recordings.cancel(job)
-    with pytest.raises(AudioNotKept):
-        await asked
-    assert media.in_progress == 0
-    assert await store.packed_peaks(job) is None
-
-
-async def test_a_stop_ends_the_making(store: Store, recordings: KeptRecordings, media: FakeMedia) -> None:
-    _, asked = await begun(store, recordings, media)
-    await recordings.stop()
-    with pytest.raises(NotReady):
-        await asked
-    assert media.in_progress == 0
 
 
 async def until_decoding(media: FakeMedia, count: int) -> None:

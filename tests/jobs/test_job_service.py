@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from app.settings import Settings
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import TRANSCRIPT, submission
-from tests.jobs.sites import FakeService
+from tests.jobs.sites import serving
 from workers.messages import Selection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
@@ -29,23 +29,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 ORPHAN = "e" * 32
 
 
-def new_service(settings: Settings) -> JobService:
-    """A job service whose jobs stay queued, for no worker is ready."""
-    service = FakeService(settings)
-    service.fleet.not_ready = "the model is being loaded"
-    database = Database(settings.database_url, settings.data_dir)
-    return JobService(service, settings, database)  # type: ignore[arg-type]
-
-
-@asynccontextmanager
-async def started(folder: Path, **settings: Any) -> AsyncIterator[JobService]:
-    jobs = new_service(Settings(data_dir=folder, _env_file=None, **settings))
-    await jobs.start()
-    try:
-        yield jobs
-    finally:
-        await jobs.stop()
-        jobs._service.media.folder.release()
+def started(folder: Path, **settings: Any) -> AbstractAsyncContextManager[JobService]:
+    return serving(Settings(data_dir=folder, _env_file=None, **settings))
 
 
 @pytest.fixture
@@ -214,7 +199,6 @@ async def test_expired_jobs_are_read_in_parts_and_all_deleted(
 ) -> None:
     """Reading thousands of rows at once would hold the event loop."""
     monkeypatch.setattr("app.jobs.service._SWEPT_AT_ONCE", 2)
-    settings = Settings(data_dir=tmp_path, _env_file=None)
     database = Database(None, tmp_path)
     await database.open()
     store = Store(database, clock=lambda: 0.0)  # long ago
@@ -222,22 +206,17 @@ async def test_expired_jobs_are_read_in_parts_and_all_deleted(
         job = await store.add(submission())
         await store.succeed(await store.begin(job), TRANSCRIPT, keep_file=True)
     await database.close()
-    jobs = new_service(settings)
     sizes: list[int] = []
-    read = jobs.store.expired
+    read = Store.expired
 
-    async def expired(limit: int) -> list[Job]:
-        found = await read(limit)
+    async def expired(store: Store, limit: int) -> list[Job]:
+        found = await read(store, limit)
         sizes.append(len(found))
         return found
 
-    monkeypatch.setattr(jobs.store, "expired", expired)
-    await jobs.start()
-    try:
+    monkeypatch.setattr(Store, "expired", expired)
+    async with started(tmp_path):
         await until(lambda: len(sizes) >= 4)
-    finally:
-        await jobs.stop()
-        jobs._service.media.folder.release()
     assert sizes == [2, 2, 1, 0]
 
 

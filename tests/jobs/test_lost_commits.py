@@ -39,7 +39,7 @@ def uploads(jobs: JobService) -> set[str]:
 
 
 async def succeeded(jobs: JobService, job: Job) -> Job:
-    jobs._service.fleet.not_ready = None  # type: ignore[attr-defined]
+    jobs._service.fleet.reason = None  # type: ignore[attr-defined]
     while (job := await jobs.store.get(job.id)).status is not Status.SUCCEEDED:
         assert job.error is None
         await asyncio.sleep(0.01)

@@ -9,13 +9,12 @@ import pytest
 from app.database.connection import Database
 from app.errors import UnknownJob
 from app.jobs.events import SEGMENTS, Event
-from app.jobs.job import Failure, Job, JobProgress, Stage
+from app.jobs.job import Job, JobProgress, Stage
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
 from app.transcript.packed import pack_result, unpack_result
 from app.transcription.clip_decoding import ClipKey
-from tests.jobs.databases import lost_commits
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
 from workers.messages import Span
 
@@ -77,14 +76,6 @@ async def publisher(database: Database, store: Store) -> AsyncIterator[Publisher
     await clips.stop()
 
 
-async def test_consecutive_events_join_without_a_gap(publisher: Publisher) -> None:
-    await publisher.transcribe_and_publish(SPANS[0])
-    await publisher.transcribe_and_publish(*SPANS[1:3])
-    await publisher.transcribe_and_publish(SPANS[3])
-    assert await publisher.spans() == [(0, 9000), (9000, 29_000), (29_000, 39_000)]
-    assert list(await publisher.texts()) == SPANS[:4]
-
-
 async def test_the_event_comes_with_the_progress_and_has_no_text(publisher: Publisher) -> None:
     clip = (SPANS[0], await publisher.transcribe(SPANS[0]))
     progress = JobProgress(Stage.TRANSCRIBING, 0.5)
@@ -102,24 +93,6 @@ async def test_the_event_comes_with_the_progress_and_has_no_text(publisher: Publ
     )
 
 
-async def test_only_published_results_are_in_the_transcript(publisher: Publisher) -> None:
-    await publisher.transcribe(SPANS[0], text=" outvoted")
-    key = await publisher.transcribe(SPANS[0], "de", " elected")
-    await publisher.transcribe(SPANS[1], text=" not yet")
-    await publisher.publish((SPANS[0], key))
-    assert await publisher.texts() == {SPANS[0]: " elected"}
-
-
-async def test_a_failed_clip_counts_as_published_and_has_no_text(publisher: Publisher) -> None:
-    """It may have no row, a row without a result, or the result of an outvoted language."""
-    publisher.clips.put(publisher.job.number, (*SPANS[1], None, 0), 3, None)
-    await publisher.transcribe(SPANS[2], text=" outvoted")
-    await publisher.transcribe_and_publish(SPANS[3])
-    await publisher.publish(*[(span, None) for span in SPANS[:3]], (SPANS[4], None))
-    assert await publisher.texts() == {SPANS[3]: " text"}
-    assert (await publisher.spans())[-1][1] == SPANS[4][1]
-
-
 async def test_nothing_is_announced_twice(publisher: Publisher) -> None:
     """A restarted job publishes its clips again, also those that fail again."""
     clips = [(span, await publisher.transcribe(span)) for span in SPANS[:3]]
@@ -127,17 +100,6 @@ async def test_nothing_is_announced_twice(publisher: Publisher) -> None:
     await publisher.publish(*clips, (SPANS[3], None))
     await publisher.publish((SPANS[3], None), (SPANS[4], await publisher.transcribe(SPANS[4])))
     assert await publisher.spans() == [(0, 39_000), (39_000, 49_000)]
-
-
-async def test_what_is_stored_twice_because_a_commit_seemed_to_fail_is_announced_once(
-    publisher: Publisher, database: Database
-) -> None:
-    clip = (SPANS[0], await publisher.transcribe(SPANS[0]))
-    with lost_commits(database, committed=True), pytest.raises(Exception, match="connection was lost"):
-        await publisher.publish(clip)
-    await publisher.publish(clip)
-    events = await publisher.store.events(publisher.job, 0)
-    assert [event.span for event in events if event.type == SEGMENTS] == [(0, 9000)]
 
 
 async def test_a_restarted_job_knows_what_is_published(publisher: Publisher) -> None:
@@ -194,17 +156,6 @@ async def test_the_version_grows_with_every_change(publisher: Publisher) -> None
     assert await store.segments_version(publisher.job) == versions[-1]
 
 
-async def test_a_failed_job_keeps_its_clips(publisher: Publisher, database: Database) -> None:
-    await publisher.transcribe_and_publish(*SPANS[:2])
-    await publisher.transcribe(SPANS[0], "de", " outvoted")
-    await publisher.transcribe(SPANS[3])
-    await publisher.store.fail(publisher.job, Failure("It failed.", None), keep_file=True)
-    assert await publisher.texts() == dict.fromkeys(SPANS[:2], " text")
-    stored = await publisher.clips.load(publisher.job)
-    assert stored.published == {(*span, None, 0) for span in SPANS[:2]}
-    assert stored.results.keys() - stored.published == {(*SPANS[0], "de", 0), (*SPANS[3], None, 0)}
-
-
 async def test_the_clips_of_other_jobs_go_with_their_end(publisher: Publisher) -> None:
     store, job = publisher.store, publisher.job
     await publisher.transcribe_and_publish(*SPANS[:2])
@@ -236,15 +187,6 @@ async def test_the_clips_of_a_span(publisher: Publisher) -> None:
     assert list(await publisher.texts((19_000, 39_000))) == SPANS[1:4], (
         "the second one may have a segment in the last millisecond before the span"
     )
-
-
-async def test_the_spans_of_all_events_from_a_number_on(publisher: Publisher) -> None:
-    for span in SPANS:
-        await publisher.transcribe_and_publish(span)
-    events = [event for event in await publisher.store.events(publisher.job, 0) if event.type == SEGMENTS]
-    for index, event in enumerate(events):
-        spans = await publisher.store.segments_events(publisher.job, event.number)
-        assert spans == {event.number: event.span for event in events[index:]}
 
 
 async def test_the_transcript_ends_where_a_channel_has_a_gap(publisher: Publisher) -> None:

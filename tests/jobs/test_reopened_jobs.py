@@ -82,13 +82,14 @@ async def test_a_job_runs_again_once_its_last_run_has_removed_its_files(
     async def work(pipeline: FakePipeline) -> Transcript:
         nonlocal runs
         runs += 1
-        pipeline.errors = [ClipFailed("It failed.", code="clip_failed")] if runs == 1 else []
+        failed = ClipFailed("It failed.", code="clip_failed")
+        site.service.failure = failed if runs == 1 else None
         return TRANSCRIPT
 
     async def remove_decoded(job: JobName) -> None:
         await removed.wait()
 
-    site.service.work = work
+    site.service.work_on_job = work
     monkeypatch.setattr(site.service, "remove_decoded", remove_decoded)
     job = await site.add()
     site.runner.start()

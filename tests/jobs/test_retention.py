@@ -25,7 +25,7 @@ from app.settings import Settings
 from app.speakers import labelling
 from app.speakers.clustering import SpeakerCount
 from app.speakers.relabelling import SpeakerCorrection
-from tests.event_loop import until
+from tests.event_loop import Clock, until
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import PEAKS, TRANSCRIPT, submission
 from tests.jobs.sites import started_jobs
@@ -41,19 +41,9 @@ def correction(revision: int, *, by_people: bool = True) -> PackedCorrection:
     return PackedCorrection(PackedTranscript(revision, CONTENT), WORDS, 1, by_people)
 
 
-class Clock:
-    """A clock that a test sets, in s."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 async def finished(store: Store, file: str | None = RECORDING) -> Job:

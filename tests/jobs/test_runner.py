@@ -48,7 +48,7 @@ async def test_a_job_that_may_be_at_fault_fails_after_its_retries(
         decoded.append(len(site.decoded))
         raise error("it does not work")
 
-    site.service.work = work
+    site.service.work_on_job = work
     site.runner.start()
     other = await site.add(file="1" * 32)
     failed = await site.wait_for(job, "failed")
@@ -67,7 +67,7 @@ async def test_a_job_that_filled_the_disk_by_itself_is_not_retried(site: Site) -
             return TRANSCRIPT
         raise OutgrowsDisk("its audio fills the disk", code="audio_outgrows_disk")
 
-    site.service.work = work
+    site.service.work_on_job = work
     site.runner.start()
     failed = await site.wait_for(job, "failed")
     assert failed.error is not None
@@ -89,12 +89,12 @@ async def test_decoded_audio_is_removed_if_the_disk_is_full_and_other_jobs_run(
         raise DiskFull("full")
 
     site.service.fleet.jobs_at_once = 1
-    site.service.work = fill_the_disk
+    site.service.work_on_job = fill_the_disk
     large = await site.add()
     site.runner.start()
     await site.wait_for(large, "queued", times=2)
     assert site.decoded == []
-    site.service.work = succeed
+    site.service.work_on_job = succeed
     other = await site.add(file="1" * 32)
     site.runner.wake()
     await site.wait_for(other, "succeeded")
@@ -114,7 +114,7 @@ async def test_a_job_that_is_not_at_fault_is_retried_without_limit(
             raise error("not now")
         return TRANSCRIPT
 
-    site.service.work = work
+    site.service.work_on_job = work
     job = await site.add()
     site.runner.start()
     await site.wait_for(job, "succeeded")
@@ -131,7 +131,7 @@ async def test_a_job_that_had_to_wait_gets_all_its_retries(site: Site) -> None:
             raise NotReady("The model is being downloaded.")
         raise ModelUnavailable("The connection is lost.")
 
-    site.service.work = work
+    site.service.work_on_job = work
     job = await site.add()
     site.runner.start()
     await site.wait_for(job, "failed")
@@ -177,7 +177,7 @@ async def test_a_job_that_runs_in_the_database_only_is_requeued(
 
     orphan = await site.store.begin(await site.add())
     running = await site.add(file="1" * 32)
-    site.service.work = block
+    site.service.work_on_job = block
     site.runner.start()
     await site.wait_for(running, "running")
     waking = asyncio.create_task(wake_forever())
@@ -235,7 +235,7 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
         began.set()
         return await block(pipeline)
 
-    site.service.work = work
+    site.service.work_on_job = work
     job = await site.add()
     site.runner.start()
     await began.wait()
@@ -250,7 +250,7 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
         decoded.append(pipeline.decoded)
         return TRANSCRIPT
 
-    site.service.work = resume
+    site.service.work_on_job = resume
     site.new_runner().start()
     await site.wait_for(job, "succeeded")
     assert decoded == [Decoded(50, warnings=(warning,))], "else the recording would be decoded again"
@@ -262,7 +262,7 @@ async def test_a_stop_ends_although_the_database_is_silent(
     for name in ("_ANSWER_S", "_CONNECT_S"):
         monkeypatch.setattr(sql_connection, name, 0.5)
     async with opened_site(tmp_path, database_url=postgresql()) as site:
-        site.service.work = block
+        site.service.work_on_job = block
         job = await site.add()
         site.runner.start()
         await site.wait_for(job, "running")
@@ -282,7 +282,7 @@ async def test_a_cancelled_job_ends(site: Site) -> None:
         ended.set()
         raise asyncio.CancelledError
 
-    site.service.work = work
+    site.service.work_on_job = work
     job = await site.add()
     site.runner.start()
     await until(lambda: site.decoded)
@@ -305,7 +305,7 @@ async def test_owners_take_turns(site: Site) -> None:
         return TRANSCRIPT
 
     site.service.fleet.jobs_at_once = 2
-    site.service.work = work
+    site.service.work_on_job = work
     jobs = [await site.add(owner=owner) for owner in ("many", "many", "many", "one")]
     site.runner.start()
     for job in jobs:
@@ -332,7 +332,7 @@ async def test_a_long_job_gives_way_to_a_short_one(site: Site) -> None:
         pipeline.observer.progressed(Progress(7200.0))
         return await block(pipeline)
 
-    site.service.work = work
+    site.service.work_on_job = work
     jobs = [await site.add(file=str(number) * 32) for number in range(6)]
     site.runner.start()
     for job in jobs:  # those before it have given way to the last two
@@ -358,7 +358,7 @@ async def test_a_job_is_known_to_be_long_after_a_restart(site: Site) -> None:
         return await block(pipeline)
 
     began: list[str] = []
-    site.service.work = work
+    site.service.work_on_job = work
     jobs = [await site.add(file=str(number) * 32) for number in range(4)]
     site.runner.start()
     while len(began) < 4:
@@ -387,12 +387,12 @@ async def test_a_job_that_is_deleted_while_it_gives_way_stays_deleted(
         return await block(pipeline)
 
     monkeypatch.setattr(Store, "requeue", delete_first)
-    site.service.work = work
+    site.service.work_on_job = work
     jobs = [await site.add(file=str(number) * 32) for number in range(4)]
     site.runner.start()
     while not site.runner._lengths.remaining_s(jobs[3].id):
         await site.changed()
-    site.service.work = succeed
+    site.service.work_on_job = succeed
     short = await site.add(file="a" * 32)
     site.runner.wake()
     await site.wait_for(short, "succeeded")
@@ -406,13 +406,13 @@ async def test_no_job_starts_before_a_worker_is_ready(site: Site, monkeypatch: p
 
     def readiness() -> str | None:
         asked.set()
-        return site.service.fleet.not_ready
+        return site.service.fleet.reason
 
     monkeypatch.setattr(site.service.fleet, "readiness", readiness)
-    site.service.fleet.not_ready = "the model is being loaded"
+    site.service.fleet.reason = "the model is being loaded"
     job = await site.add()
     site.runner.start()
     await asked.wait()
     assert site.events[job.id] == ["queued"]
-    site.service.fleet.not_ready = None
+    site.service.fleet.reason = None
     await site.wait_for(job, "succeeded")

@@ -80,14 +80,6 @@ async def test_deleted_jobs_are_not_found_and_leave_nothing(store: Store, databa
         assert await connection.scalar(sa.text("SELECT count(*) FROM search")) == 1
 
 
-async def test_a_new_text_takes_the_place_of_the_old_one(store: Store, database: Database) -> None:
-    job = await transcribed(store, " before")
-    async with database.write() as connection:
-        await index_text(connection, job, text_words("after"))
-    assert await found(store, "before") == []
-    assert await found(store, "after talk") == [job.number]
-
-
 @ON_BOTH
 async def test_pages_of_a_search(store: Store) -> None:
     matching = [await transcribed(store, f" text {number % 2}", filename="x") for number in range(6)]

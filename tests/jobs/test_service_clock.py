@@ -4,7 +4,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from app.uploads.uploads import LIFETIME_S
 from tests.event_loop import Clock, until
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
-from tests.jobs.sites import FakeService
+from tests.jobs.sites import serving
 from tests.jobs.test_database import migrated_to
 from tests.jobs.test_retention import correction, finished
 from tests.jobs.test_webhooks import SECRET, receiving
@@ -48,21 +48,13 @@ class Machine:
         self.wall.now += seconds
         self.monotonic.now += seconds
 
-    @asynccontextmanager
-    async def serving(self, **settings: Any) -> AsyncIterator[JobService]:
+    def serving(self, **settings: Any) -> AbstractAsyncContextManager[JobService]:
         """The service, whose sweeps are the test's."""
-        values = Settings(data_dir=self.folder, _env_file=None, **settings)
-        service = FakeService(values)
-        service.fleet.not_ready = "the model is being loaded"
-        running = JobService(service, values, Database(None, self.folder))  # type: ignore[arg-type]
-        running.store._clock = running.clock._wall = running.webhooks._clock = self.wall
-        running.clock._monotonic = self.monotonic
-        await running.start()
-        try:
-            yield running
-        finally:
-            await running.stop()
-            service.media.folder.release()
+        return serving(Settings(data_dir=self.folder, _env_file=None, **settings), self._set_clocks)
+
+    def _set_clocks(self, service: JobService) -> None:
+        service.store._clock = service.clock._wall = service.webhooks._clock = self.wall
+        service.clock._monotonic = self.monotonic
 
 
 @pytest.fixture
@@ -138,62 +130,6 @@ async def test_with_clocks_that_agree_all_goes_on_time(machine: Machine) -> None
         machine.pass_time(61)
         await service.sweep()
         assert await stored.left(service) == set()
-
-
-@pytest.mark.parametrize("jump_s", [8 * DAY_S, YEARS_S, -YEARS_S])
-async def test_a_clock_that_jumps_deletes_nothing(machine: Machine, jump_s: float) -> None:
-    async with machine.serving() as service:
-        stored = await Stored.new(service)
-        machine.wall.now += jump_s
-        for _ in range(3):
-            machine.pass_time(60)
-            await service.sweep()
-        later = await Stored.new(service)
-        machine.wall.now -= jump_s
-        machine.pass_time(60)
-        await service.sweep()
-        assert await stored.left(service) == await later.left(service) == ALL
-    async with machine.serving() as service:
-        await service.sweep()
-        assert await stored.left(service) == await later.left(service) == ALL
-
-
-async def test_a_machine_that_was_paused_loses_a_day_at_most(machine: Machine) -> None:
-    """Of some virtual machines, the monotonic clock goes on meanwhile."""
-    async with machine.serving() as service:
-        stored = await Stored.new(service)
-        machine.pass_time(30 * DAY_S)
-        await service.sweep()
-        assert await stored.left(service) == ALL - {"upload"}
-
-
-async def test_a_long_absence_counts_as_a_day(machine: Machine) -> None:
-    async with machine.serving() as service:
-        stored = await Stored.new(service)
-    machine.wall.now += 30 * DAY_S
-    machine.monotonic.now = 7.0
-    async with machine.serving() as service:
-        await service.sweep()
-        assert await stored.left(service) == ALL - {"upload"}
-        machine.pass_time(DAY_S - 1)
-        await service.sweep()
-        expires_at = (await service.store.get(stored.plain.id)).expires_at
-        assert expires_at == pytest.approx(machine.wall.now + 5 * DAY_S + 1)
-
-
-async def test_an_old_backup_is_restored_with_all_that_it_had(machine: Machine, tmp_path: Path) -> None:
-    async with machine.serving() as service:
-        stored = await Stored.new(service)
-    shutil.copytree(machine.folder, tmp_path / "backup")
-    for _ in range(2):
-        machine.wall.now += 20 * DAY_S
-        async with machine.serving():
-            pass
-    shutil.rmtree(machine.folder)
-    shutil.copytree(tmp_path / "backup", machine.folder)
-    async with machine.serving() as service:
-        await service.sweep()
-        assert await stored.left(service) == ALL - {"upload"}
 
 
 async def test_dates_follow_a_clock_that_was_set(machine: Machine) -> None:

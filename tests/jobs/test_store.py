@@ -50,13 +50,6 @@ async def transition(store: Store, job: Job, status: Status) -> Job:
     return await transitions[status]()
 
 
-async def test_a_new_job(store: Store) -> None:
-    job = await store.add(SUBMISSION)
-    assert job.submission == SUBMISSION
-    assert (job.status, job.progress) == (Status.QUEUED, JobProgress())
-    assert await store.get(job.id) == job
-
-
 @ON_BOTH
 async def test_jobs_outlive_the_process(url: str) -> None:
     async with opened(url) as database:
@@ -171,18 +164,6 @@ async def test_queued_jobs_have_what_their_order_depends_on(store: Store) -> Non
         QueuedRow(url.id, url.number, "other", None, None, 0.0, has_file=False),
         QueuedRow(file.id, file.number, "somebody", 5, 600.0, 60.0, has_file=True),
     ]
-
-
-@ON_BOTH
-async def test_pages(store: Store) -> None:
-    jobs = [await store.add(SUBMISSION) for _ in range(5)]
-    running = jobs[1] = await store.begin(jobs[1])
-    newest = jobs[::-1]
-    assert await store.page(None, 2, None) == (newest[:2], True)
-    assert await store.page(None, 2, newest[1]) == (newest[2:4], True)
-    assert await store.page(None, 2, newest[3]) == (newest[4:], False)
-    assert await store.page(None, 5, None) == (newest, False)
-    assert await store.page(Status.RUNNING, 5, None) == ([running], False)
 
 
 @ON_BOTH

@@ -121,22 +121,6 @@ async def test_a_job_takes_over_the_file(jobs: JobService) -> None:
     assert not files(jobs)
 
 
-async def test_an_upload_is_used_once(jobs: JobService) -> None:
-    upload_id = await uploaded(jobs)
-    job = await submitted(jobs, upload_id)
-    with pytest.raises(UploadConflict) as refused:
-        await submitted(jobs, upload_id)
-    assert refused.value.code == "upload_used"
-    used = f"This upload has been used for job {job.id}. Upload the file again for another job."
-    assert refused.value.message == used
-    with pytest.raises(UploadConflict):
-        await append(jobs, upload_id, CONTENT + b"x")
-    await jobs.delete(job.id)
-    with pytest.raises(UploadConflict) as refused:
-        await submitted(jobs, upload_id)
-    assert refused.value.code == "upload_used"
-
-
 @ON_BOTH
 async def test_of_many_submissions_at_once_one_gets_the_upload(jobs: JobService) -> None:
     upload_id = await uploaded(jobs)

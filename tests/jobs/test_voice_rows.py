@@ -17,15 +17,15 @@ from app.transcript.timeline import Transcript
 from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 from tests.jobs.sites import FakePipeline, Site
-from workers.messages import Span
+from workers.messages import Span, SpeakerModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 FIRST, SECOND = (0, 480_000), (480_000, 800_000)
 CONTENT = {FIRST: b"\0first", SECOND: b"second" * 1000}
 KNOWN = (
-    KnownSpeaker("Zoë", np.array([0.6, 0.8], np.float32), "first model"),
-    KnownSpeaker("Ann", np.array([1, 1e-9], np.float32), "first model"),
+    KnownSpeaker("Zoë", np.array([0.6, 0.8], np.float32), "fake"),
+    KnownSpeaker("Ann", np.array([1, 1e-9], np.float32), "fake"),
 )
 DIARIZED = submission(options=Options(diarize=True))
 
@@ -94,9 +94,9 @@ async def test_the_voices_of_a_cancelled_caller_are_stored(
 
 
 async def test_voices_of_another_digest_are_removed(store: Store, job: Job, clip_store: ClipStore) -> None:
-    job = await store.set_result_digest(job, "first model")
+    job = await store.set_result_digest(job, "fake")
     await embed(clip_store, job)
-    job = await store.set_result_digest(job, "first model")
+    job = await store.set_result_digest(job, "fake")
     assert await embed(clip_store, job) == []
     job = await store.set_result_digest(job, "second model")
     assert await store.voices(job) == []
@@ -163,7 +163,7 @@ async def test_a_job_runs_with_its_voices(site: Site) -> None:
             await asyncio.Event().wait()
         return TRANSCRIPT
 
-    site.service.work = work
+    site.service.work_on_job = work
     (site.folder.uploads / str(DIARIZED.file)).write_bytes(b"RIFF")
     job = await site.store.add(DIARIZED, KNOWN)
     site.runner.start()
@@ -172,7 +172,7 @@ async def test_a_job_runs_with_its_voices(site: Site) -> None:
     site.new_runner().start()
     assert await embedded.get() == []
     await site.runner.stop()
-    site.service.speakers.identity = "second model"
+    site.service.media.speaker_model = SpeakerModel("other", "", "second model")
     site.new_runner().start()
     assert await embedded.get() == [FIRST, SECOND]
     await site.wait_for(job, "succeeded")

@@ -244,19 +244,6 @@ async def test_all_retries(receiver: Receiver, outbox: MemoryOutbox) -> None:
     assert len({request.client_port for request in receiver.requests}) == 8, "a connection was kept"
 
 
-async def test_a_webhook_is_not_sent_before_it_is_due(receiver: Receiver, outbox: MemoryOutbox) -> None:
-    clock = Clock(1000)
-    outbox.put(Delivery("later", receiver.url, BODY, 0), 1001)
-    outbox.put(Delivery("now", receiver.url, BODY, 0), 1000)
-    async with delivering(outbox, clock) as running:
-        await outbox.wait_until(lambda: set(outbox.rows) == {"later"})
-        assert len(receiver.requests) == 1
-        clock.now = 1001
-        running.wake()
-        await outbox.wait_until(lambda: not outbox.rows)
-    assert running.attempts == {Attempt.DELIVERED: 2}
-
-
 async def test_a_webhook_is_sent_once_it_is_due(receiver: Receiver, outbox: MemoryOutbox) -> None:
     outbox.put(Delivery("soon", receiver.url, BODY, 0), time.time() + 0.1)
     async with delivering(outbox):

@@ -118,10 +118,10 @@ async def transcribe(folder: Path, seen: Seen, **options: object) -> tuple[Trans
 
 async def test_each_channel_is_transcribed_and_all_are_joined(tmp_path: Path) -> None:
     seen = Seen()
-    transcript, fleet = await transcribe(tmp_path, seen)
+    transcript, fleet = await transcribe(tmp_path, seen, channels="separate", speaker_names="Ann,Eve,Bob")
     segments = [segment for segment in transcript.segments if isinstance(segment, EditedSegment)]
     assert len(segments) == len(transcript.segments) == len(fleet.requested) == CLIPS + CLIPS // 2
-    assert [segment.speaker for segment in segments] == ["S1", "S2"] * (CLIPS // 2) + ["S1"] * (CLIPS // 2)
+    assert [segment.speaker for segment in segments] == ["Ann", "Bob"] * (CLIPS // 2) + ["Ann"] * (CLIPS // 2)
     assert sum(segment.id.endswith("-2") for segment in segments) == CLIPS // 2
     assert seen.segments == list(transcript.segments)
     [decoded] = seen.decodings
