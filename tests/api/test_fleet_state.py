@@ -6,7 +6,7 @@ from typing import Any
 
 from app.api.operation.fleet_state import FleetEvent, FleetState
 from app.scheduling.tasks import Outcome
-from app.transcription.ledger import KEPT_S, Block
+from app.transcription.ledger import Block, JobName, KEPT_S
 
 QUEUE = {"clips": 0, "oldest_s": 0.0, "jobs": 0}
 NOW = 1_790_000_000.0
@@ -20,7 +20,7 @@ def row(slot: int = 0, **changes: object) -> dict[str, object]:
 
 
 def block(number: int, end: float = NOW) -> Block:
-    return Block(number, number % 3, {"9b2e": 2}, end - 1, end, 8.0, Outcome.OK)
+    return Block(number, number % 3, {JobName("job", "9b2e"): 2}, end - 1, end, 8.0, Outcome.OK)
 
 
 def names(events: Sequence[FleetEvent]) -> list[str]:

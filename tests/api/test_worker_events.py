@@ -15,7 +15,7 @@ from app.jobs.storage.store import Store
 from app.live.metrics import LiveMetrics
 from app.scheduling.tasks import Outcome
 from app.settings import Settings
-from app.transcription.ledger import Block
+from app.transcription.ledger import Block, JobName
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
 
@@ -44,7 +44,9 @@ def add_block(service, outcome=Outcome.OK):
     """Let the service have finished a batch."""
     ledger, now = service.fleet.ledger, time.time()
     ledger.last_block += 1
-    ledger._blocks.append(Block(ledger.last_block, 0, {"9b2e": 2}, now - 1, now, 8.0, outcome))
+    ledger._blocks.append(
+        Block(ledger.last_block, 0, {JobName("job", "9b2e"): 2}, now - 1, now, 8.0, outcome)
+    )
 
 
 @pytest.fixture(autouse=True)
