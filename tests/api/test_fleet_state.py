@@ -6,7 +6,7 @@ from typing import Any
 
 from app.api.operation.fleet_state import FleetEvent, FleetState
 from app.scheduling.tasks import Outcome
-from app.transcription.ledger import Block, JobName, KEPT_S
+from app.transcription.ledger import KEPT_S, Block, JobName
 
 QUEUE = {"clips": 0, "oldest_s": 0.0, "jobs": 0}
 NOW = 1_790_000_000.0
