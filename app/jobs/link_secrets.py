@@ -1,5 +1,6 @@
 """The secrets that sign links to audio and results: an owner's links end with its secret."""
 
+import asyncio
 import secrets
 from collections.abc import Collection
 
@@ -20,6 +21,7 @@ class LinkSecrets:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._making = asyncio.Lock()  # two requests of a new owner need one secret
         self.by_owner: dict[str, bytes] = {}
 
     async def load(self) -> None:
@@ -28,9 +30,10 @@ class LinkSecrets:
 
     async def of(self, owner: str) -> bytes:
         """The secret of an owner, which is made if there is none."""
-        if owner not in self.by_owner:
-            await self.renew([], [owner])
-        return self.by_owner[owner]
+        async with self._making:
+            if owner not in self.by_owner:
+                await self.renew([], [owner])
+            return self.by_owner[owner]
 
     async def renew(self, ended: Collection[str], new: Collection[str]) -> None:
         """Forget the secrets of some owners, whose links end with them, and make those of `new` ones."""

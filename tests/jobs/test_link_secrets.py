@@ -33,6 +33,13 @@ async def test_each_owner_has_its_own_for_good(database: Database) -> None:
 
 
 @ON_BOTH
+async def test_requests_at_the_same_time_sign_with_one_secret(database: Database) -> None:
+    secrets = await loaded(database)
+    made = await asyncio.gather(*(secrets.of("ann") for _ in range(3)))
+    assert set(made) == {secrets.by_owner["ann"]}
+
+
+@ON_BOTH
 async def test_renewals_at_the_same_time_leave_what_is_stored(database: Database) -> None:
     secrets = await loaded(database)
     await asyncio.gather(*(secrets.renew([], ["ann", "bob"]) for _ in range(5)))
