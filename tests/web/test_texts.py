@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.api.http.errors import KINDS
+from app.errors import Interrupted
+from app.transcription.recording_work import failure_code
 
 ROOT = Path(__file__).parents[2]
 TEXTS = sorted((ROOT / "app" / "web" / "texts").glob("*.js"))
@@ -34,7 +36,8 @@ def codes_of_the_service() -> set[str]:
     }
     refusal = (ROOT / "workers" / "media" / "refusal.py").read_text("utf-8")
     refused = set(re.findall(r'RecordingRefused\(\s*"([a-z_]+)"', refusal))
-    return raised | refused | {kind.code for kind in KINDS.values() if kind.code is not None}
+    of_clips = {failure_code(error) for error in (Interrupted(""), ValueError())}
+    return raised | refused | of_clips | {kind.code for kind in KINDS.values() if kind.code is not None}
 
 
 @pytest.mark.parametrize("texts", TEXTS, ids=lambda path: path.stem)

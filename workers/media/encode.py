@@ -73,7 +73,9 @@ class _Encoder:
         self._request = request
         self._findings = Findings()
         source = Path(request.source)
-        self._chunks = decoded_pcm(source, self._findings, None, request.track, start_s=request.start_s)
+        # A FLAC copy has the same samples from any place on. Recordings, which have no suffix, may have others.
+        start_s = request.start_s if source.suffix == ".flac" else 0.0
+        self._chunks = decoded_pcm(source, self._findings, None, request.track, start_s=start_s)
         self._position: int | None = None  # of the next sample in the recording, once its rate is known
         self._samples = 0  # written
         self._writer: Any = None
@@ -164,7 +166,7 @@ def encode(session_id: str, request: EncodeRequest, seconds: float) -> EncodeSte
 
     The first call with a `session_id` in this process starts at the beginning, with an empty file. After the
     last step the file is complete and on the disk, and the worker forgets the session. A FLAC file has the
-    decoded samples exactly; an Ogg file has Vorbis. What precedes the span is skipped where seeking is exact.
+    decoded samples exactly; an Ogg file has Vorbis. What precedes the span is skipped in a copy alone.
 
     Raises `RecordingRefused` if the source cannot be decoded, and `OSError` if a file operation fails.
     """
