@@ -73,7 +73,7 @@ class _Encoder:
         self._request = request
         self._findings = Findings()
         source = Path(request.source)
-        # A FLAC copy has the same samples from any place on. Recordings, which have no suffix, may have others.
+        # A copy has the same samples from any place on. Recordings, which have no suffix, may have others.
         start_s = request.start_s if source.suffix == ".flac" else 0.0
         self._chunks = decoded_pcm(source, self._findings, None, request.track, start_s=start_s)
         self._position: int | None = None  # of the next sample in the recording, once its rate is known
