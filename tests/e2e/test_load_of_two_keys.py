@@ -29,13 +29,13 @@ TWO_KEYS = SIMULATED | {
 }
 
 
-def took_s(client: httpx.Client) -> float:
-    """How long a short clip takes, upload to SRT (s)."""
+def took_s(client: httpx.Client, path: Path = SHORT) -> float:
+    """How long a recording takes, upload to SRT (s)."""
     began = time.perf_counter()
     answer = client.post(
         "/v1/audio/transcriptions",
         data={"model": "whisper-1", "response_format": "srt"},
-        files={"file": (SHORT.name, SHORT.read_bytes())},
+        files={"file": (path.name, path.read_bytes())},
     )
     assert answer.status_code == 200, answer.text
     assert "-->" in answer.text
