@@ -13,17 +13,6 @@ Problems = Annotated[
 ]
 
 
-class ErrorDetail(BaseModel):
-    message: str = Field(description="What happened, and what to do about it.")
-    type: str
-    param: str | None = Field(description="The field at fault.")
-    code: str | None = Field(description="A short constant for programs.")
-
-
-class Error(BaseModel):
-    error: ErrorDetail
-
-
 class Usage(BaseModel):
     type: Literal["duration"] = "duration"
     seconds: int = Field(description="Length of what was transcribed, rounded up (s).")

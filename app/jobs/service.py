@@ -44,6 +44,7 @@ from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits, Shares
 from app.media.disk import DiskSpace
 from app.media.downloads import clean as clean_downloads
+from app.media.sound_copies import remove_leftover_copies
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.ledger import JobName
@@ -140,6 +141,7 @@ class JobService:
             )
             return
         await asyncio.to_thread(folder.clean, uploads, pcm)
+        await asyncio.to_thread(remove_leftover_copies, folder.copies, uploads)
         await asyncio.to_thread(clean_downloads, folder.uploads)
         with suppress(DiskFull, OSError):  # the sweeper does it later
             await self._token.renew()

@@ -11,7 +11,6 @@ from app.errors import InvalidSetting
 from app.files import NO_LINKS, sync, try_lock, write_whole
 from app.ids import ID
 from app.media.disk import DiskSpace
-from app.media.sound_copies import remove_leftover_copies
 from app.media.uploads import remove_leftovers
 
 _RESTORED = "restored "  # in the note, before the folder for the recordings of the database before
@@ -102,10 +101,12 @@ class DataFolder:
         return folder
 
     def clean(self, uploads: Collection[str], pcm: Collection[str]) -> None:
-        """Remove files that a killed process left behind. `uploads` and `pcm` name the files to keep."""
+        """Remove the uploads and decoded audio that a killed process left behind.
+
+        `uploads` and `pcm` name the files to keep.
+        """
         remove_leftovers(self.uploads, uploads)
         remove_leftovers(self.pcm, pcm)
-        remove_leftover_copies(self.copies, uploads)
 
 
 def _make_private(folder: Path) -> None:

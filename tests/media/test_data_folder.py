@@ -15,14 +15,9 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
         for digit in "012":
             (folder / (digit * 32)).touch()
     (data.uploads / "notes.txt").touch()
-    for digit in "01":
-        (data.copies / f"{digit * 32}.ogg").touch()
     data.clean({"1" * 32}, {"2" * 32})
     assert sorted(path.name for path in data.uploads.iterdir()) == ["1" * 32, "notes.txt"]
     assert [path.name for path in data.pcm.iterdir()] == ["2" * 32]
-    assert [path.name for path in data.copies.iterdir()] == [f"{'1' * 32}.ogg"], (
-        "copies go with their recording"
-    )
 
 
 def test_a_data_folder_is_locked_until_it_is_released(tmp_path: Path) -> None:

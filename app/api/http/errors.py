@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
@@ -17,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 from app import errors, limits
 from app.api.http.json_bodies import fault_of_field
 from app.api.http.root_path import route_path
-from app.api.schemas import Error, ErrorDetail
 from app.suggestions import nearest_name
 
 TUS_PATH, TUS_VERSION = "/v1/uploads", "1.0.0"  # of the protocol for resumable uploads
@@ -32,6 +31,17 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 M = TypeVar("M", bound=BaseModel)
 
 log = structlog.get_logger("whisperfleet.api")
+
+
+class ErrorDetail(BaseModel):
+    message: str = Field(description="What happened, and what to do about it.")
+    type: str
+    param: str | None = Field(description="The field at fault.")
+    code: str | None = Field(description="A short constant for programs.")
+
+
+class Error(BaseModel):
+    error: ErrorDetail
 
 
 class Kind(NamedTuple):
