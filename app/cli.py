@@ -29,7 +29,7 @@ def _complete_model(incomplete: str) -> list[str]:
 
 
 def _complete_option(incomplete: str) -> list[str]:
-    from app.options import Options
+    from app.common.options import Options
 
     return _complete(*(f"{name}=" for name in Options.model_fields))(incomplete)
 
@@ -277,7 +277,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Check this machine, its GPUs, the model and every worker, and print a remedy for each failure."""
-    from app.commands.doctor import run_doctor
+    from app.commands.doctor.command import run_doctor
 
     _exit(run_doctor(as_json=as_json, cluster=cluster))
 
@@ -384,7 +384,7 @@ def main() -> None:
         cli()
     except SystemExit as leaving:
         # Only commands that start processes have imported it, and importing it takes a while.
-        processes = sys.modules.get("app.scheduling.process")
+        processes = sys.modules.get("app.pool.process")
         if processes and not processes.have_all_ended(_LAST_WAIT_S):
             # The interpreter would wait for a process that cannot be killed.
             sys.stdout.flush()

@@ -15,13 +15,8 @@ from app.api.audio.realtime import realtime_routes
 from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.audio.speech_timestamps import speech_routes
 from app.api.http.admission import Admission
-from app.api.http.connections import EnsureResponse
-from app.api.http.errors import add_error_handlers
-from app.api.http.handshakes import Handshakes
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
-from app.api.http.requests import WARNING_HEADER, RequestCounts, RequestLog
-from app.api.http.root_path import RootPath
 from app.api.http.unused import note_unknown_parameters, refuse_unknown_parameters
 from app.api.jobs.again import again_routes
 from app.api.jobs.archive import archive_routes
@@ -45,8 +40,13 @@ from app.database.connection import Database
 from app.engines.plan import make_plan
 from app.jobs.service import JobService
 from app.live.service import LiveService
+from app.recording.service import TranscriptionService
+from app.server.connections import EnsureResponse
+from app.server.errors import add_error_handlers
+from app.server.handshakes import Handshakes
+from app.server.requests import WARNING_HEADER, RequestCounts, RequestLog
+from app.server.root_path import RootPath
 from app.settings import Settings, key_ring
-from app.transcription.service import TranscriptionService
 
 
 def create_app(

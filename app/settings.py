@@ -29,9 +29,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from app.errors import InvalidSetting, fault_of
-from app.owners import KeyRing, parse_keys
-from app.suggestions import nearest_name
+from app.common.errors import InvalidSetting, fault_of
+from app.common.owners import KeyRing, parse_keys
+from app.common.suggestions import nearest_name
 
 
 def _split(value: Any) -> Any:

@@ -28,15 +28,15 @@ from typing import Any
 import psutil
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.ray_messages import ActorSpec
-from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest
-from app.scheduling.batching import BatchCost
-from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.process import ChildProcess, WorkerProcess
+from app.pool.batching import BatchCost
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.ray_messages import ActorSpec
+from app.pool.cluster.remote_process import RemoteProcess
+from app.pool.dispatcher import Dispatcher
+from app.pool.process import ChildProcess, WorkerProcess
 from bench.command import chosen, parser_of, silence_logs
 from bench.measuring import Figures, Table, machine, median, write_json
 from bench.scale import record

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from app.recording.clip_decoding import ClipRequest, decode_clip
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import ClipRequest, decode_clip
 from workers.messages import Window, WindowResult
 
 Decode = Callable[[Sequence[Window]], list[WindowResult]]

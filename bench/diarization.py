@@ -20,9 +20,9 @@ from typing import Any
 import httpx
 import numpy as np
 
-from app.speakers.clustering import find_speakers
-from app.speakers.labelling import SpeakerCount
-from app.speakers.voices import Voices
+from app.transcript.speakers.clustering import find_speakers
+from app.transcript.speakers.labelling import SpeakerCount
+from app.transcript.speakers.voices import Voices
 from bench.dialogues import Kind, dialogue
 from bench.measuring import Table
 from bench.recordings import RATE

@@ -26,11 +26,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from app.common.errors import RequeueBatch
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest
-from app.errors import RequeueBatch
-from app.scheduling.process import ChildProcess
+from app.pool.process import ChildProcess
 from bench.command import silence_logs
 from bench.measuring import machine, markdown, write_json
 from bench.recordings import TALK, read

@@ -32,12 +32,12 @@ from app.live.detection import Speaker, SpeechDetection
 from app.live.events import Agreed, LiveEvent, StreamOptions
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
-from app.media.clip_planner import MAX_SILENCE_SAMPLES
-from app.scheduling.batching import BatchCost
-from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
+from app.pool.batching import BatchCost
+from app.pool.tasks import Batch, Outcome, Slot, TaskResult
+from app.recording.clip_decoding import ClipRequest, decode_clip
+from app.recording.clip_planner import MAX_SILENCE_SAMPLES
+from app.recording.recording_work import WindowDispatcher
 from app.telemetry.work import Work, working_for
-from app.transcription.clip_decoding import ClipRequest, decode_clip
-from app.transcription.recording_work import WindowDispatcher
 from bench import virtual_clock
 from bench.command import chosen, parser_of, silence_logs
 from bench.measuring import Figures, Table, write_json

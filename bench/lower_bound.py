@@ -50,7 +50,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from app.scheduling.batching import BatchCost
+from app.pool.batching import BatchCost
 
 _BISECTIONS = 20
 _SUBSETS = 40  # sizes of subsets that are tried, in addition to the multiples of the number of slots

@@ -12,11 +12,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from app.media.clip_search import ClipSearch, RecordingWork
-from app.media.disk import DiskSpace
+from app.intake.disk import DiskSpace
+from app.intake.uploads import Upload
 from app.media.pool import MediaPool
-from app.media.speech import VadParameters
-from app.media.uploads import Upload
+from app.recording.clip_search import ClipSearch, RecordingWork
+from app.recording.speech import VadParameters
 from bench.command import Options
 from bench.measuring import Figures, Table, interleaved, median, ratio
 from bench.recordings import write

@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from app.engines.model_files import DEMO_PATH
-from app.transcription.clip_decoding import ClipRequest
+from app.recording.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from bench.speech_samples import decode, planned_clips, speech_in
 from workers import calls, runtime

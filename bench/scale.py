@@ -27,14 +27,14 @@ from pathlib import Path
 
 import psutil
 
+from app.common.options import Options
 from app.database.connection import Database
 from app.engines.simulated import SIMULATED, Simulation, simulated_result
 from app.jobs.job import JobProgress, Stage, Submission
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
-from app.options import Options
-from app.scheduling.batching import PLANNED_ROUNDS
+from app.pool.batching import PLANNED_ROUNDS
 from app.transcript.packed import pack_result
 from app.transcript.timeline import ClipResult
 from bench import server_load, virtual_clock

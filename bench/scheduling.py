@@ -15,8 +15,8 @@ from pathlib import Path
 
 from app.engines.simulated import Simulation
 from app.engines.window_request import expected_tokens
-from app.media.clip_planner import PlannedClip
-from app.scheduling.batching import BatchCost
+from app.pool.batching import BatchCost
+from app.recording.clip_planner import PlannedClip
 from bench import virtual_clock
 from bench.command import Options
 from bench.lower_bound import lower_bound

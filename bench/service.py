@@ -14,7 +14,7 @@ from typing import IO, Any
 import httpx
 import psutil
 
-from app.transcription.helper import NICENESS as HELPER_NICENESS
+from app.pool.helper import NICENESS as HELPER_NICENESS
 
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-m", "app.cli")

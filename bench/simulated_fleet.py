@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
+from app.engines.ledger import BatchLedger
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, simulated_result
 from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest, expected_tokens
-from app.media.clip_planner import PlannedClip
-from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import Batch, Outcome, Slot
+from app.pool.dispatcher import Dispatcher
+from app.pool.tasks import Batch, Outcome, Slot
+from app.recording.clip_decoding import ClipRequest, decode_clip
+from app.recording.clip_planner import PlannedClip
+from app.recording.recording_work import WindowDispatcher
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import ClipRequest, decode_clip
-from app.transcription.ledger import BatchLedger
-from app.transcription.recording_work import WindowDispatcher
 from bench import virtual_clock
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, DecodingOptions, LoadOptions, WindowResult
 

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import numpy.typing as npt
 
-from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.pool import STEP_SAMPLES
-from app.media.speech import SpeechDetector, VadParameters
+from app.recording.clip_planner import DEMO_MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
+from app.recording.speech import SpeechDetector, VadParameters
 from workers.media import tasks
 from workers.messages import CHUNK_FRAMES, FRAME_SAMPLES, SAMPLE_RATE, Span
 

@@ -24,13 +24,13 @@ import uvicorn
 
 from app.api.audio import openai_responses
 from app.engines.plan import make_plan
+from app.intake.file_sink import FileSink
 from app.main import create_app
-from app.media.file_sink import FileSink
 from app.media.worker_slot import MediaWorkerSlot
+from app.recording import pipeline
+from app.recording.service import TranscriptionService
 from app.settings import load_settings
 from app.telemetry.logs import configure_logs
-from app.transcription import pipeline
-from app.transcription.service import TranscriptionService
 from bench.command import Options
 from bench.drawing import stacked_bars
 from bench.measuring import Figures, Table, median

@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 
 from app.engines.speaker_model import find_speaker_model
-from app.media.speech import SpeechDetector, VadParameters
-from app.speakers.voices import voice_windows
+from app.recording.speech import SpeechDetector, VadParameters
+from app.transcript.speakers.voices import voice_windows
 from bench.command import Options
 from bench.measuring import Figures, Table, median
 from bench.speech_samples import decode, speech_in

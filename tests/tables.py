@@ -12,7 +12,7 @@ from app.api.audio.asr import AsrQuery
 from app.api.audio.openai_responses import ResponseFormat
 from app.api.jobs.results import ResultFormat
 from app.api.operation.metric_list import METRICS, PREFIX
-from app.options import FILE_OPTIONS, Options
+from app.common.options import FILE_OPTIONS, Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from bench.capacity import capacity_table, costs_table, speedups_table

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.owners import Client, KeyRing, parse_key, parse_keys, unnamed_owner
+from app.common.owners import Client, KeyRing, parse_key, parse_keys, unnamed_owner
 
 
 def test_a_key_without_a_name_is_an_operators_and_names_have_the_rights_that_are_written() -> None:

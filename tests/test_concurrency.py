@@ -3,7 +3,7 @@ import asyncio
 import anyio
 import pytest
 
-from app.concurrency import Wakeup, run_shielded
+from app.common.concurrency import Wakeup, run_shielded
 from tests.event_loop import let_tasks_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]

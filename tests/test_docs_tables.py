@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.options import Options
+from app.common.options import Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from tests.pages import ROOT

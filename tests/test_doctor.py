@@ -18,14 +18,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.commands.doctor import backend_finding, exit_code, plan_finding
-from app.doctor import gpus, machine, model_checks, worker_checks
-from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
+from app.commands.doctor import gpus, machine, model_checks, worker_checks
+from app.commands.doctor.command import backend_finding, exit_code, plan_finding
+from app.commands.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
+from app.common.errors import ModelUnavailable
+from app.common.known_errors import GUIDE, diagnose, explain, known_errors, last_line, read_errors
 from app.engines.nvml import NvidiaDriver, PresentGpu, query_nvml
 from app.engines.plan import Plan, make_plan
 from app.engines.window_request import WindowRequest
-from app.errors import ModelUnavailable
-from app.known_errors import GUIDE, diagnose, explain, known_errors, last_line, read_errors
 from app.settings import load_settings
 from tests.cases import read_cases
 from tests.engines.test_slot import LowMemorySlot
@@ -107,7 +107,7 @@ def anchors_named(path: Path) -> Iterator[str]:
 
 
 def test_every_anchor_exists() -> None:
-    named = {anchor for path in (ROOT / "app/doctor").glob("*.py") for anchor in anchors_named(path)}
+    named = {anchor for path in (ROOT / "app/commands/doctor").glob("*.py") for anchor in anchors_named(path)}
     linked = set(re.findall(r"\(#([\w-]+)\)", GUIDE_TEXT))
     assert named
     assert named | linked <= sections()

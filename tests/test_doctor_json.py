@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.doctor import as_document
-from app.doctor.finding import Finding, fail, ok, warn
+from app.commands.doctor.command import as_document
+from app.commands.doctor.finding import Finding, fail, ok, warn
 
 pytestmark = pytest.mark.timeout(60)
 

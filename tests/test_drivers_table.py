@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from app.doctor import gpus
+from app.commands.doctor import gpus
 
 INSTALL = (Path(__file__).parents[1] / "docs" / "install.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (?P<gpus>[^|]+) \| (?P<capabilities>[^|]+) \| (?P<driver>none|\d+) \|", re.MULTILINE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import (
+from app.common.errors import (
     FAILURE_CODES,
     RECORDING_AT_FAULT,
     Fault,

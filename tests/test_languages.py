@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.languages import LANGUAGES, language_code, names_in_files
+from app.common.languages import LANGUAGES, language_code, names_in_files
 from tests.cases import read_cases
 
 

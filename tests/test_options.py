@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from app.api.audio.openai import TranscriptionForm
 from app.api.http.forms import JobForm, JobSource, request_body
-from app.options import FILE_OPTIONS, Options
+from app.common.options import FILE_OPTIONS, Options
 
 RANGES = {
     "max_line_chars": (10, 200, "integer"),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook
 
-from app.errors import InvalidSetting
-from app.listening import check_key_of_commands
+from app.common.errors import InvalidSetting
+from app.server.listening import check_key_of_commands
 from app.settings import SECRET_SETTINGS, load_settings, unknown_variables
 
 KEY = base64.b64encode(bytes(range(200, 232))).decode()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import QueueFull
-from app.limits import WAITING_S, Limit, Limits, Shares
+from app.common.errors import QueueFull
+from app.intake.limits import WAITING_S, Limit, Limits, Shares
 from app.settings import Settings
 from tests.event_loop import Clock
 

@@ -29,7 +29,7 @@ TRANSCRIPT = {
 
 WEB = {"fastapi", "starlette", "uvicorn", "httpx", "sqlalchemy", "structlog"}
 MODELS = {"torch", "faster_whisper", "ctranslate2", "onnxruntime", "av", "numpy", "opencc"}
-SERVICE = {"app.settings", "app.scheduling.process", "app.transcription.service"}
+SERVICE = {"app.settings", "app.pool.process", "app.recording.service"}
 
 
 @pytest.fixture

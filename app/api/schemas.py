@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from app.jobs.document import FailedSpan, Job, Moment
-from app.scheduling.tasks import State
+from app.pool.tasks import State
 from workers.messages import Warnings
 
 Problems = Annotated[

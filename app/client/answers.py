@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from app.errors import WhisperfleetError
+from app.common.errors import WhisperfleetError
 
 _MAX_RETRY_AFTER_S = 60.0
 _NO_LISTENER = "All connection attempts failed"  # httpx's words for a refused connection

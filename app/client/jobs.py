@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 from app.client.answers import NotNow, Refused, Unreachable, error_message, json_object
 from app.client.service import ServiceClient
 from app.client.uploads import FormBody, ReportSent
-from app.errors import InvalidSetting, WhisperfleetError
-from app.options import Options
+from app.common.errors import InvalidSetting, WhisperfleetError
+from app.common.options import Options
 
 _POLL_S = (0.1, 2.0)  # first and longest pause between two looks at a job
 _PAGE = 100  # jobs in one answer

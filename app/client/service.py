@@ -22,7 +22,7 @@ from app.client.answers import (
     json_object,
     retry_after_s,
 )
-from app.errors import FAILURE_CODES, InvalidInput
+from app.common.errors import FAILURE_CODES, InvalidInput
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.errors import InvalidInput, fault_of
-from app.files import is_recording, write_whole
-from app.options import Options
-from app.suggestions import nearest_name
+from app.common.errors import InvalidInput, fault_of
+from app.common.files import is_recording, write_whole
+from app.common.options import Options
+from app.common.suggestions import nearest_name
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import without_effect
 

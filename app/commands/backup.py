@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app.commands.ending import command
+from app.common.errors import InvalidSetting, WhisperfleetError
+from app.common.files import NO_LINKS, rename_new, sync, try_lock
 from app.database.connection import Database
-from app.errors import InvalidSetting, WhisperfleetError
-from app.files import NO_LINKS, rename_new, sync, try_lock
-from app.media.data_folder import DataFolder
+from app.intake.data_folder import DataFolder
 from app.settings import Settings, load_settings
 
 BUSY_S = 60.0  # how long to wait while a service recovers its database

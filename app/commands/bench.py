@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.commands.ending import command
-from app.errors import InvalidSetting
+from app.common.errors import InvalidSetting
 
 SOURCE = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from app.client.answers import Refused, json_object
 from app.client.service import COMMAND, ServiceClient, connect
 from app.commands.ending import command, run_until
-from app.errors import InvalidInput, WhisperfleetError
+from app.common.errors import InvalidInput, WhisperfleetError
 
 GIVE_UP_S = 60.0  # a service that does not answer for so long may be gone for good: the node is free to end
 _POLL_S = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from app.common.errors import InvalidInput, InvalidSetting, WhisperfleetError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,10 +18,10 @@ from app.commands.ending import command, print_error, run_until
 from app.commands.fetched import Folder
 from app.commands.progress import printable
 from app.commands.remote import complete_json
-from app.concurrency import end_tasks
-from app.errors import InvalidInput, WhisperfleetError
-from app.files import titled_stem
-from app.options import FILE_OPTIONS, Options
+from app.common.concurrency import end_tasks
+from app.common.errors import InvalidInput, WhisperfleetError
+from app.common.files import titled_stem
+from app.common.options import FILE_OPTIONS, Options
 
 _AT_ONCE = 4  # transcripts that are asked for
 _SAVED_AFTER = 50  # files

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 
-from app.errors import InvalidInput, WhisperfleetError
-from app.files import folded_name, rename_new, write_whole
+from app.common.errors import InvalidInput, WhisperfleetError
+from app.common.files import folded_name, rename_new, write_whole
 
 INDEX = ".whisperfleet.json"
 _PART = (

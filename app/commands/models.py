@@ -16,8 +16,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from app.commands.doctor.machine import gigabytes
 from app.commands.ending import command, print_error
-from app.doctor.machine import gigabytes
+from app.common.errors import InvalidSetting, ModelUnavailable
 from app.engines.model_download import WEIGHTS, cache_folder, cached_folder, repository_folder
 from app.engines.model_files import (
     DEMO,
@@ -29,7 +30,6 @@ from app.engines.model_files import (
     repository_of,
 )
 from app.engines.plan import make_plan
-from app.errors import InvalidSetting, ModelUnavailable
 from app.settings import load_settings
 from workers.whisper.model_check import check_files, read_shape
 

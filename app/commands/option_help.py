@@ -19,7 +19,7 @@ class WithOptions(TyperCommand):
 
 def _groups() -> dict[str, list[tuple[str, str]]]:
     """The options of each group: `NAME=DEFAULT`, and what it is."""
-    from app.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
+    from app.common.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
 
     groups: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("transcription", "who speaks", "what counts as speech", "files and subtitles")

@@ -16,9 +16,9 @@ from app.client.jobs import JobClient, option_fields
 from app.client.service import COMMAND, connect
 from app.commands.arguments import Target, store_beside
 from app.commands.progress import FileBar, printable
+from app.common.errors import UnsuitableFormat, WhisperfleetError
+from app.common.options import Options
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
-from app.errors import UnsuitableFormat, WhisperfleetError
-from app.options import Options
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 

@@ -16,19 +16,20 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from app.commands.accepting import (
+from app.commands.ending import command, print_error
+from app.common.concurrency import BackgroundTasks
+from app.database.connection import Database
+from app.engines.plan import check_compute_type, make_plan
+from app.main import create_app
+from app.recording.service import TranscriptionService
+from app.server.accepting import (
     ACCEPTED_AT_ONCE,
     Connections,
     HttpConnection,
     handle_loop_error,
     lengthen_queues,
 )
-from app.commands.ending import command, print_error
-from app.commands.web_sockets import MAX_MESSAGE_BYTES, WebSocketConnection
-from app.concurrency import BackgroundTasks
-from app.database.connection import Database
-from app.engines.plan import check_compute_type, make_plan
-from app.listening import (
+from app.server.listening import (
     GRACE_S,
     check_key_of_commands,
     key_warnings,
@@ -36,11 +37,10 @@ from app.listening import (
     raise_descriptor_limit,
     service_faults,
 )
-from app.main import create_app
+from app.server.web_sockets import MAX_MESSAGE_BYTES, WebSocketConnection
 from app.settings import Settings, key_ring, load_settings, unknown_variables
 from app.telemetry import traces
 from app.telemetry.logs import configure_logs
-from app.transcription.service import TranscriptionService
 
 SWITCH_INTERVAL_S = 0.0005
 MAX_HEAD_BYTES = 1 << 16  # of a request: the ids of a thousand jobs take 33 to 39 KB of the URL

@@ -16,8 +16,8 @@ from app.commands.arguments import (
     write_output,
 )
 from app.commands.ending import command
-from app.errors import InvalidInput
-from app.options import Options
+from app.common.errors import InvalidInput
+from app.common.options import Options
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 from app.transcript.text import chinese

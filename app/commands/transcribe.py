@@ -25,19 +25,19 @@ from app.commands.ending import command, print_error, run_until
 from app.commands.models import find_with_bar
 from app.commands.progress import Board, FileBar
 from app.commands.remote import Remote
+from app.common.errors import InvalidInput, ModelUnavailable, UnsuitableFormat, WhisperfleetError
+from app.common.options import Options
 from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, check_compute_type, make_plan
-from app.errors import InvalidInput, ModelUnavailable, UnsuitableFormat, WhisperfleetError
-from app.media.uploads import Upload
-from app.options import Options
+from app.intake.uploads import Upload
+from app.recording.recording_work import Observer
+from app.recording.recording_work import Progress as PipelineProgress
+from app.recording.service import TranscriptionService
 from app.settings import Settings, load_settings
 from app.telemetry.logs import configure_logs
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.timeline import Transcript
-from app.transcription.recording_work import Observer
-from app.transcription.recording_work import Progress as PipelineProgress
-from app.transcription.service import TranscriptionService
 
 MIN_FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
 _READY_POLL_S = 0.05

@@ -13,8 +13,8 @@ from app.client.jobs import JobClient
 from app.client.service import WATCH, connect
 from app.commands.arguments import check_options, choose_format
 from app.commands.ending import command, run_until
-from app.errors import InvalidInput, InvalidSetting
-from app.languages import language_code
+from app.common.errors import InvalidInput, InvalidSetting
+from app.common.languages import language_code
 from app.settings import Settings, load_settings
 from app.watch.folder_locks import lock_folders
 from app.watch.report import Report, shown
@@ -93,8 +93,8 @@ async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     from app.database.connection import Database
     from app.engines.plan import check_compute_type, make_plan
     from app.main import create_app
+    from app.recording.service import TranscriptionService
     from app.telemetry.logs import configure_logs
-    from app.transcription.service import TranscriptionService
 
     no_keys = {"api_keys": (), "api_keys_file": None, "trusted_user_header": None}
     settings = settings.model_copy(update={**no_keys, "max_upload_mb": _NO_LIMIT_MB})

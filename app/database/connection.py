@@ -15,10 +15,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from app.concurrency import run_shielded
+from app.common.concurrency import run_shielded
+from app.common.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
+from app.common.files import try_lock
 from app.database.tables import metadata
-from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
-from app.files import try_lock
 from workers.messages import NO_SPACE_ERRNOS
 
 P = ParamSpec("P")

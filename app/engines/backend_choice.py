@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from app.errors import InvalidSetting
+from app.common.errors import InvalidSetting
 from workers.whisper.compute_types import TORCH_TYPES
 
 if TYPE_CHECKING:  # nodes of a cluster import this module, and need no settings

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.concurrency import spawn_shared
+from app.common.concurrency import spawn_shared
+from app.common.errors import InvalidInput, InvalidSetting, UnknownModel
+from app.common.languages import LANGUAGES, language_name
 from app.engines.model_files import DEMO, Abilities, ModelFiles, abilities_of, find, local_folder
-from app.errors import InvalidInput, InvalidSetting, UnknownModel
-from app.languages import LANGUAGES, language_name
 from workers.messages import LoadOptions
 
 _ENGLISH = ("en",)

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.common.errors import InvalidSetting
 from app.engines.nvml import PresentGpu
-from app.errors import InvalidSetting
 from app.settings import Settings
 
 _CORES_PER_CPU_WORKER = 4

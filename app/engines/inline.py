@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from app.errors import ProcessCrashed
+from app.common.errors import ProcessCrashed
 from app.telemetry.work import bound_ids
 from workers import calls
 from workers.whisper import worker as whisper

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from app.errors import ModelUnavailable
+from app.common.errors import ModelUnavailable
 
 FILES = [
     "config.json",

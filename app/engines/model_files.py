@@ -6,9 +6,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.concurrency import in_daemon_thread
+from app.common.concurrency import in_daemon_thread
+from app.common.errors import InvalidSetting
 from app.engines.model_download import Report, cached_folder, download
-from app.errors import InvalidSetting
 from workers.messages import FULL_CONTEXT_S
 from workers.whisper.model_check import read_json, read_shape
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from app.known_errors import explain
+from app.common.known_errors import explain
 
 USUAL_BEAMS = 5  # the default of requests, for which the batch size in the settings is meant
 _FIRST_WAIT_S = 60.0  # before a limit is doubled

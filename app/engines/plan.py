@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from app.common.errors import InvalidSetting
 from app.engines.backend_choice import CTRANSLATE2, TORCH, resolve_backend
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.devices import Devices, plan_cluster_devices, plan_devices, usable_cores
@@ -17,9 +18,8 @@ from app.engines.model_files import ModelFiles, abilities_of, model_name
 from app.engines.nvml import list_gpus
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, parse_simulation
 from app.engines.slot import SlotLimits, WhisperSlot
-from app.errors import InvalidSetting
-from app.scheduling.batching import BatchCost
-from app.scheduling.process import ChildProcess, WorkerProcess
+from app.pool.batching import BatchCost
+from app.pool.process import ChildProcess, WorkerProcess
 from app.settings import Settings
 from workers import runtime
 from workers.messages import FULL_CONTEXT_S, LoadOptions

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.common.errors import Fault, InvalidSetting, ProcessCrashed
+from app.common.languages import LANGUAGES
 from app.engines.window_request import expected_tokens
-from app.errors import Fault, InvalidSetting, ProcessCrashed
-from app.languages import LANGUAGES
-from app.scheduling.batching import BatchCost
+from app.pool.batching import BatchCost
 from workers.messages import (
     FULL_CONTEXT_S,
     SAMPLE_RATE,

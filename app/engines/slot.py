@@ -10,15 +10,15 @@ from typing import Any, NoReturn, TypeVar
 
 import structlog
 
-from app.concurrency import BackgroundTasks
+from app.common.concurrency import BackgroundTasks
+from app.common.errors import DeviceFailed, Fault, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
+from app.common.known_errors import explain, last_line
 from app.engines.backend_choice import CTRANSLATE2, TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowRequest
-from app.errors import DeviceFailed, Fault, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch
-from app.known_errors import explain, last_line
-from app.scheduling.process import WorkerProcess
-from app.scheduling.tasks import RestartReason, SlotStatus
+from app.pool.process import WorkerProcess
+from app.pool.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import (
     SAMPLE_RATE,

@@ -4,9 +4,9 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from app.common.errors import InvalidSetting, ModelUnavailable, SpeakerModelUnavailable
 from app.engines.model_download import cached_snapshot, connection
 from app.engines.model_files import is_hub_id
-from app.errors import InvalidSetting, ModelUnavailable, SpeakerModelUnavailable
 from workers.messages import SpeakerModel
 
 VARIABLE = "WHISPER_SPEAKER_MODEL"

@@ -22,7 +22,7 @@ from app.transcript.timeline import Transcript, joined_spans
 from workers.messages import Span
 
 if TYPE_CHECKING:
-    from app.speakers.relabelling import SpeakerCorrection
+    from app.transcript.speakers.relabelling import SpeakerCorrection
 
 Segments = tuple[EditedSegment, ...]
 
@@ -69,7 +69,11 @@ def relabel(
     `voices`: of the job, as `Store.voices` has them; only needed if `wanted.needs_voices`. Raises as
     `relabelled` and `renamed` do.
     """
-    from app.speakers.labelling import SpeakerCount, relabelled, renamed  # numpy and more: no other needs it
+    from app.transcript.speakers.labelling import (  # numpy and more: no other needs it
+        SpeakerCount,
+        relabelled,
+        renamed,
+    )
 
     transcript = unpack_transcript(base.content)
     before = after = identified(transcript)
@@ -109,7 +113,7 @@ def apply_again(
         touched = subtract_spans(touched, [part or ALL_TIME])
     after = identified(again)
     if keep_names and any(speakers_of(segment) for segment in after):
-        from app.speakers.labelling import named_as  # numpy and more: as above
+        from app.transcript.speakers.labelling import named_as  # numpy and more: as above
 
         after = named_as(before, after)
     revision = base.revision + 1
@@ -124,7 +128,7 @@ def apply_again(
 
 def windows_by_clip(base: PackedTranscript) -> dict[Span, tuple[Span, ...]]:
     """The windows whose voices are compared, for each clip of a transcript that has some."""
-    from app.speakers.voices import voice_windows  # numpy: nothing else here needs it
+    from app.transcript.speakers.voices import voice_windows  # numpy: nothing else here needs it
 
     transcript = unpack_transcript(base.content)
     found = {}

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from app.common.options import Options
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Stage, Status
-from app.options import Options
 from workers.messages import MAX_FAILED_SPANS, MAX_LISTED_SPEAKERS, MAX_TRACKS, Span, Warnings, seconds
 
 # ISO 8601 in UTC, with milliseconds.

@@ -13,9 +13,9 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.common.files import write_whole
 from app.database import tables
 from app.database.connection import Database, Then
-from app.files import write_whole
 
 _NAME = "data_folder"
 _BYTES = 16

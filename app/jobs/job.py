@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.files import titled_stem
-from app.options import Options
+from app.common.files import titled_stem
+from app.common.options import Options
 from workers.messages import SoundTrack, Span, Warnings
 
 

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import structlog
 
-from app.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
+from app.common.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
+from app.intake.uploads import Upload
 from app.jobs.corrections import windows_by_clip
 from app.jobs.job import Job
 from app.jobs.storage.store import Store
-from app.media.uploads import Upload
-from app.transcription.helper import Helper, work_s
-from app.transcription.media_service import MediaService
+from app.pool.helper import Helper, work_s
+from app.recording.media_service import MediaService
 
 _AT_ONCE = 2  # recordings that are decoded at the same time for one kind of result; the others wait
 
@@ -63,9 +63,9 @@ class KeptRecordings:
         return await self._shared("peaks", job, compute)
 
     async def voices(self, job: Job) -> list[bytes]:
-        """Embed the voices in the clips of a job that has succeeded, as `app.speakers.voices` packs them.
+        """Embed and store the voices in the clips of a job that has succeeded.
 
-        They are stored. Empty if nobody speaks, or if each channel is a speaker.
+        `app.transcript.speakers.voices` packs them. Empty if nobody speaks, or if each channel is a speaker.
         """
         if job.submission.options.channels == "separate":
             return []

@@ -12,8 +12,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy.exc import IntegrityError
 
-from app.database.connection import Database
-from app.errors import (
+from app.common.errors import (
     NOT_KEPT,
     STOPPING,
     AudioNotKept,
@@ -26,6 +25,12 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
+from app.database.connection import Database
+from app.engines.ledger import JobName
+from app.intake.disk import DiskSpace
+from app.intake.downloads import clean as clean_downloads
+from app.intake.limits import Limits, Shares
+from app.intake.resumable import Uploads
 from app.jobs.document import timestamp
 from app.jobs.events import Event, Subscriptions
 from app.jobs.folder_token import FolderToken
@@ -41,15 +46,10 @@ from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
-from app.limits import Limits, Shares
-from app.media.disk import DiskSpace
-from app.media.downloads import clean as clean_downloads
 from app.media.sound_copies import remove_leftover_copies
+from app.recording.service import TranscriptionService
 from app.settings import Settings
-from app.speakers.labelling import KnownSpeaker
-from app.transcription.ledger import JobName
-from app.transcription.service import TranscriptionService
-from app.uploads.uploads import Uploads
+from app.transcript.speakers.labelling import KnownSpeaker
 
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s

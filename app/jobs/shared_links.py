@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.common.errors import QueueFull, UnknownSharedLink
 from app.database import tables
 from app.database.connection import Database, Then
-from app.errors import QueueFull, UnknownSharedLink
 from app.jobs.job import Job
 from app.jobs.storage.service_clock import ServiceClock
 

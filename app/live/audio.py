@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.concurrency import BackgroundTasks
-from app.errors import StreamRefused, WhisperfleetError
+from app.common.concurrency import BackgroundTasks
+from app.common.errors import StreamRefused, WhisperfleetError
+from app.intake.disk import disk_full
 from app.live.detection import SpeechDetection
-from app.media.disk import disk_full
 from workers.messages import NO_SPACE_ERRNOS, SAMPLE_RATE, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 MAX_AHEAD_S = 4.0  # of audio that nobody has examined: further audio waits with its client

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import structlog
 
+from app.common.errors import Expired, NotReady, ProcessCrashed
+from app.engines.ledger import JobName
 from app.engines.window_request import Audio, WindowRequest, expected_tokens
-from app.errors import Expired, NotReady, ProcessCrashed
 from app.live.events import StreamOptions
 from app.live.items import Draft
-from app.media.clip_planner import PlannedClip
+from app.recording.audio_context import context_s, repeats_itself, text_of
+from app.recording.clip_decoder import ClipDecoder
+from app.recording.clip_decoding import ClipRequest
+from app.recording.clip_planner import PlannedClip
+from app.recording.language_vote import LanguageVote
+from app.recording.recording_work import WindowDispatcher, clip_failed
+from app.recording.result_cache import CachedClipResults
 from app.transcript.timeline import ClipResult
-from app.transcription.audio_context import context_s, repeats_itself, text_of
-from app.transcription.clip_decoder import ClipDecoder
-from app.transcription.clip_decoding import ClipRequest
-from app.transcription.language_vote import LanguageVote
-from app.transcription.ledger import JobName
-from app.transcription.recording_work import WindowDispatcher, clip_failed
-from app.transcription.result_cache import CachedClipResults
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions
 
 # A draft that waits for longer is not sent: its words would come too late, and the next one has them too.

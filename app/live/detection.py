@@ -7,9 +7,9 @@ from typing import Protocol
 
 import structlog
 
-from app.concurrency import Wakeup, end_tasks
-from app.errors import ProcessCrashed
-from app.scheduling.process import ChildProcess
+from app.common.concurrency import Wakeup, end_tasks
+from app.common.errors import ProcessCrashed
+from app.pool.process import ChildProcess
 from workers import runtime
 from workers.media import live_speech
 from workers.messages import DetectedSpeech, NewAudio

@@ -6,7 +6,7 @@ the speech between two silences, or what the client has committed.
 
 from dataclasses import dataclass
 
-from app.errors import WhisperfleetError
+from app.common.errors import WhisperfleetError
 from workers.messages import Segment
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from app.errors import WhisperfleetError
+from app.common.errors import WhisperfleetError
 from app.live.agreement import Agreement, rest_of, words_behind
 from app.live.events import Completed, Failed, StreamOptions
 from workers.messages import Segment

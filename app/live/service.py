@@ -2,14 +2,14 @@
 
 import asyncio
 
+from app.common.options import Options
+from app.intake.disk import disk_full
 from app.live.decoder import StreamModel
 from app.live.detection import SpeechDetection
 from app.live.events import StreamOptions
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
-from app.media.disk import disk_full
-from app.options import Options
-from app.transcription.service import TranscriptionService, max_silence_of
+from app.recording.service import TranscriptionService, max_silence_of
 from workers.messages import FULL_CONTEXT_S
 
 

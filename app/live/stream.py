@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from app.concurrency import BackgroundTasks
-from app.errors import ProcessCrashed, StreamRefused, WhisperfleetError
+from app.common.concurrency import BackgroundTasks
+from app.common.errors import ProcessCrashed, StreamRefused, WhisperfleetError
+from app.engines.ledger import JobName
+from app.intake.disk import disk_full
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
 from app.live.detection import SpeechDetection
@@ -29,11 +31,9 @@ from app.live.events import (
 from app.live.items import ClipText, Item
 from app.live.metrics import LiveMetrics
 from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep
-from app.media.clip_planner import PlannedClip
-from app.media.disk import disk_full
-from app.media.speech import SAMPLES_PER_MS
+from app.recording.clip_planner import PlannedClip
+from app.recording.speech import SAMPLES_PER_MS
 from app.transcript.timeline import place_segments
-from app.transcription.ledger import JobName
 from workers.messages import SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns

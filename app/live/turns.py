@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.live.events import TurnDetection
-from app.media.clip_planner import MARGIN_SAMPLES, ClipPlanner, PlannedClip
-from app.media.speech import SAMPLES_PER_MS, SpeechDetector, VadParameters
+from app.recording.clip_planner import MARGIN_SAMPLES, ClipPlanner, PlannedClip
+from app.recording.speech import SAMPLES_PER_MS, SpeechDetector, VadParameters
 from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 
 # Less silence than this does not end speech, so it cannot end a turn: see `VadParameters`.

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import DiskFull, OutgrowsDisk, TooLarge
-from app.files import remove_files
-from app.media.disk import DiskSpace, Reservation
+from app.common.errors import DiskFull, OutgrowsDisk, TooLarge
+from app.common.files import remove_files
+from app.intake.disk import DiskSpace, Reservation
 from workers.messages import BYTES_PER_SAMPLE, MAX_SEPARATE_CHANNELS, SAMPLE_RATE
 
 

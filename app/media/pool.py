@@ -19,19 +19,19 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.concurrency import BackgroundTasks, end_tasks, run_shielded, spawn_shared
-from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
-from app.files import remove_files
-from app.media.disk import DiskSpace, disk_errors
+from app.common.concurrency import BackgroundTasks, end_tasks, run_shielded, spawn_shared
+from app.common.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
+from app.common.files import remove_files
+from app.intake.disk import DiskSpace, disk_errors
+from app.intake.uploads import Upload
 from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
-from app.media.uploads import Upload
 from app.media.worker_slot import MediaCall, MediaWorkerSlot
-from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.failure_policy import MAX_CRASHES
-from app.scheduling.process import WorkerProcess
-from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
+from app.pool.dispatcher import Dispatcher
+from app.pool.failure_policy import MAX_CRASHES
+from app.pool.process import WorkerProcess
+from app.pool.tasks import Batch, Outcome, Slot, TaskResult
 from app.telemetry import traces
 from workers.media import encode, sessions, tasks
 from workers.media.tasks import DecodeRequest

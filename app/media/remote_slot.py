@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from app.errors import ProcessCrashed, RequeueBatch
+from app.common.errors import ProcessCrashed, RequeueBatch
 from app.media.worker_slot import DEADLINE_S, MediaCall, MediaWorkerSlot
-from app.scheduling.process import WorkerProcess
+from app.pool.process import WorkerProcess
 from workers.media import remote, sessions, tasks
 from workers.media.remote import RemoteStep
 from workers.media.tasks import DecodeRequest, DecodeStep

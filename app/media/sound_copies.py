@@ -14,10 +14,10 @@ from pathlib import Path
 
 import structlog
 
-from app.concurrency import end_tasks, run_shielded
-from app.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
-from app.files import remove_files
-from app.ids import ID
+from app.common.concurrency import end_tasks, run_shielded
+from app.common.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
+from app.common.files import remove_files
+from app.common.ids import ID
 from app.media.sound_encoder import SoundEncoder
 from workers.messages import TrackChoice
 

@@ -5,9 +5,9 @@ import math
 import uuid
 from pathlib import Path
 
-from app.concurrency import run_shielded
-from app.errors import NOT_KEPT, AudioNotKept, DiskFull, InvalidInput
-from app.media.disk import DiskSpace, Reservation, disk_errors, disk_full
+from app.common.concurrency import run_shielded
+from app.common.errors import NOT_KEPT, AudioNotKept, DiskFull, InvalidInput
+from app.intake.disk import DiskSpace, Reservation, disk_errors, disk_full
 from app.media.pcm_files import audio_too_long
 from app.media.pool import MediaPool, WorkerSession
 from workers.media import encode

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import ProcessCrashed, ProcessLost
-from app.scheduling.process import ChildProcess, WorkerProcess
-from app.scheduling.tasks import RestartReason, SlotStatus
+from app.common.errors import ProcessCrashed, ProcessLost
+from app.pool.process import ChildProcess, WorkerProcess
+from app.pool.tasks import RestartReason, SlotStatus
 from workers import runtime
 from workers.media import tasks
 

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from app.concurrency import in_daemon_thread
-from app.known_errors import explain
+from app.common.concurrency import in_daemon_thread
+from app.common.known_errors import explain
 
 _INTERVAL_S = 2.0  # between two samples, at least
 _PATIENCE_S = 1.0  # a caller waits so long for a sample

@@ -23,7 +23,7 @@ class Work:
 
     request_id: str | None = None  # of a job: of the request that submitted it
     job: str | None = None
-    owner: str = ""  # the digest of its API key, or another name: see `app.limits`
+    owner: str = ""  # the digest of its API key, or another name: see `app.intake.limits`
 
 
 _current: ContextVar[Work] = ContextVar("work", default=Work())  # noqa: B039 - frozen

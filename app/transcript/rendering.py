@@ -5,7 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
 
-from app.options import Options
+from app.common.options import Options
 from app.transcript.cues.profiles import cue_style
 from app.transcript.cues.shaping import shape_cues
 from app.transcript.cues.timing import Cue
@@ -133,3 +133,10 @@ def render_transcript(
     for part in writer_of(form)(transcript, cues, file_style):
         file.write(part if isinstance(part, bytes) else part.encode())
     return file.getvalue()
+
+
+def rendering_s(form: str, recording_s: float) -> float:
+    """As `helper.work_s`, for a file in a format: those that need a large library are made in the process."""
+    from app.pool.helper import LONG_S  # imports much, and the command line renders, too
+
+    return LONG_S if form in FORMATS and FORMATS[form].loads_library else recording_s

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from app.errors import InvalidSetting
-from app.files import try_lock
+from app.common.errors import InvalidSetting
+from app.common.files import try_lock
 from app.watch.report import shown
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from app.client.answers import KeyTaken, NotNow, NotRead, Refused
 from app.client.jobs import JobClient, option_fields
-from app.errors import RECORDING_AT_FAULT, WhisperfleetError
+from app.common.errors import RECORDING_AT_FAULT, WhisperfleetError
 from app.watch import sidecar
 from app.watch.report import Report, shown
 from app.watch.rules import Rules

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
-from app.files import is_recording
-from app.options import Options
+from app.common.files import is_recording
+from app.common.options import Options
 from app.watch.sidecar import language_title, path_of, read_language, subtitles_beside
 
 # Of files that a program is still writing.

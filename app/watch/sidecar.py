@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.files import exchange, rename_new, write_part
-from app.languages import code_in_files, language_name
+from app.common.files import exchange, rename_new, write_part
+from app.common.languages import code_in_files, language_name
 from app.transcript.formats import FORMATS
 
 _TEMPORARY = re.compile(r"\.whisperfleet-[0-9a-f]{16}\.tmp")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.errors import DatabaseUnavailable, InvalidSetting
+from app.common.errors import DatabaseUnavailable, InvalidSetting
 
 SUBMITTED = "submitted"  # the service has a job, or is about to get one
 DONE = "done"

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.client.answers import NotRead, Refused
-from app.errors import ProcessCrashed, ProcessStuck
-from app.scheduling.process import ChildProcess
+from app.common.errors import ProcessCrashed, ProcessStuck
+from app.pool.process import ChildProcess
 from workers import runtime
 from workers.media import streams
 from workers.media.streams import Streams

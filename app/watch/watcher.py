@@ -15,8 +15,8 @@ import structlog
 import watchfiles
 
 from app.client.jobs import JobClient
-from app.concurrency import Wakeup
-from app.errors import WhisperfleetError
+from app.common.concurrency import Wakeup
+from app.common.errors import WhisperfleetError
 from app.watch.recording import Recording, RunResult, Tools
 from app.watch.report import Report, shown
 from app.watch.rules import Rules

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.errors import StreamRefused, WhisperfleetError
+from app.common.errors import StreamRefused, WhisperfleetError
 from app.live.events import Agreed, Cleared, Committed, Completed, LiveEvent, StreamOptions
 from app.live.metrics import LiveMetrics
 from workers.messages import SAMPLE_RATE, Encoding

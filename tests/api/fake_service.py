@@ -13,30 +13,30 @@ from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 
+from app.common.errors import ClipFailed, UnknownNode, WhisperfleetError
+from app.common.options import Options
 from app.engines.catalogue import ModelCatalogue
-from app.engines.cluster.node_places import NO_CLUSTER, find_node, node_row
-from app.engines.cluster.ray_messages import RayNode
 from app.engines.gpu_usage import GpuMonitor
-from app.errors import ClipFailed, UnknownNode, WhisperfleetError
-from app.media.clip_search import FoundSpeech
-from app.media.data_folder import DataFolder
+from app.engines.ledger import BatchLedger, JobName
+from app.intake.data_folder import DataFolder
+from app.intake.uploads import Upload
 from app.media.pcm_files import remove_channels
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
-from app.media.speech import VadParameters
-from app.media.uploads import Upload
-from app.options import Options
-from app.scheduling.tasks import SlotStatus
+from app.pool.cluster.node_places import NO_CLUSTER, find_node, node_row
+from app.pool.cluster.ray_messages import RayNode
+from app.pool.helper import Helper
+from app.pool.tasks import SlotStatus
+from app.recording.clip_decoding import ClipRequest
+from app.recording.clip_search import FoundSpeech
+from app.recording.recording_work import Observer, Progress, WindowDispatcher
+from app.recording.result_cache import ClipResults
+from app.recording.speech import VadParameters
 from app.settings import Settings
-from app.speakers.labelling import KnownSpeaker
-from app.speakers.voices import Voices, pack_voices
 from app.transcript.edited import EditedSegment
+from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.speakers.voices import Voices, pack_voices
 from app.transcript.timeline import ClipResult, Transcript
-from app.transcription.clip_decoding import ClipRequest
-from app.transcription.helper import Helper
-from app.transcription.ledger import BatchLedger, JobName
-from app.transcription.recording_work import Observer, Progress, WindowDispatcher
-from app.transcription.result_cache import ClipResults
 from tests.sample_peaks import collected
 from workers.messages import (
     EVERYTHING,

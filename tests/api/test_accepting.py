@@ -11,13 +11,12 @@ from contextlib import ExitStack
 import pytest
 from structlog.testing import capture_logs
 
-from app import listening
-from app.api.http import connections as early_responses
 from app.api.http import receiving
-from app.commands import accepting
-from app.commands.accepting import handle_loop_error
-from app.doctor import machine
-from app.doctor.finding import Severity
+from app.commands.doctor import machine
+from app.commands.doctor.finding import Severity
+from app.server import accepting, listening
+from app.server import connections as early_responses
+from app.server.accepting import handle_loop_error
 from app.settings import Settings
 from app.telemetry.rare_warnings import RareWarning
 from tests.api.waiting import wait_for

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from app.api.http import receiving
-from app.errors import ClipFailed
+from app.common.errors import ClipFailed
 from tests.api.conftest import FORM, FORM_END, form
 from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for

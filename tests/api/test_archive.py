@@ -14,7 +14,7 @@ import pytest
 from app.api.jobs import archive as archives
 from app.api.jobs.archive import MAX_JOBS
 from app.commands.serve import MAX_HEAD_BYTES
-from app.errors import DatabaseUnavailable
+from app.common.errors import DatabaseUnavailable
 from app.jobs.storage.store import Store
 from app.transcript.formats import FORMATS
 from tests.api.fake_service import TRANSCRIPT, segment

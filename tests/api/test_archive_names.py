@@ -3,7 +3,7 @@
 import pytest
 
 from app.api.jobs.archive import ArchiveNames
-from app.files import MAX_STEM_BYTES, safe_stem
+from app.common.files import MAX_STEM_BYTES, safe_stem
 from tests.cases import read_cases
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.options import Options
+from app.common.options import Options
 from tests.api.fake_service import DIALOGUE, OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT, catalogue
 from tests.cases import read_cases
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from app.errors import QueueFull
-from app.media.disk import MARGIN_BYTES
+from app.common.errors import QueueFull
+from app.intake.disk import MARGIN_BYTES
 from tests.api.conftest import FORM, FORM_END
 from tests.api.test_admission import PATHS, REQUESTS, begin, start_of_body
 from tests.api.waiting import wait_for
-from tests.media.disks import SmallDisk
+from tests.intake.disks import SmallDisk
 
 pytestmark = pytest.mark.parametrize("path", REQUESTS)
 

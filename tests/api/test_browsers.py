@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.api.http.hosts import AllowedHosts, BrowserGuard, is_own
-from app.errors import InvalidSetting
+from app.common.errors import InvalidSetting
 from app.settings import load_settings
 from tests.cases import read_cases
 

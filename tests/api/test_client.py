@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from app import errors
+from app.common import errors
 from tests.api.fake_service import OTHER_MODEL, TRANSCRIPT
 
 KEY = "sk-first"

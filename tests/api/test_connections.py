@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from app.api.http.connections import run_unless_disconnected
-from app.errors import NotReady
+from app.common.errors import NotReady
+from app.server.connections import run_unless_disconnected
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ import pytest
 
 from app.client.jobs import JobClient
 from app.client.service import WATCH, connect
-from app.errors import ClipFailed, InvalidInput
-from app.options import Options
+from app.common.errors import ClipFailed, InvalidInput
+from app.common.options import Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript

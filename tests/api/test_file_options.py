@@ -6,7 +6,7 @@ from zipfile import ZipFile
 import pytest
 from docx import Document
 
-from app.options import FILE_OPTIONS
+from app.common.options import FILE_OPTIONS
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 
 TEXT = "The quick brown fox. Über the lazy dog."

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.api.operation.fleet_state import FleetEvent, FleetState
-from app.scheduling.tasks import Outcome
-from app.transcription.ledger import KEPT_S, Block, JobName
+from app.engines.ledger import KEPT_S, Block, JobName
+from app.pool.tasks import Outcome
 
 QUEUE = {"clips": 0, "oldest_s": 0.0, "jobs": 0}
 NOW = 1_790_000_000.0

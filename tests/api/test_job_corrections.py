@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.api.http import large_bodies, sending
 from app.api.transcripts import correction_steps, corrections
+from app.common.errors import ClipFailed
 from app.database.connection import FILE_NAME
-from app.errors import ClipFailed
 from app.jobs.corrections import apply_edits
 from app.jobs.storage.revisions import KEPT, KEPT_BY_LINKS
+from app.pool.helper import LONG_S
+from app.server import large_bodies, sending
 from app.transcript.formats import FORMATS
-from app.transcription.helper import LONG_S
 from tests.api.fake_service import TRANSCRIPT
 from tests.api.waiting import wait_for
 from tests.cases import read_cases
@@ -451,7 +451,7 @@ def test_long_transcripts_and_large_bodies_are_corrected_in_another_process(site
     assert put(site, short, {"segments": [], "words": ["x" * 1000] * 300}).status_code == 200
     assert not {"corrected", "restored"} & set(threads)
     save(site, long, "One.", "Two.")
-    monkeypatch.setattr("app.transcription.helper.LONG_S", 1e9)
+    monkeypatch.setattr("app.pool.helper.LONG_S", 1e9)
     put(site, long, {"segments": []})
     assert "corrected" in threads
 

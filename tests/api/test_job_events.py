@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from app.api.http import event_streams as sse
-from app.errors import ClipFailed
+from app.common.errors import ClipFailed
 from app.jobs.service import JobService
 from app.jobs.storage.store import Store
 from tests.api.waiting import wait_for

@@ -12,14 +12,14 @@ from contextlib import closing
 import pytest
 
 from app.api.http import receiving
+from app.common.errors import DatabaseUnavailable, DiskFull
 from app.database.connection import FILE_NAME, Database
-from app.errors import DatabaseUnavailable, DiskFull
-from app.media import file_sink as sinks
-from app.media.disk import MARGIN_BYTES
+from app.intake import file_sink as sinks
+from app.intake.disk import MARGIN_BYTES
 from tests.api.conftest import FORM, FORM_END, form
 from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for
-from tests.media.disks import SmallDisk
+from tests.intake.disks import SmallDisk
 
 KEYS = ("sk-first", "sk-second")
 CONTENT = bytes(range(256)) * 40

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from app.errors import ClipFailed
-from app.options import Options
+from app.common.errors import ClipFailed
+from app.common.options import Options
 from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for
 from tests.cases import read_cases

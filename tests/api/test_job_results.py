@@ -8,12 +8,12 @@ import anyio
 import pytest
 
 from app.api.jobs.results import check_done
-from app.errors import ClipFailed, JobNotDone
+from app.common.errors import ClipFailed, JobNotDone
+from app.common.options import Options
 from app.jobs.job import Status
-from app.options import Options
+from app.pool.helper import LONG_S
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
-from app.transcription.helper import LONG_S
 from tests.api.fake_service import SECOND_SEGMENT, TRANSCRIPT, segment
 from tests.api.waiting import wait_for
 from workers.messages import SAMPLE_RATE
@@ -247,7 +247,7 @@ def test_long_transcripts_are_rendered_in_another_process_and_look_the_same(site
 
     site.service.transcript = replace(TRANSCRIPT, samples=int(LONG_S * SAMPLE_RATE))
     with monkeypatch.context() as patches:
-        patches.setattr("app.transcription.helper.LONG_S", LONG_S + 1)
+        patches.setattr("app.pool.helper.LONG_S", LONG_S + 1)
         here = [(answer.status_code, answer.content) for answer in answers()]
     assert [status for status, _ in here] == [200] * len(here)
     threads = []

@@ -10,8 +10,8 @@ import pytest
 
 from app.api.http import admission
 from app.api.http import keys as auth
+from app.common.owners import unnamed_owner
 from app.jobs.storage.service_clock import ServiceClock
-from app.owners import unnamed_owner
 from app.telemetry.work import current_work
 from tests.cases import read_cases
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 
-from app.api.http.requests import OTHER, UNMATCHED, RequestCounts
 from app.api.operation.metric_list import METRICS, PREFIX
 from app.engines.gpu_usage import GpuMonitor, GpuSample
 from app.jobs.webhooks.delivery import Attempt
-from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
+from app.pool.tasks import STATES, Outcome, RestartReason, SlotStatus
+from app.server.requests import OTHER, UNMATCHED, RequestCounts
 from app.telemetry import sampler
 from app.telemetry.sampler import Sampler
 from tests.api.conftest import FORM, FORM_END, form

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from app.engines.cluster.ray_messages import RayNode
+from app.pool.cluster.ray_messages import RayNode
 
 NODES = (
     RayNode("ab12", "gpu-1", "10.0.0.1", gpus=2),

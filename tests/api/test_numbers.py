@@ -4,7 +4,7 @@ import pytest
 
 from app.api.audio.speech_timestamps import SpeechForm
 from app.api.http.forms import JobForm, parse
-from app.errors import InvalidInput
+from app.common.errors import InvalidInput
 from tests.api.test_tus import PART, TUS
 
 pytestmark = pytest.mark.timeout(60)

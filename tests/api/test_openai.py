@@ -10,8 +10,8 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from app import errors
-from app.options import Options
+from app.common import errors
+from app.common.options import Options
 from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT
 from tests.cases import read_cases
 from workers.messages import Word

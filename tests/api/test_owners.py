@@ -15,13 +15,13 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from app.common.owners import unnamed_owner
+from app.intake.disk import MARGIN_BYTES
 from app.jobs.storage.store import Store
-from app.media.disk import MARGIN_BYTES
-from app.owners import unnamed_owner
 from app.settings import Settings
 from tests.api.conftest import RECORDING, Site, serve_site
 from tests.api.waiting import wait_for
-from tests.media.disks import SmallDisk
+from tests.intake.disks import SmallDisk
 from tests.pages import ROOT
 from tests.tables import table
 

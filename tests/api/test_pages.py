@@ -10,7 +10,7 @@ import re
 import pytest
 
 from app.api.page.pages import WEB, json_in_html
-from app.options import Options
+from app.common.options import Options
 from tests.cases import read_cases
 
 REQUESTS = read_cases("requests")

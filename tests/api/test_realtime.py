@@ -16,8 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from app.api.audio import realtime, realtime_session, realtime_sessions
-from app.errors import ClipFailed, DiskFull, ModelUnavailable, NotReady, StreamRefused
-from app.listening import STREAM_PATH
+from app.common.errors import ClipFailed, DiskFull, ModelUnavailable, NotReady, StreamRefused
 from app.live.events import (
     Agreed,
     Committed,
@@ -28,6 +27,7 @@ from app.live.events import (
     StreamOptions,
     TurnDetection,
 )
+from app.server.listening import STREAM_PATH
 from tests.api.fake_live import FakeLiveService, FakeStream
 from tests.api.fake_service import OTHER_MODEL, segment
 from tests.api.waiting import wait_for

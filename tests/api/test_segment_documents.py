@@ -15,9 +15,9 @@ from app.api.transcripts.segment_documents import (
     transcript_document,
     transcript_events,
 )
+from app.common.options import Options
 from app.jobs.serialization import PackedTranscript, pack_transcript
 from app.jobs.storage.published_clips import PackedClip
-from app.options import Options
 from app.transcript.edited import EditedSegment
 from app.transcript.packed import pack_result
 from app.transcript.rendering import clip_segments

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from app.errors import ClipFailed
+from app.common.errors import ClipFailed
+from app.common.options import Options
 from app.jobs.storage.store import Store
-from app.options import Options
+from app.pool.helper import LONG_S, Helper
 from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult
-from app.transcription.helper import LONG_S, Helper
 from tests.api.fake_service import TRANSCRIPT, segment
 from tests.api.test_job_events import events, follow, parse
 from tests.api.test_segment_documents import fold

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from app.api.http import event_streams, sending
-from app.api.http.large_bodies import LARGE_BYTES, PART_BYTES
-from app.api.http.sending import send_in_parts, sendable
-from app.commands import steady_protocol
+from app.api.http import event_streams
+from app.server import sending, steady_protocol
+from app.server.large_bodies import LARGE_BYTES, PART_BYTES
+from app.server.sending import send_in_parts, sendable
 from app.settings import Settings
 from tests.api.conftest import FORM, FORM_END, form, serve_site
 from tests.api.fake_service import TRANSCRIPT, segment

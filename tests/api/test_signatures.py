@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.jobs.signatures import check_link, has_signature, signed_query
-from app.errors import LinkRefused
+from app.common.errors import LinkRefused
 
 SECRET = bytes(range(32))
 JOB = "0123456789abcdef" * 2

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.errors import DiskFull, InvalidInput, TooLarge
+from app.common.errors import DiskFull, InvalidInput, TooLarge
 from tests.api.waiting import wait_for
 from tests.cases import read_cases
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from openai.types.audio import TranscriptionDiarized
 
 from app.api.audio.speaker_labels import letters, speaker_00, with_labels
-from app.errors import SpeakerModelUnavailable
-from app.options import Options
+from app.common.errors import SpeakerModelUnavailable
+from app.common.options import Options
 from tests.api.conftest import FORM, form
 from tests.api.fake_service import DIALOGUE, TRANSCRIPT, catalogue, segment, spoken
 from tests.cases import read_cases

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.api.transcripts import corrections
-from app.speakers.voices import Voices
+from app.transcript.speakers.voices import Voices
 from tests.api.fake_service import DIALOGUE
 from workers.messages import SAMPLE_RATE
 

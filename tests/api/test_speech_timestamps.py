@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from app.media.speech import VadParameters
+from app.recording.speech import VadParameters
 from tests.api.conftest import FORM, RECORDING, form
 from tests.cases import read_cases
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.api.audio.streaming import Deltas
 from app.api.http import event_streams as sse
-from app.errors import ClipFailed, InvalidInput
+from app.common.errors import ClipFailed, InvalidInput
 from app.transcript.timeline import Transcript
 from tests.api.fake_service import TRANSCRIPT
 from tests.api.waiting import wait_for

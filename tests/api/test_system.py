@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fastapi import applications
 
-from app.options import Options
+from app.common.options import Options
 from tests.api.fake_service import OTHER_MODEL, catalogue
 
 

@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
+from app.common.errors import DatabaseUnavailable
 from app.database.connection import FILE_NAME, Database
-from app.errors import DatabaseUnavailable
 from tests.api.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(60)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.http.errors import names_of
 from app.api.http.forms import JobForm
-from app.options import FILE_OPTIONS, Options
-from app.suggestions import nearest_name
+from app.common.options import FILE_OPTIONS, Options
+from app.common.suggestions import nearest_name
+from app.server.errors import names_of
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import without_effect
 from tests.api.conftest import FORM, FORM_END, RECORDING, Serve, Site, form

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from app.common.errors import DiskFull, InvalidInput, TooLarge
 from app.database.connection import FILE_NAME
-from app.errors import DiskFull, InvalidInput, TooLarge
 from tests.api.fake_service import TONE
 from tests.api.waiting import wait_for
 

@@ -12,10 +12,10 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from app.api.http.handshakes import WEB_SOCKET, Handshakes, UpgradeResponse, split_key
-from app.commands import web_sockets
 from app.commands.serve import Server, uvicorn_config
-from app.listening import STREAM_PATH
+from app.server import web_sockets
+from app.server.handshakes import WEB_SOCKET, Handshakes, UpgradeResponse, split_key
+from app.server.listening import STREAM_PATH
 from app.settings import Settings
 from tests.api.waiting import wait_for
 

@@ -10,12 +10,12 @@ import pytest
 from app.api.http import event_streams as sse
 from app.api.operation import worker_events
 from app.api.operation.worker_events import WorkerEvents
-from app.errors import DatabaseUnavailable
+from app.common.errors import DatabaseUnavailable
+from app.engines.ledger import Block, JobName
 from app.jobs.storage.store import Store
 from app.live.metrics import LiveMetrics
-from app.scheduling.tasks import Outcome
+from app.pool.tasks import Outcome
 from app.settings import Settings
-from app.transcription.ledger import Block, JobName
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
 

@@ -17,8 +17,8 @@ from wyoming.info import Describe, Info, SelectProgram
 from app.api.http.admission import Limiter
 from app.api.wyoming import server, session
 from app.api.wyoming.server import WyomingServer
-from app.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused
-from app.limits import Limits
+from app.common.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused
+from app.intake.limits import Limits
 from app.live.events import Agreed, Committed, Completed, Failed, StreamOptions
 from app.settings import Settings
 from tests.api.fake_live import FakeLiveService, FakeStream

@@ -18,7 +18,7 @@ from app.api.wyoming.framing import (
     EventReader,
     encode,
 )
-from app.errors import InvalidInput
+from app.common.errors import InvalidInput
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),

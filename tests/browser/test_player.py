@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
-from app.errors import NOT_KEPT
+from app.common.errors import NOT_KEPT
 from tests.browser.conftest import NewPage
 from tests.e2e.reading import Talk
 from tests.e2e.running import KEY, Server, wait_for

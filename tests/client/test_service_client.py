@@ -15,7 +15,7 @@ from app.client import service as client_module
 from app.client.answers import KeyTaken, NotNow, NotRead, Refused, error_code, error_message, retry_after_s
 from app.client.jobs import JobClient
 from app.client.service import COMMAND, WATCH, Patience, connect, service_url
-from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from app.common.errors import InvalidInput, InvalidSetting, WhisperfleetError
 from tests.cases import read_cases
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]

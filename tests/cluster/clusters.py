@@ -11,7 +11,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
-from app.engines.cluster.bridge import Bridge
+from app.pool.cluster.bridge import Bridge
 from tests.e2e import forked  # noqa: F401 - says what the fork server imports
 
 NAMES = ("node0", "node1")

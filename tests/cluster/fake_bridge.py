@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.ray_messages import RayNode
-from app.errors import ProcessLost
+from app.common.errors import ProcessLost
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.ray_messages import RayNode
 
 
 class FakeBridge(Bridge):

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engines.cluster.authentication import check_cluster, set_environment
-from app.engines.cluster.bridge import Bridge
-from app.errors import ClusterUnavailable, ProcessLost
+from app.common.errors import ClusterUnavailable, ProcessLost
+from app.pool.cluster.authentication import check_cluster, set_environment
+from app.pool.cluster.bridge import Bridge
 from tests.cluster.clusters import RayCluster, new_cluster, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]

@@ -13,13 +13,13 @@ import psutil
 import pytest
 import structlog
 
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.ray_messages import ActorSpec, RayNode
-from app.engines.cluster.remote_process import RemoteProcess
+from app.common.errors import ClusterUnavailable, DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost
 from app.engines.model_files import DEMO_PATH
 from app.engines.simulated import SimulatedWorker, Simulation
-from app.errors import ClusterUnavailable, DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost
-from app.scheduling.process import ChildProcess, WorkerProcess
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.ray_messages import ActorSpec, RayNode
+from app.pool.cluster.remote_process import RemoteProcess
+from app.pool.process import ChildProcess, WorkerProcess
 from tests.cluster import node_functions
 from tests.cluster.clusters import RayCluster, until
 from tests.media_files import read_pcm

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.common.errors import AmbiguousNode, NotReady, UnknownNode
 from app.engines.cluster.cluster_fleet import ClusterFleet
 from app.engines.cluster.cluster_node import ClusterNode
-from app.engines.cluster.node_places import Place, worker_places
-from app.engines.cluster.ray_messages import RayNode
-from app.errors import AmbiguousNode, NotReady, UnknownNode
-from app.scheduling.dispatcher import Dispatcher
+from app.pool.cluster.node_places import Place, worker_places
+from app.pool.cluster.ray_messages import RayNode
+from app.pool.dispatcher import Dispatcher
 from tests.cluster.fake_bridge import FakeBridge
 from tests.engines.fake_slot import new_catalogue
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot
+from tests.pool.fake_slots import FakeSlot
 from workers.messages import LoadOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import ProcessLost
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.ray_messages import RayNode
 from app.engines.cluster.ray_slot import RaySlots
 from app.engines.plan import make_plan
-from app.errors import ProcessLost
-from app.media.disk import DiskSpace
+from app.intake.disk import DiskSpace
+from app.intake.uploads import Upload
 from app.media.pool import MediaPool
 from app.media.remote_slot import RemoteMediaSlot
-from app.media.uploads import Upload
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.ray_messages import RayNode
+from app.recording import cluster_media
+from app.recording.cluster_media import ClusterMedia, least_used
 from app.settings import load_settings
-from app.transcription import cluster_media
-from app.transcription.cluster_media import ClusterMedia, least_used
 from tests.cluster.clusters import RayCluster
 from tests.cluster.fake_bridge import FakeBridge
 from tests.event_loop import let_tasks_run, until

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from app.common.errors import ClusterUnavailable, ModelUnavailable, ProcessLost
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
 from app.engines.cluster.cluster_node import ClusterNode
-from app.engines.cluster.ray_messages import FoundModel, NodeReport, RayNode
 from app.engines.model_files import DEMO_PATH
-from app.errors import ClusterUnavailable, ModelUnavailable, ProcessLost
+from app.pool.cluster.ray_messages import FoundModel, NodeReport, RayNode
 from tests.cluster.fake_bridge import FakeBridge
 from workers.messages import LoadOptions
 

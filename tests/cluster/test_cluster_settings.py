@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import NotReady
+from app.common.options import Options
 from app.engines.cluster.cluster_fleet import ClusterFleet
-from app.engines.cluster.ray_messages import RayNode
 from app.engines.plan import make_plan
-from app.errors import NotReady
-from app.options import Options
+from app.pool.cluster.ray_messages import RayNode
+from app.recording.service import TranscriptionService
 from app.settings import load_settings
-from app.transcription.service import TranscriptionService
 from tests.cluster.fake_bridge import FakeBridge
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]

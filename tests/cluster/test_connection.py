@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engines.cluster.message_socket import MAX_BYTES, FrameTooLarge, MessageSocket, pickled
+from app.pool.cluster.message_socket import MAX_BYTES, FrameTooLarge, MessageSocket, pickled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from app.doctor.cluster import check_connection, check_report
-from app.doctor.finding import Finding, Severity
+from app.commands.doctor.cluster import check_connection, check_report
+from app.commands.doctor.finding import Finding, Severity
 from app.engines.cluster import node_checks
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.ray_messages import NodeReport, RayNode
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.ray_messages import NodeReport, RayNode
 from app.settings import Settings
 from workers.messages import LoadOptions
 

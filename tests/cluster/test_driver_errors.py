@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.engines.cluster import authentication, driver
-from app.engines.cluster.driver import Driver, connect
-from app.engines.cluster.message_socket import MessageSocket
-from app.engines.cluster.ray_messages import ActorSpec, RayNodes
-from app.errors import ClusterUnavailable, ProcessLost
-from app.known_errors import diagnose
+from app.common.errors import ClusterUnavailable, ProcessLost
+from app.common.known_errors import diagnose
+from app.pool.cluster import authentication, driver
+from app.pool.cluster.driver import Driver, connect
+from app.pool.cluster.message_socket import MessageSocket
+from app.pool.cluster.ray_messages import ActorSpec, RayNodes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import ModelUnavailable
 from app.engines.cluster.node_checks import (
     fault_of,
     find_model,
@@ -19,9 +20,8 @@ from app.engines.cluster.node_checks import (
     packages_of,
     versions,
 )
-from app.engines.cluster.ray_messages import NodeReport
 from app.engines.model_files import DEMO_PATH
-from app.errors import ModelUnavailable
+from app.pool.cluster.ray_messages import NodeReport
 from workers.messages import LoadOptions
 
 OURS = {"python": "3.11.7", "whisperfleet": "1.2", "ray": "2.60.0", "ctranslate2": "4.8.5"}

@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engines.cluster.node_places import Place, usable_device, worker_places
-from app.engines.cluster.ray_messages import RayNode
+from app.pool.cluster.node_places import Place, usable_device, worker_places
+from app.pool.cluster.ray_messages import RayNode
 
 GPU_NODE = RayNode("a", "one", "10.0.0.1", gpus=2, cpus=16)
 CPU_NODE = RayNode("b", "two", "10.0.0.2", cpus=4)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.ray_messages import ActorSpec
-from app.engines.cluster.remote_process import RemoteProcess
-from app.errors import ProcessCrashed, ProcessLost
+from app.common.errors import ProcessCrashed, ProcessLost
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.ray_messages import ActorSpec
+from app.pool.cluster.remote_process import RemoteProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

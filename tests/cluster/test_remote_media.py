@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 import soundfile
 
+from app.common.errors import InvalidInput, ProcessCrashed, RequeueBatch
 from app.engines.speaker_model import find_speaker_model
-from app.errors import InvalidInput, ProcessCrashed, RequeueBatch
+from app.intake.disk import DiskSpace
+from app.intake.uploads import Upload
 from app.media import pool as media_pool
 from app.media import remote_slot
-from app.media.disk import DiskSpace
 from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.remote_slot import RemoteMediaSlot
-from app.media.uploads import Upload
 from app.media.worker_slot import MediaCall
-from app.scheduling.process import ChildProcess
-from app.scheduling.tasks import RestartReason
+from app.pool.process import ChildProcess
+from app.pool.tasks import RestartReason
 from tests import media_files
 from tests.event_loop import until
 from tests.media_files import BROKEN, RATE, Pcm, encode, read_pcm, talk, wav_header

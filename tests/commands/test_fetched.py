@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.commands.fetched import INDEX, ChangedHere, Folder
-from app.errors import WhisperfleetError
+from app.common.errors import WhisperfleetError
 
 
 def store(folder: Folder, key: str, stem: str, content: str, version: str = "1") -> str:

@@ -11,8 +11,8 @@ import pytest
 
 from app.commands import transcribe
 from app.commands.progress import Meter, clock_time, speed
+from app.common.errors import InvalidInput
 from app.engines.catalogue import ModelCatalogue
-from app.errors import InvalidInput
 from app.transcript.timeline import Transcript
 from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment

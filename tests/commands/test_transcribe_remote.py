@@ -15,8 +15,8 @@ from app.client import jobs, service
 from app.commands import remote
 from app.commands.progress import Board
 from app.commands.remote import Remote
-from app.errors import UnsuitableFormat, WhisperfleetError
-from app.options import Options
+from app.common.errors import UnsuitableFormat, WhisperfleetError
+from app.common.options import Options
 
 KEY = "sk-secret"
 JOB = "0123abcd"

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import httpx
 import psutil
 
-from app.transcription.helper import NICENESS as HELPER_NICENESS
+from app.pool.helper import NICENESS as HELPER_NICENESS
 from tests.e2e.forked import ForkedProcess
 
 WHISPERFLEET = Path(sys.executable).with_name("whisperfleet")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from app.commands import backup
+from app.common.errors import InvalidSetting
 from app.database.connection import Database
-from app.errors import InvalidSetting
 from tests.e2e.fixtures import Commands, SharedServers, without_jobs
 from tests.e2e.running import DATA, ONE_SIMULATED, SIMULATED, Server
 from tests.jobs.samples import submission

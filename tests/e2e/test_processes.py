@@ -103,7 +103,7 @@ def test_without_models_the_service_takes_less_than_400_mib(own_server, after_te
 
 def test_importing_the_service_loads_no_model_library():
     script = (
-        "import sys, app.main, app.transcription.service, app.commands.serve, app.commands.transcribe\n"
+        "import sys, app.main, app.recording.service, app.commands.serve, app.commands.transcribe\n"
         "from app.engines.plan import make_plan\nfrom app.settings import load_settings\n"
         "make_plan(load_settings(model='demo', device='cpu', backend='torch'))\n"
         "print(*({'torch', 'ctranslate2', 'faster_whisper', 'silero_vad', 'av'} & set(sys.modules)))"
@@ -119,7 +119,7 @@ def test_loading_a_model_imports_no_web_library():
         assert pool.submit(whisper.load, options).result(60).visible_devices == "7"
         modules = pool.submit(eval, "set(__import__('sys').modules)").result(60)
     assert "ctranslate2" in modules
-    assert not {"fastapi", "starlette", "pydantic", "app.main", "app.transcription", "torch"} & modules
+    assert not {"fastapi", "starlette", "pydantic", "app.main", "app.recording", "torch"} & modules
 
 
 @pytest.mark.soak

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from app.common.errors import ProcessCrashed
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest
-from app.errors import ProcessCrashed
 from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller

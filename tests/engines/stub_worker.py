@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from app.errors import Fault, ProcessCrashed
+from app.common.errors import Fault, ProcessCrashed
 from bench.virtual_clock import VirtualClockLoop
 from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.common.errors import InvalidInput, InvalidSetting, ModelUnavailable, UnknownModel
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.model_files import ModelFiles
-from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, UnknownModel
 from workers.messages import LoadOptions
 
 TURBO = "large-v3-turbo"

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from app.common.errors import InvalidSetting
 from app.engines.devices import Devices, plan_devices, visible_entries
 from app.engines.nvml import NvidiaDriver, PresentGpu, query_nvml
-from app.errors import InvalidSetting
 from app.settings import Settings, load_settings
 from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
 

@@ -10,8 +10,8 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation
 from app.engines.slot import SlotLimits
 from app.engines.window_request import WindowRequest
-from app.media.clip_planner import PlannedClip
-from app.scheduling.dispatcher import Dispatcher
+from app.pool.dispatcher import Dispatcher
+from app.recording.clip_planner import PlannedClip
 from bench import virtual_clock
 from bench.simulated_fleet import SimulatedSlot, transcribe
 from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Window, WindowResult

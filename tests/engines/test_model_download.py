@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import ModelUnavailable
+from app.common.known_errors import diagnose
 from app.engines import model_download
 from app.engines.model_files import local_folder, locate
-from app.errors import ModelUnavailable
-from app.known_errors import diagnose
 from tests.model_hub import WEIGHTS, Hub, model_hub
 
 REPOSITORY = "Systran/faster-whisper-tiny"

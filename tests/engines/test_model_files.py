@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import InvalidSetting, ModelUnavailable
 from app.engines.model_files import (
     DEMO_PATH,
     REPOSITORIES,
@@ -12,7 +13,6 @@ from app.engines.model_files import (
     locate,
     model_name,
 )
-from app.errors import InvalidSetting, ModelUnavailable
 
 
 def test_the_sizes_are_those_of_faster_whisper() -> None:

@@ -7,11 +7,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from app.common.errors import InvalidSetting
+from app.common.known_errors import diagnose
 from app.engines.model_files import ModelFiles
 from app.engines.nvml import PresentGpu
 from app.engines.plan import Plan, check_compute_type, make_plan, media_workers
-from app.errors import InvalidSetting
-from app.known_errors import diagnose
 from app.settings import load_settings
 from tests.engines.fake_slot import new_catalogue
 from workers.messages import LoadOptions

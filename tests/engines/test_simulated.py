@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import Interrupted, InvalidSetting
 from app.engines.model_files import ModelFiles
 from app.engines.plan import make_plan
 from app.engines.simulated import Simulation, parse_simulation, simulated_result
-from app.errors import Interrupted, InvalidSetting
-from app.scheduling.batching import BatchCost
+from app.pool.batching import BatchCost
 from app.settings import Settings, load_settings
 from bench import virtual_clock
 from bench.scheduling import make_fleet

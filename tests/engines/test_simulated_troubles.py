@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 import pytest
 from structlog.testing import capture_logs
 
+from app.common.errors import NotReady, ProcessHung, TaskCrashes
 from app.engines.catalogue import ModelCatalogue
+from app.engines.ledger import BatchLedger
 from app.engines.oom_fallback import OomFallback
 from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest, expected_tokens
-from app.errors import NotReady, ProcessHung, TaskCrashes
-from app.scheduling.batching import BatchCost
-from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import RestartReason
-from app.transcription.ledger import BatchLedger
+from app.pool.batching import BatchCost
+from app.pool.dispatcher import Dispatcher
+from app.pool.tasks import RestartReason
 from tests.engines.stub_worker import COMPUTE_TYPES, TASK_ERROR, Fate, Machine, StubProcess, ThreadlessLoop
 from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult
 from workers.whisper.compute_types import smaller

@@ -8,7 +8,7 @@ import pytest
 
 from app.engines.simulated import Simulation, simulated_result
 from app.engines.window_request import WindowRequest
-from app.media.clip_planner import PlannedClip
+from app.recording.clip_planner import PlannedClip
 from app.transcript.timeline import ClipResult
 from bench import virtual_clock
 from bench.simulated_fleet import DECODING, make_fleet, numbered, tokens_of, transcribe

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 from structlog.testing import capture_logs
 
+from app.common.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
 from app.engines.slot import WhisperSlot
-from app.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import RESULT, FakeSlot, in_memory
 from workers.messages import BackendUnfit, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from app.common.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
 from app.engines.window_request import WindowRequest
-from app.errors import DeviceFailed, Fault, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import FakeSlot, in_memory
 from tests.event_loop import let_tasks_run
 from workers.messages import DecodingOptions, Window, WindowResult

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import InvalidSetting, SpeakerModelUnavailable
 from app.engines import speaker_model
 from app.engines.speaker_model import check_speaker_model, find_speaker_model, local_speaker_model
-from app.errors import InvalidSetting, SpeakerModelUnavailable
 from tests.model_hub import model_hub
 from tests.workers.media.voice_models import kaldi_model
 
@@ -66,7 +66,7 @@ def test_names_on_hugging_face_are_looked_up_in_its_cache(
 FIND = """
 import sys
 from app.engines.speaker_model import find_speaker_model
-from app.errors import SpeakerModelUnavailable
+from app.common.errors import SpeakerModelUnavailable
 for setting in sys.argv[1:]:
     try:
         print(find_speaker_model(setting).path)

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.common.errors import DatabaseUnavailable
 from app.database.connection import FILE_NAME, Database, _migrate
-from app.errors import DatabaseUnavailable
 
 # For tests of what the two kinds do differently: SQL that has dialects, types, locks, errors and concurrency.
 ON_BOTH = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

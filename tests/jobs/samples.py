@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from app.common.options import Options
 from app.jobs.job import Submission
-from app.options import Options
 from app.transcript.timeline import ClipResult, Transcript
 from tests.sample_peaks import collected
 from workers.messages import SAMPLE_RATE, Segment, SoundTrack, Word

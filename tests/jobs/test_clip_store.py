@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.common.errors import DatabaseUnavailable
 from app.database.connection import Database
-from app.errors import DatabaseUnavailable
 from app.jobs.job import Job
 from app.jobs.running import clip_store as module
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.serialization import pack_transcript, unpack_transcript
 from app.jobs.storage.store import Store
+from app.recording.clip_decoding import ClipRequest
 from app.transcript.packed import pack_result, unpack_result
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import ClipRequest
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT

@@ -17,10 +17,10 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.common.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.database import connection as sql_connection
 from app.database.connection import Database
 from app.database.tables import jobs, metadata, transcripts
-from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.jobs.job import JobProgress, Stage
 from app.jobs.link_secrets import LinkSecrets
 from app.jobs.serialization import pack_with_summary

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from app.intake.downloads import download as real_download
+from app.intake.uploads import Upload
 from app.jobs.job import Job, Stage, Status
 from app.jobs.running import executor, order
 from app.jobs.running import runner as module
 from app.jobs.running.order import MAX_DOWNLOADS
-from app.media.downloads import download as real_download
-from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
 from tests import internet
 from tests.event_loop import until

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from app.errors import ClipFailed, DatabaseUnavailable, SpeakerModelUnavailable
+from app.common.errors import ClipFailed, DatabaseUnavailable, SpeakerModelUnavailable
+from app.common.options import Options
+from app.intake.uploads import Upload
 from app.jobs.job import Status
 from app.jobs.running import executor as module
 from app.jobs.running import runner
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_path
 from app.media.pool import Decoded
-from app.media.uploads import Upload
-from app.options import Options
 from app.transcript.timeline import Transcript
 from tests.event_loop import until
 from tests.jobs.samples import TRANSCRIPT

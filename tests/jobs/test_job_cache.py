@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import IllegalTransition, UnknownJob
+from app.common.errors import IllegalTransition, UnknownJob
 from app.jobs.job import Job
 from app.jobs.storage.cache import JobCache
 from app.jobs.storage.store import Store

@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy.exc import StatementError
 from structlog.testing import capture_logs
 
+from app.common.errors import AudioNotKept, InvalidInput, JobNotDone
 from app.database.connection import Database
-from app.errors import AudioNotKept, InvalidInput, JobNotDone
+from app.intake.uploads import Upload
 from app.jobs.job import Failure, Job
 from app.jobs.kept_recordings import _AT_ONCE, KeptRecordings
 from app.jobs.running.clip_store import ClipStore
@@ -17,8 +18,7 @@ from app.jobs.running.executor import JobObserver
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
-from app.media.uploads import Upload
-from app.transcription.helper import Helper
+from app.pool.helper import Helper
 from tests.event_loop import until
 from tests.jobs.databases import opened
 from tests.jobs.samples import PEAKS, TRACK, TRANSCRIPT, submission

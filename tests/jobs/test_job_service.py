@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from app.common.errors import NotReady
 from app.database.connection import FILE_NAME, Database
-from app.errors import NotReady
+from app.intake.uploads import Upload
 from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status
 from app.jobs.service import JobService
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_paths
-from app.media.uploads import Upload
 from app.settings import Settings
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, opened

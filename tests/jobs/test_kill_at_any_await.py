@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.common.errors import DatabaseUnavailable, OutcomeUnknown, UnknownJob, WhisperfleetError
 from app.database.connection import FILE_NAME, Database
-from app.errors import DatabaseUnavailable, OutcomeUnknown, UnknownJob, WhisperfleetError
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job
 from app.jobs.running import clip_store, progress
@@ -26,9 +26,9 @@ from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import JobObserver
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
+from app.recording.clip_decoding import ClipKey, ClipRequest
+from app.recording.recording_work import Progress
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import ClipKey, ClipRequest
-from app.transcription.recording_work import Progress
 from tests.jobs.databases import put_tables
 from tests.jobs.samples import RESULT, SUBMISSION
 from workers.messages import DecodingOptions, Span

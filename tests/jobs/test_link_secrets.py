@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from app.common.errors import OutcomeUnknown
 from app.database.connection import Database
-from app.errors import OutcomeUnknown
 from app.jobs.link_secrets import LinkSecrets
 from tests.jobs.databases import ON_BOTH, lost_commits
 

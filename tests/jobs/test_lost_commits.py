@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from app.common.errors import DatabaseUnavailable, OutcomeUnknown
 from app.database.connection import Database
-from app.errors import DatabaseUnavailable, OutcomeUnknown
 from app.jobs import service as module
 from app.jobs.job import Job, Status, Submission
 from app.jobs.service import JobService

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from app.common.errors import DatabaseUnavailable
 from app.database.connection import Database
-from app.errors import DatabaseUnavailable
 from app.jobs.job import Status
 from app.jobs.storage import store as module
 from app.jobs.storage.store import Store

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import DatabaseUnavailable
+from app.common.errors import DatabaseUnavailable
 from app.jobs.job import JobProgress, Stage
 from app.jobs.running import progress as module
 from app.jobs.running.progress import ProgressBuffer

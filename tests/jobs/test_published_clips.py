@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from app.common.errors import UnknownJob
 from app.database.connection import Database
-from app.errors import UnknownJob
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job, JobProgress, Stage
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
+from app.recording.clip_decoding import ClipKey
 from app.transcript.packed import pack_result, unpack_result
-from app.transcription.clip_decoding import ClipKey
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
 from workers.messages import Span
 

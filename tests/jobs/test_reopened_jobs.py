@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from app.common.errors import ClipFailed, IllegalTransition
 from app.database.connection import Database
-from app.errors import ClipFailed, IllegalTransition
+from app.engines.ledger import JobName
 from app.jobs.job import Failure, Status
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
 from app.transcript.packed import pack_result
 from app.transcript.timeline import Transcript
-from app.transcription.ledger import JobName
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from app.common.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
 from app.jobs.running.result_digest import _files, result_digest
-from app.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
 from workers.messages import LoadOptions
 
 

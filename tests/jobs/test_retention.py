@@ -11,9 +11,9 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
+from app.common.errors import UnknownJob
 from app.database.connection import Database
 from app.database.tables import voices
-from app.errors import UnknownJob
 from app.jobs.corrections import PackedCorrection, Segments, relabel
 from app.jobs.document import public
 from app.jobs.job import Job
@@ -22,9 +22,9 @@ from app.jobs.service import JobService
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
 from app.settings import Settings
-from app.speakers import labelling
-from app.speakers.clustering import SpeakerCount
-from app.speakers.relabelling import SpeakerCorrection
+from app.transcript.speakers import labelling
+from app.transcript.speakers.clustering import SpeakerCount
+from app.transcript.speakers.relabelling import SpeakerCorrection
 from tests.event_loop import Clock, until
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import PEAKS, TRANSCRIPT, submission

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.common.errors import OutcomeUnknown, PreconditionFailed, UnknownJob
 from app.database.connection import Database
 from app.database.tables import revisions, transcripts
-from app.errors import OutcomeUnknown, PreconditionFailed, UnknownJob
 from app.jobs.corrections import PackedCorrection
 from app.jobs.job import Job
 from app.jobs.serialization import (

@@ -8,16 +8,16 @@ from typing import Any
 import psutil
 import pytest
 
+from app.common.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady, OutgrowsDisk
 from app.database import connection as sql_connection
-from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady, OutgrowsDisk
 from app.jobs.job import Job, Status
 from app.jobs.running import runner as module
 from app.jobs.serialization import Summary
 from app.jobs.storage import store as store_module
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
+from app.recording.recording_work import Progress
 from app.transcript.timeline import Transcript
-from app.transcription.recording_work import Progress
 from tests.event_loop import until
 from tests.jobs.databases import backends, stopped
 from tests.jobs.samples import TRANSCRIPT

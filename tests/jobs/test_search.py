@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.common.errors import DatabaseUnavailable
 from app.database.connection import Database
-from app.errors import DatabaseUnavailable
 from app.jobs.job import Again, Job, Status
 from app.jobs.search_terms import text_words
 from app.jobs.storage.search import index_text

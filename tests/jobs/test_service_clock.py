@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from app.common.errors import UnknownUpload, UploadExpired
 from app.database.connection import Database
 from app.database.tables import deliveries, jobs, voices
-from app.errors import UnknownUpload, UploadExpired
+from app.intake.resumable import LIFETIME_S
 from app.jobs.job import Job, JobProgress, Stage
 from app.jobs.service import JobService
 from app.jobs.storage.rows import submission_row
 from app.jobs.storage.service_clock import ServiceClock
 from app.settings import Settings
-from app.uploads.uploads import LIFETIME_S
 from tests.event_loop import Clock, until
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.common.errors import IllegalTransition, UnknownJob
 from app.database.connection import Database
 from app.database.tables import jobs, metadata
-from app.errors import IllegalTransition, UnknownJob
 from app.jobs.corrections import PackedCorrection
 from app.jobs.document import public
 from app.jobs.events import Event

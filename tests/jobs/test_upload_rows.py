@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.database.tables import uploads as table
-from app.errors import (
+from app.common.errors import (
     DiskFull,
     OutcomeUnknown,
     QueueFull,
@@ -20,16 +19,17 @@ from app.errors import (
     UploadConflict,
     UploadExpired,
 )
+from app.database.tables import uploads as table
+from app.intake.disk import MARGIN_BYTES
+from app.intake.resumable import EMPTY_LIFETIME_S, LIFETIME_S, REMEMBERED_S
 from app.jobs import service as service_module
 from app.jobs.job import Job, Submission
 from app.jobs.service import JobService
-from app.media.disk import MARGIN_BYTES
-from app.uploads.uploads import EMPTY_LIFETIME_S, LIFETIME_S, REMEMBERED_S
 from tests.event_loop import Clock, until
+from tests.intake.disks import SmallDisk
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
 from tests.jobs.sites import started_jobs
-from tests.media.disks import SmallDisk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from app.common.options import Options
 from app.database.connection import Database
 from app.database.tables import known_speakers, voices
 from app.jobs.job import Failure, Job
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
-from app.options import Options
-from app.speakers.labelling import KnownSpeaker
+from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission

@@ -15,7 +15,7 @@ import httpcore
 import pytest
 from standardwebhooks import Webhook
 
-from app.errors import InvalidInput
+from app.common.errors import InvalidInput
 from app.jobs.webhooks import client, delivery
 from app.jobs.webhooks.client import check_webhook_url
 from app.jobs.webhooks.delivery import RETRY_AFTER_S, Attempt, Webhooks

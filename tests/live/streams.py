@@ -15,9 +15,9 @@ from app.live.detection import Speaker, SpeechDetection
 from app.live.events import LiveEvent, StreamOptions
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
-from app.media.clip_planner import MAX_SILENCE_SAMPLES
-from app.scheduling.tasks import TaskResult
-from app.transcription.recording_work import WindowDispatcher
+from app.pool.tasks import TaskResult
+from app.recording.clip_planner import MAX_SILENCE_SAMPLES
+from app.recording.recording_work import WindowDispatcher
 from workers.messages import (
     BYTES_PER_SAMPLE,
     FRAME_SAMPLES,

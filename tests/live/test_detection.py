@@ -13,7 +13,7 @@ import soundfile
 
 from app.live import detection
 from app.live.detection import SpeechDetection
-from app.scheduling.process import ChildProcess
+from app.pool.process import ChildProcess
 from tests.event_loop import until
 from workers.media import live_speech
 from workers.media.silero import SileroModel

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.common.errors import ClipFailed, DiskFull, NotReady, ProcessCrashed, StreamRefused
 from app.engines.window_request import WindowRequest
-from app.errors import ClipFailed, DiskFull, NotReady, ProcessCrashed, StreamRefused
 from app.live import decoder
 from app.live import stream as stream_module
 from app.live.audio import FILE_SAMPLES
@@ -33,7 +33,7 @@ from app.live.events import (
     TurnDetection,
 )
 from app.live.stream import LEAST_COMMIT_S, LiveStream
-from app.scheduling.tasks import TaskResult
+from app.pool.tasks import TaskResult
 from tests.event_loop import let_tasks_run, until
 from tests.live import streams
 from tests.live.streams import FakeDispatcher, detect_in, loud, opened_stream, silent, words_in

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from app.live.events import TurnDetection
 from app.live.turns import MAX_TURN_SAMPLES, ClipClosed, TurnFinder, TurnStarted, TurnStep, TurnStopped
-from app.media.clip_planner import MAX_SILENCE_SAMPLES
-from app.media.speech import SpeechDetector, VadParameters
+from app.recording.clip_planner import MAX_SILENCE_SAMPLES
+from app.recording.speech import SpeechDetector, VadParameters
 from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 
 Floats = npt.NDArray[np.float32]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.media.disk import DiskSpace
+from app.common.errors import InvalidInput
+from app.intake.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.worker_slot import MediaCall
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 @pytest.fixture(params=[pytest.param(1, marks=pytest.mark.soak), 2])
 async def pool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch) -> AsyncIterator[MediaPool]:
-    monkeypatch.setattr("app.scheduling.failure_policy._MAX_PAUSE_S", 0.01)
+    monkeypatch.setattr("app.pool.failure_policy._MAX_PAUSE_S", 0.01)
     pool = MediaPool(request.param, DiskSpace(tmp_path))
     pool.start()
     yield pool

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.concurrency import end_tasks
-from app.media.clip_search import ClipSearch, RecordingWork
-from app.media.disk import DiskSpace
+from app.common.concurrency import end_tasks
+from app.intake.disk import DiskSpace
+from app.intake.uploads import Upload
 from app.media.pool import Decoded, MediaPool
-from app.media.speech import VadParameters
-from app.media.uploads import Upload
+from app.recording.clip_search import ClipSearch, RecordingWork
+from app.recording.speech import VadParameters
 from app.telemetry.work import Work, working_for
 from tests.event_loop import until
 from tests.media_files import RATE, costly_silence, encode, read_pcm, talk

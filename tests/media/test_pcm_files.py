@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 import soundfile
 
-from app.errors import DiskFull, OutgrowsDisk, TooLarge
-from app.media.disk import MARGIN_BYTES, DiskSpace
+from app.common.errors import DiskFull, OutgrowsDisk, TooLarge
+from app.intake.disk import MARGIN_BYTES, DiskSpace
+from app.intake.uploads import Upload, remove_leftovers
 from app.media.pcm_files import channel_paths, remove_channels
 from app.media.pool import FIRST_STEP_SAMPLES, Decoded, MediaPool
-from app.media.uploads import Upload, remove_leftovers
 from app.media.worker_slot import MediaCall
-from app.scheduling.dispatcher import Dispatcher
-from tests.media.disks import SmallDisk
+from app.pool.dispatcher import Dispatcher
+from tests.intake.disks import SmallDisk
 from tests.media_files import RATE, encode, flac_of_silence
-from tests.scheduling.fake_slots import StubSlot
+from tests.pool.fake_slots import StubSlot
 from workers.media import sessions
 from workers.messages import BYTES_PER_SAMPLE
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import InvalidInput
-from app.media.disk import DiskSpace
+from app.common.errors import InvalidInput
+from app.intake.disk import DiskSpace
+from app.intake.uploads import Upload
 from app.media.pool import MediaPool
-from app.media.uploads import Upload
 from app.media.worker_slot import MediaCall
-from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import TaskResult
+from app.pool.dispatcher import Dispatcher
+from app.pool.tasks import TaskResult
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import StubSlot
+from tests.pool.fake_slots import StubSlot
 from workers.media import sessions as worker_sessions
 from workers.media import tasks
 from workers.media.tasks import DecodeStep

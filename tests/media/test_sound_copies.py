@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import AudioNotKept, InvalidInput, NotReady
+from app.common.errors import AudioNotKept, InvalidInput, NotReady
 from app.media.sound_copies import SoundCopies, remove_leftover_copies
 from tests.event_loop import until
 from workers.messages import TrackChoice

@@ -12,12 +12,12 @@ import psutil
 import pytest
 import soundfile
 
-from app.errors import AudioNotKept, DiskFull, InvalidInput, TooLarge
-from app.media.disk import DiskSpace
+from app.common.errors import AudioNotKept, DiskFull, InvalidInput, TooLarge
+from app.intake.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.sound_encoder import SoundEncoder
 from tests.event_loop import until
-from tests.media.disks import SmallDisk
+from tests.intake.disks import SmallDisk
 from tests.media_files import GOOD, RATE, Pcm, flac_of_silence, read_pcm, wav_header
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.speakers.voices import Embeddings, Voices, pack_voices, voice_windows
+from app.transcript.speakers.voices import Embeddings, Voices, pack_voices, voice_windows
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.speakers.crosstalk import SAME_WORD_DB, TOLERANCE, without_crosstalk
+from app.recording.channels import SoundLevels
 from app.transcript.edited import EditedSegment, with_ids
-from app.transcription.channels import SoundLevels
+from app.transcript.speakers.crosstalk import SAME_WORD_DB, TOLERANCE, without_crosstalk
 from workers.messages import SAMPLE_RATE, Segment, Word
 
 WORD = SAMPLE_RATE // 4  # samples

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.speakers.channels import join_channels, speaker_labels
+from app.transcript.speakers.channels import join_channels, speaker_labels
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import InvalidInput
-from app.speakers.labelling import KnownSpeaker, SpeakerCount, renamed, with_speakers
-from app.speakers.word_labels import label_words
+from app.common.errors import InvalidInput
 from app.transcript.edited import EditedSegment, word_speakers
+from app.transcript.speakers.labelling import KnownSpeaker, SpeakerCount, renamed, with_speakers
+from app.transcript.speakers.word_labels import label_words
 from app.transcript.timeline import Transcript
 from tests.speakers.conversation import Conversation, Line, conversation, segment_of, voice
 from workers.messages import SAMPLE_RATE, Word

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.errors import InvalidInput
-from app.speakers.labelling import SpeakerCount, relabelled, renamed, with_speakers
+from app.common.errors import InvalidInput
 from app.transcript.edited import EditedSegment
+from app.transcript.speakers.labelling import SpeakerCount, relabelled, renamed, with_speakers
 from tests.speakers.conversation import Conversation, Line, conversation
 
 ANY = SpeakerCount()

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.speakers.alternation import joined_speakers, spread, transitions
-from app.speakers.clustering import MOST_ITEMS, find_speakers
-from app.speakers.labelling import SpeakerCount
-from app.speakers.linkage import average_linkage, centroids, joined, sums_of
-from app.speakers.voices import STEP, WINDOW, Voices, near_windows
+from app.transcript.speakers.alternation import joined_speakers, spread, transitions
+from app.transcript.speakers.clustering import MOST_ITEMS, find_speakers
+from app.transcript.speakers.labelling import SpeakerCount
+from app.transcript.speakers.linkage import average_linkage, centroids, joined, sums_of
+from app.transcript.speakers.voices import STEP, WINDOW, Voices, near_windows
 from tests.speakers.conversation import Line, conversation, voice
 
 NAMES = "ABCDEF"

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.speakers.voices import (
+from app.transcript.speakers.voices import (
     SHORTEST,
     STEP,
     WINDOW,

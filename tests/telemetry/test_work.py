@@ -14,11 +14,11 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.process import ChildProcess
+from app.pool.dispatcher import Dispatcher
+from app.pool.process import ChildProcess
 from app.telemetry.work import Work, bound_ids, current_work, log_ids, working_for
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, TwoBatchSlot
+from tests.pool.fake_slots import FakeSlot, TwoBatchSlot
 from workers import calls, runtime
 from workers.log_lines import initialise
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from transcript_cases import render_bytes, samples, segment, span, spoken, text_in
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
-from app.errors import InvalidInput, UnsuitableFormat
-from app.options import Options
+from app.common.errors import InvalidInput, UnsuitableFormat
+from app.common.options import Options
 from app.transcript.cues.lines import SHORTEST_CUE
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import narrow

@@ -8,7 +8,7 @@ import pytest
 from correction_cases import CLIPS, RECORDING, edits_of
 from transcript_cases import spoken
 
-from app.errors import InvalidInput
+from app.common.errors import InvalidInput
 from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import EditedSegment, with_ids, word_speakers
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from transcript_cases import raw_segment, samples, segment, spoken
 
-from app.errors import InvalidInput, TooLarge
+from app.common.errors import InvalidInput, TooLarge
 from app.transcript.corrections import MAX_SEGMENTS, Correction, SegmentEdit, correct
 from app.transcript.corrections.edits import placed_edits
 from app.transcript.edited import EditedSegment, with_ids

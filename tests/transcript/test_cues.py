@@ -20,7 +20,7 @@ from transcript_cases import (
     styles,
 )
 
-from app.options import Options
+from app.common.options import Options
 from app.transcript.cues import shaping
 from app.transcript.cues.lines import MIN_GAP, CueStyle, begins_line
 from app.transcript.cues.profiles import cue_style

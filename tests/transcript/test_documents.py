@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transcript_cases import DATA, raw_segment, samples
 
-from app.options import Options
+from app.common.options import Options
 from app.transcript.edited import EditedSegment
 from app.transcript.formats import DOCUMENT_FORMATS
 from app.transcript.formats.common import plain_line

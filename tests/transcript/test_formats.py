@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcript_cases import DATA, render, render_bytes, samples, segment, span
 
-from app.options import Options
+from app.common.options import Options
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import FORMATS
 from app.transcript.formats.common import FileStyle, milliseconds

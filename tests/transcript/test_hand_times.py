@@ -30,7 +30,7 @@ from transcript_cases import (
     words_by_speaker,
 )
 
-from app.options import Options
+from app.common.options import Options
 from app.transcript.corrections import correct
 from app.transcript.cues.lines import CueStyle
 from app.transcript.cues.shaping import shape_cues, without_overlap

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.languages import LANGUAGES
+from app.common.languages import LANGUAGES
 from app.transcript import lexicon
 from app.transcript.lexicon import lexicon_of, read_tables, word_form
 from tests.cases import read_cases

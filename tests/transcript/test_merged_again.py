@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import samples, spoken
 
-from app.errors import InvalidInput
+from app.common.errors import InvalidInput
 from app.jobs.corrections import apply_again, apply_edits, restore
 from app.jobs.serialization import PackedTranscript, identified, pack_transcript, unpack_transcript
 from app.transcript.corrections import SegmentEdit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.options import Options
+from app.common.options import Options
 from app.transcript.cues.lines import MIN_GAP, SHORTEST_CUE
 from app.transcript.cues.profiles import PROFILES, cue_style
 from app.transcript.text.scripts import width

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from transcript_cases import DATA, clip_results, letters, samples, segment, span, speech_spans
 
 from app.api.audio.openai_responses import brief_response, verbose_response
-from app.errors import InvalidInput
-from app.options import Options
+from app.common.errors import InvalidInput
+from app.common.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import CUE_FORMATS, render_transcript

@@ -15,7 +15,7 @@ from test_speakers_in_cues import WHISPERX, ann, bob, by
 from transcript_cases import samples, span, spoken
 from ttconv.filters.doc.imsc11text import IMSC11TextFilter
 
-from app.options import Options
+from app.common.options import Options
 from app.transcript.edited import word_speakers
 from app.transcript.formats import FORMATS
 from app.transcript.reading import read_transcript

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.client.answers import ServiceFault
-from app.errors import FAILURE_CODES, RECORDING_AT_FAULT, DatabaseUnavailable
+from app.common.errors import FAILURE_CODES, RECORDING_AT_FAULT, DatabaseUnavailable
 from app.watch import recording, sidecar
 from tests.watch.watched_folder import Watched, idle, until, until_stored, written
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.languages import LANGUAGES
+from app.common.languages import LANGUAGES
 from app.watch.report import shown
 from app.watch.sidecar import path_of, players_code, read_language, subtitles_beside
 

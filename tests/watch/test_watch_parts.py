@@ -16,13 +16,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from app import files
-from app.api.http.connections import EnsureResponse
 from app.client.answers import NotRead, Refused
 from app.commands.watch import in_own_task
-from app.errors import DatabaseUnavailable, InvalidSetting, ProcessCrashed, ProcessStuck
-from app.options import Options
-from app.scheduling.process import ChildProcess
+from app.common import files
+from app.common.errors import DatabaseUnavailable, InvalidSetting, ProcessCrashed, ProcessStuck
+from app.common.options import Options
+from app.pool.process import ChildProcess
+from app.server.connections import EnsureResponse
 from app.watch import sidecar
 from app.watch.folder_locks import lock_folders
 from app.watch.rules import Rules

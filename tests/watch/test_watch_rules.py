@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.options import Options
+from app.common.options import Options
 from app.watch.rules import Rules
 from tests.cases import read_cases
 from tests.watch.watched_folder import Watched, idle

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from app.options import Options
+from app.common.options import Options
 from app.watch.rules import Rules
 from app.watch.state import State
 from app.watch.watcher import Watcher

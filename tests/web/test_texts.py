@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.api.http.errors import KINDS
-from app.errors import Interrupted
-from app.transcription.recording_work import failure_code
+from app.common.errors import Interrupted
+from app.recording.recording_work import failure_code
+from app.server.errors import KINDS
 
 ROOT = Path(__file__).parents[2]
 TEXTS = sorted((ROOT / "app" / "web" / "texts").glob("*.js"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.scheduling.process import ChildProcess
+from app.pool.process import ChildProcess
 from workers import runtime
 
 MEASURE_FREED_MEMORY = """

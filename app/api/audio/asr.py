@@ -15,30 +15,29 @@ from starlette.responses import Response
 from app.api.audio.openai_responses import TEXT, segment_entry
 from app.api.audio.speaker_labels import speaker_00, with_labels
 from app.api.http.admission import Admission
-from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import documented_errors
 from app.api.http.forms import QueryFields
-from app.api.http.json_bodies import documented_body
 from app.api.http.receiving import received
-from app.api.http.requests import warn
-from app.api.http.sending import sendable
 from app.api.http.unused import WARNING, note_without_effect
 from app.api.operation.system import VERSION
-from app.errors import InvalidInput, WhisperfleetError
-from app.languages import language_name
-from app.media.uploads import Upload
-from app.options import Options, Text
+from app.common.errors import InvalidInput, WhisperfleetError
+from app.common.languages import language_name
+from app.common.options import Options, Text
+from app.intake.uploads import Upload
+from app.server.connections import run_unless_disconnected
+from app.server.errors import documented_errors
+from app.server.json_bodies import documented_body
+from app.server.requests import warn
+from app.server.sending import sendable
 from app.telemetry import traces
 from app.transcript.edited import word_entries
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
-from app.transcript.rendering import render_transcript, with_word_times
+from app.transcript.rendering import render_transcript, rendering_s, with_word_times
 from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
-from app.transcription.helper import rendering_s
 from workers.messages import Segment
 
 if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+    from app.recording.service import TranscriptionService
 
 FILE_FIELD = "audio_file"
 ENGINE = "faster_whisper"  # the name by which clients know an engine with these models

@@ -21,8 +21,6 @@ from app.api.audio.openai_responses import (
 )
 from app.api.audio.streaming import done_event, stream_response
 from app.api.http.admission import Admission
-from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import documented_errors
 from app.api.http.forms import (
     GRANULARITIES,
     LARGE_FIELDS,
@@ -35,18 +33,19 @@ from app.api.http.forms import (
     request_body,
 )
 from app.api.http.receiving import receive
-from app.api.http.requests import warn
-from app.api.http.sending import compressed
 from app.api.http.unused import WARNING, note_unknown_fields, note_without_effect
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
-from app.errors import InvalidInput
-from app.media.uploads import Fields
-from app.speakers.labelling import KnownSpeaker
+from app.common.errors import InvalidInput
+from app.intake.uploads import Fields
+from app.recording.service import TranscriptionService
+from app.server.connections import run_unless_disconnected
+from app.server.errors import documented_errors
+from app.server.requests import warn
+from app.server.sending import compressed
 from app.telemetry import traces
-from app.transcript.rendering import with_word_times
+from app.transcript.rendering import rendering_s, with_word_times
+from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
-from app.transcription.helper import rendering_s
-from app.transcription.service import TranscriptionService
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "headers": WARNING},

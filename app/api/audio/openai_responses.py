@@ -16,9 +16,9 @@ from app.api.schemas import (
     Usage,
     VerboseTranscription,
 )
+from app.common.languages import language_name
+from app.common.options import Options
 from app.jobs.document import FailedSpan
-from app.languages import language_name
-from app.options import Options
 from app.transcript.edited import speaker_of, word_entries
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.packed import unpacked

@@ -19,15 +19,15 @@ from app.api.audio.realtime_session import (
 )
 from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.http.admission import Admission
-from app.api.http.errors import documented_errors
-from app.api.http.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.api.http.keys import client_of
-from app.concurrency import end_tasks, run_shielded
+from app.common.concurrency import end_tasks, run_shielded
+from app.common.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
-from app.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
-from app.listening import STREAM_PATH
 from app.live.service import LiveService
-from app.transcription.service import TranscriptionService
+from app.recording.service import TranscriptionService
+from app.server.errors import documented_errors
+from app.server.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
+from app.server.listening import STREAM_PATH
 
 PROTOCOL = "realtime"
 INTENT = "transcription"

@@ -16,9 +16,9 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from app.errors import InvalidInput, fault_of
+from app.common.errors import InvalidInput, fault_of
+from app.common.options import Language
 from app.live.events import StreamOptions, TurnDetection
-from app.options import Language
 from workers.messages import Encoding
 
 MAX_WORDS_CHARS = 4000  # of a prompt, and of all keywords

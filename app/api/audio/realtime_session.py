@@ -25,10 +25,8 @@ from app.api.audio.realtime_events import (
     Update,
     parse_event,
 )
-from app.api.http.errors import error_detail
-from app.api.http.handshakes import INTERNAL_ERROR, POLICY_VIOLATION, SERVICE_RESTART
-from app.concurrency import BackgroundTasks, Wakeup, end_tasks
-from app.errors import STOPPING, InvalidInput, StreamRefused, TooLarge, WhisperfleetError
+from app.common.concurrency import BackgroundTasks, Wakeup, end_tasks
+from app.common.errors import STOPPING, InvalidInput, StreamRefused, TooLarge, WhisperfleetError
 from app.live.events import (
     Agreed,
     Cleared,
@@ -41,6 +39,8 @@ from app.live.events import (
     StreamOptions,
 )
 from app.live.stream import LiveStream
+from app.server.errors import error_detail
+from app.server.handshakes import INTERNAL_ERROR, POLICY_VIOLATION, SERVICE_RESTART
 from workers.messages import SAMPLE_RATE, Segment, seconds
 
 IDLE_S = 300.0  # without audio

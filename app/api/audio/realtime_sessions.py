@@ -3,8 +3,8 @@
 import asyncio
 
 from app.api.audio.realtime_session import RealtimeSession
-from app.concurrency import BackgroundTasks
-from app.errors import STOPPING, NotReady, UnknownStream
+from app.common.concurrency import BackgroundTasks
+from app.common.errors import STOPPING, NotReady, UnknownStream
 
 RESUME_S = 60.0  # a stream waits so long for its client
 

@@ -10,21 +10,21 @@ from pydantic import Field, field_validator, model_validator
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
-from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import documented_errors
 from app.api.http.forms import AudioFile, FormFields, check_present, parse, request_body
 from app.api.http.receiving import received
-from app.api.http.requests import warn
 from app.api.http.unused import WARNING, note_unknown_fields
 from app.api.schemas import SpeechTimestamp
-from app.errors import InvalidInput
-from app.media.clip_search import FoundSpeech
-from app.media.speech import SAMPLES_PER_MS, VadParameters, divide
-from app.options import check_number, check_whole
+from app.common.errors import InvalidInput
+from app.common.options import check_number, check_whole
+from app.recording.clip_search import FoundSpeech
+from app.recording.speech import SAMPLES_PER_MS, VadParameters, divide
+from app.server.connections import run_unless_disconnected
+from app.server.errors import documented_errors
+from app.server.requests import warn
 from workers.messages import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+    from app.recording.service import TranscriptionService
 
 
 class SpeechForm(FormFields):

@@ -8,14 +8,14 @@ import structlog
 from starlette.requests import Request
 
 from app.api.audio.openai_responses import done_data
-from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import error_response
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.schemas import TranscriptDelta
-from app.concurrency import end_tasks
-from app.errors import NotReady, WhisperfleetError, no_descriptor
+from app.common.concurrency import end_tasks
+from app.common.errors import NotReady, WhisperfleetError, no_descriptor
+from app.recording.recording_work import Observer
+from app.server.connections import run_unless_disconnected
+from app.server.errors import error_response
 from app.transcript.timeline import Transcript
-from app.transcription.recording_work import Observer
 from workers.messages import Segment
 
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."

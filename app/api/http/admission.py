@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from app.api.http.keys import client_of
-from app.limits import Limit, Limits, Shares
+from app.intake.limits import Limit, Limits, Shares
 
 if TYPE_CHECKING:
+    from app.recording.service import TranscriptionService
     from app.settings import Settings
-    from app.transcription.service import TranscriptionService
 
 
 class Limiter:

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from starlette.responses import StreamingResponse
 
-from app.api.http.sending import AdmittedResponse
-from app.concurrency import end_tasks, run_shielded
+from app.common.concurrency import end_tasks, run_shielded
+from app.server.sending import AdmittedResponse
 
 HEARTBEAT_S = 10.0  # proxies close connections that stay silent
 HEARTBEAT = ": heartbeat\n\n"  # a comment, which clients ignore

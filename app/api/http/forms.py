@@ -14,16 +14,16 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.api.http.errors import NOTHING, invalid_fields, validated
-from app.api.http.json_bodies import documented_body
 from app.api.jobs.details import Notes, Tags, Title
-from app.errors import InvalidInput
-from app.media.uploads import Fields, Upload
-from app.options import MAX_SPEAKER_CHARS, Options, Text
-from app.speakers.labelling import KnownSpeaker
+from app.common.errors import InvalidInput
+from app.common.options import MAX_SPEAKER_CHARS, Options, Text
+from app.intake.uploads import Fields, Upload
+from app.server.errors import NOTHING, invalid_fields, validated
+from app.server.json_bodies import documented_body
+from app.transcript.speakers.labelling import KnownSpeaker
 
 if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+    from app.recording.service import TranscriptionService
 
 AudioFile = Annotated[Upload, WithJsonSchema({"type": "string", "format": "binary"})]
 

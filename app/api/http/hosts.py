@@ -14,12 +14,12 @@ import structlog
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.http.errors import error_response
-from app.api.http.handshakes import is_handshake
 from app.api.http.keys import OPEN_PATHS
-from app.api.http.root_path import route_path
 from app.api.jobs.signatures import has_signature
-from app.errors import HostNotAllowed, OriginNotAllowed
+from app.common.errors import HostNotAllowed, OriginNotAllowed
+from app.server.errors import error_response
+from app.server.handshakes import is_handshake
+from app.server.root_path import route_path
 from app.telemetry.rare_warnings import RareWarning
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # change nothing

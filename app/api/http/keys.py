@@ -14,15 +14,15 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.http.errors import error_response
-from app.api.http.handshakes import CLOSING, POLICY_VIOLATION, is_handshake
-from app.api.http.requests import HAS_BEGUN
-from app.api.http.root_path import route_path
 from app.api.jobs.signatures import check_link, has_signature, shared_link_id
-from app.errors import LinkRefused, NotAllowed, Unauthorized
-from app.ids import ID
+from app.common.errors import LinkRefused, NotAllowed, Unauthorized
+from app.common.ids import ID
+from app.common.owners import LINK_OWNER, Client, KeyRing, is_user
 from app.jobs.shared_links import TOKEN_PREFIX, SharedLink
-from app.owners import LINK_OWNER, Client, KeyRing, is_user
+from app.server.errors import error_response
+from app.server.handshakes import CLOSING, POLICY_VIOLATION, is_handshake
+from app.server.requests import HAS_BEGUN
+from app.server.root_path import route_path
 from app.settings import Settings
 from app.telemetry.work import current_work, working_for
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 
 from app.api.http.admission import Admission, Limiter
-from app.errors import TooLarge, UnsupportedContentType, UploadStalled
-from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
+from app.common.errors import TooLarge, UnsupportedContentType, UploadStalled
+from app.intake.uploads import Fields, Form, Upload, receive_form, receive_raw
 from app.telemetry import traces
 
 if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+    from app.recording.service import TranscriptionService
 
 MAX_DOCUMENT_BYTES = 1 << 16
 STEADY_BYTES = 1 << 14  # an upload stalls if it sends fewer bytes within the stall timeout

@@ -7,13 +7,13 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.http.errors import invalid_input, names_of
 from app.api.http.forms import LISTS, FormFields
-from app.api.http.requests import WARNING_HEADER, warn
 from app.api.jobs.signatures import LINK_PARAMETERS
-from app.media.uploads import Fields
-from app.options import Options
-from app.suggestions import nearest_name
+from app.common.options import Options
+from app.common.suggestions import nearest_name
+from app.intake.uploads import Fields
+from app.server.errors import invalid_input, names_of
+from app.server.requests import WARNING_HEADER, warn
 from app.transcript.rendering import without_effect
 
 MAX_NAMED = 8

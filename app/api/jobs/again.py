@@ -11,26 +11,26 @@ from fastapi import APIRouter, Header, Request
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
-from app.api.http.errors import documented_errors, validated
 from app.api.http.forms import RequestFields
-from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.unused import note_without_effect
 from app.api.jobs.lookup import check_done, find_job
 from app.api.jobs.submissions import IdempotencyKey, accepted, check_webhook
 from app.api.transcripts.versions import if_match_of, is_current, revision_etag
-from app.concurrency import run_shielded
-from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
+from app.common.concurrency import run_shielded
+from app.common.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
+from app.common.options import FILE_OPTIONS, Text
 from app.jobs.document import Job as JobDocument
 from app.jobs.job import Again, Job, Status, Submission
 from app.jobs.serialization import transcript_head
 from app.jobs.service import JobService
 from app.jobs.storage.revisions import transcript_changed
 from app.jobs.storage.store import Store
-from app.options import FILE_OPTIONS, Text
+from app.recording.service import TranscriptionService
+from app.server.errors import documented_errors, validated
+from app.server.json_bodies import documented_body, json_object
 from app.telemetry import traces
 from app.telemetry.work import current_work
-from app.transcription.service import TranscriptionService
 
 log = structlog.get_logger("whisperfleet.api")
 

@@ -15,21 +15,21 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from app.api.http.admission import Admission
-from app.api.http.errors import documented_errors
 from app.api.http.keys import client_of
-from app.api.http.sending import AdmittedResponse, plain_body
 from app.api.http.unused import note_without_effect
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import FileQuery, result_response
 from app.api.jobs.submissions import BINARY
-from app.concurrency import run_shielded
-from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
-from app.files import folded_name
-from app.ids import ID
+from app.common.concurrency import run_shielded
+from app.common.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
+from app.common.files import folded_name
+from app.common.ids import ID
+from app.common.options import Options
 from app.jobs.job import Status
 from app.jobs.service import JobService
-from app.options import Options
-from app.transcription.service import TranscriptionService
+from app.recording.service import TranscriptionService
+from app.server.errors import documented_errors
+from app.server.sending import AdmittedResponse, plain_body
 
 MAX_JOBS = 1000
 ERRORS = "errors.txt"  # lists the results that are not in the archive

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from app.api.http.errors import validated
-from app.api.http.json_bodies import documented_body, json_object
 from app.api.transcripts.correction_bodies import clean_line
 from app.api.transcripts.versions import is_current
-from app.errors import PreconditionFailed
+from app.common.errors import PreconditionFailed
 from app.jobs.job import Job
 from app.jobs.search_terms import folded_tag
+from app.server.errors import validated
+from app.server.json_bodies import documented_body, json_object
 from app.transcript.text.scripts import with_few_marks
 
 MERGE_PATCH = "application/merge-patch+json"

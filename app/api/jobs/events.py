@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.transcripts.segment_documents import published_event, transcript_events
-from app.errors import UnknownJob, UnknownRevision
+from app.common.errors import UnknownJob, UnknownRevision
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job
 from app.jobs.service import JobService
 from app.jobs.storage.revisions import ORIGINAL
-from app.transcription.service import TranscriptionService
+from app.recording.service import TranscriptionService
 from workers.messages import seconds
 
 

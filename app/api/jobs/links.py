@@ -8,11 +8,8 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.errors import documented_errors, validated
-from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.keys import client_of, operators_only, shared_link_of
 from app.api.http.receiving import check_json, receive_document
-from app.api.http.requests import public_path
 from app.api.jobs.lookup import find_job
 from app.api.jobs.results import ResultFormat
 from app.api.jobs.signatures import SHARED, signed_query
@@ -20,12 +17,15 @@ from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query
 from app.api.schemas import Link
 from app.api.transcripts.correction_bodies import RevisionNumber
 from app.api.transcripts.versions import wanted_number
-from app.errors import InvalidInput, NotAllowed
+from app.common.errors import InvalidInput, NotAllowed
+from app.common.options import FileChanges
 from app.jobs.document import timestamp
 from app.jobs.service import JobService
 from app.jobs.shared_links import SharedLink
-from app.options import FileChanges
-from app.transcription.service import TranscriptionService
+from app.recording.service import TranscriptionService
+from app.server.errors import documented_errors, validated
+from app.server.json_bodies import documented_body, json_object
+from app.server.requests import public_path
 
 LIFETIME_S = 12 * 3600
 

@@ -10,15 +10,15 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
-from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import documented_errors
-from app.api.http.sending import sendable
 from app.api.jobs.lookup import find_job
 from app.api.schemas import Peaks as PeaksSchema
 from app.api.transcripts.versions import ETAG, IfNoneMatch, is_known, not_modified
+from app.common.options import WHOLE
 from app.jobs.service import JobService
 from app.media.peaks import Peaks
-from app.options import WHOLE
+from app.server.connections import run_unless_disconnected
+from app.server.errors import documented_errors
+from app.server.sending import sendable
 from workers.messages import seconds
 
 MAX_POINTS = 100_000

@@ -17,26 +17,26 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.audio.openai_responses import brief_response, verbose_response
-from app.api.http.errors import error_response, json_error
-from app.api.http.sending import AdmittedResponse, compressed
 from app.api.jobs.lookup import check_done
 from app.api.operation.system import VERSION
 from app.api.transcripts.correction_bodies import RevisionNumber
 from app.api.transcripts.versions import WHICH_REVISION, is_known, not_modified
+from app.common.errors import NOT_KEPT, UnknownJob, WhisperfleetError
+from app.common.options import FILE_OPTIONS, FileChanges, Options
 from app.engines.text_tokens import with_tokens
-from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
 from app.jobs.job import Job
 from app.jobs.serialization import unpack_transcript
-from app.listening import PATIENT
-from app.options import FILE_OPTIONS, FileChanges, Options
+from app.pool.helper import LONG_S, work_s
+from app.server.errors import error_response, json_error
+from app.server.listening import PATIENT
+from app.server.sending import AdmittedResponse, compressed
 from app.telemetry import traces
 from app.transcript.formats import FORMATS
-from app.transcript.rendering import render_transcript
-from app.transcription.helper import LONG_S, rendering_s, work_s
+from app.transcript.rendering import render_transcript, rendering_s
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+    from app.recording.service import TranscriptionService
 
 if TYPE_CHECKING:
     ResultFormat = str

@@ -11,11 +11,9 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
 from app.api.http.admission import Admission
-from app.api.http.errors import documented_errors
 from app.api.http.forms import JobFields
 from app.api.http.keys import client_of
 from app.api.http.receiving import check_json, receive_document
-from app.api.http.sending import sendable
 from app.api.http.unused import WARNING, note_without_effect
 from app.api.jobs.details import (
     MAX_TAGS,
@@ -33,18 +31,20 @@ from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_r
 from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
 from app.api.schemas import JobList, ListedJob, Match, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, if_match_of, wanted_number
-from app.errors import NotAllowed
-from app.ids import ID
+from app.common.errors import NotAllowed
+from app.common.ids import ID
+from app.common.options import WHOLE, Options
+from app.common.owners import Client
 from app.jobs.document import SHARED_FIELDS, Job, document
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
 from app.jobs.passages import Sentence
 from app.jobs.service import JobService
-from app.options import WHOLE, Options
-from app.owners import Client
+from app.recording.service import TranscriptionService
+from app.server.errors import documented_errors
+from app.server.sending import sendable
 from app.transcript.formats import FORMATS
-from app.transcription.service import TranscriptionService
 from workers.messages import seconds
 
 MAX_EVENT_NUMBER = 2**31 - 1

@@ -6,19 +6,19 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.errors import documented_errors, validated
-from app.api.http.json_bodies import documented_body, json_object
 from app.api.http.keys import IDENTITY_PATH, client_of, shared_link_of
 from app.api.http.receiving import check_json, receive_document
-from app.api.http.requests import public_path
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Identity, NewSharedLink, SharedLink, SharedLinkList
-from app.errors import NoKeys
+from app.common.errors import NoKeys
 from app.jobs.document import timestamp
 from app.jobs.service import JobService
 from app.jobs.shared_links import SharedLink as StoredLink
+from app.recording.service import TranscriptionService
+from app.server.errors import documented_errors, validated
+from app.server.json_bodies import documented_body, json_object
+from app.server.requests import public_path
 from app.settings import Settings
-from app.transcription.service import TranscriptionService
 
 DAY_S = 24 * 3600
 

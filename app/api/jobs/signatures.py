@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
-from app.errors import LinkRefused
-from app.ids import ID
+from app.common.errors import LinkRefused
+from app.common.ids import ID
 
 _VERSION = "whisperfleet link 1"  # a signature of another scheme is never valid here
 _PATH = re.compile(rf"/v1/jobs/{ID.pattern}/(audio|result)")

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
-from app.api.http.connections import run_unless_disconnected
 from app.api.jobs.results import AudioFileResponse
-from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
+from app.common.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
+from app.common.options import MAX_POSITION_S, NUMBER
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
-from app.options import MAX_POSITION_S, NUMBER
-from app.transcription.service import TranscriptionService
+from app.recording.service import TranscriptionService
+from app.server.connections import run_unless_disconnected
 
 SoundFormat = Literal["flac", "ogg"]
 SpanTime = Annotated[

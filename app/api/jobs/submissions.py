@@ -13,7 +13,6 @@ from fastapi import Header, Request
 from starlette.responses import JSONResponse, Response
 
 from app.api.http.admission import Admission
-from app.api.http.errors import validated
 from app.api.http.forms import (
     LARGE_FIELDS,
     JobFields,
@@ -26,23 +25,24 @@ from app.api.http.forms import (
     request_body,
     with_implied,
 )
-from app.api.http.json_bodies import json_object
 from app.api.http.keys import client_of
 from app.api.http.receiving import media_type, receive, receive_body, receive_document
-from app.api.http.requests import public_path
 from app.api.http.unused import note_without_effect
-from app.concurrency import run_shielded
-from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
+from app.common.concurrency import run_shielded
+from app.common.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
+from app.intake.multipart import base_name
+from app.intake.uploads import Upload
+from app.intake.url_policy import check_destination
 from app.jobs.document import public
 from app.jobs.job import Job, Submission
 from app.jobs.service import JobService
 from app.jobs.webhooks.client import check_webhook_url
-from app.media.multipart import base_name
-from app.media.uploads import Upload
+from app.recording.service import TranscriptionService
+from app.server.errors import validated
+from app.server.json_bodies import json_object
+from app.server.requests import public_path
 from app.telemetry import traces
 from app.telemetry.work import current_work
-from app.transcription.service import TranscriptionService
-from app.url_policy import check_destination
 
 log = structlog.get_logger("whisperfleet.api")
 

@@ -10,9 +10,9 @@ from starlette.datastructures import Headers
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from app.api.http.errors import TUS_VERSION
-from app.errors import InvalidInput, UnsupportedTusVersion
-from app.media.multipart import base_name
+from app.common.errors import InvalidInput, UnsupportedTusVersion
+from app.intake.multipart import base_name
+from app.server.errors import TUS_VERSION
 
 EXTENSIONS = "creation,creation-with-upload,termination,expiration"
 PART_TYPE = "application/offset+octet-stream"

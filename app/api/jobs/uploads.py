@@ -9,18 +9,18 @@ from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
-from app.api.http.errors import TUS_PATH, TUS_VERSION, documented_errors
 from app.api.http.keys import client_of
 from app.api.http.receiving import declared_length, media_type, with_stall_timeout
-from app.api.http.requests import public_path
 from app.api.jobs.tus import EXTENSIONS, PART_TYPE, TusRoute, file_name
-from app.concurrency import run_shielded
-from app.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
+from app.common.concurrency import run_shielded
+from app.common.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
+from app.common.options import WHOLE
+from app.intake.file_sink import too_large
+from app.intake.resumable_rows import ResumableUpload
 from app.jobs.service import JobService
-from app.media.file_sink import too_large
-from app.options import WHOLE
-from app.transcription.service import TranscriptionService
-from app.uploads.rows import ResumableUpload
+from app.recording.service import TranscriptionService
+from app.server.errors import TUS_PATH, TUS_VERSION, documented_errors
+from app.server.requests import public_path
 
 PART: dict[str, Any] = {"content": {PART_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.transcription.ledger import KEPT_S, Block
+from app.engines.ledger import KEPT_S, Block
 
 Row = Mapping[str, Any]  # of a worker, as `GET /v1/workers` shows it
 

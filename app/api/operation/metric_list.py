@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from app.api.http.admission import Admission
-from app.api.http.requests import RequestCounts
 from app.api.operation.system import VERSION
 from app.jobs.service import JobService
 from app.jobs.webhooks.delivery import Attempt
 from app.live.metrics import LiveMetrics
-from app.scheduling.tasks import STATES, Outcome, RestartReason
+from app.pool.tasks import STATES, Outcome, RestartReason
+from app.recording.service import TranscriptionService
+from app.server.requests import RequestCounts
 from app.telemetry.histogram import Histogram
-from app.transcription.service import TranscriptionService
 from workers.messages import SAMPLE_RATE
 
 PREFIX = "whisperfleet_"

@@ -11,9 +11,9 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 from starlette.responses import Response
 
-from app.api.http.errors import documented_errors
 from app.api.operation import metric_list
 from app.api.operation.metric_list import METRICS, PREFIX, Sources
+from app.server.errors import documented_errors
 from app.telemetry.histogram import Histogram
 
 

@@ -10,10 +10,10 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.audio.realtime_sessions import RealtimeSessions
-from app.api.http.errors import documented_errors
 from app.api.http.keys import Authentication
-from app.errors import WhisperfleetError
-from app.owners import LINK_OWNER, KeyRing
+from app.common.errors import WhisperfleetError
+from app.common.owners import LINK_OWNER, KeyRing
+from app.server.errors import documented_errors
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 
-from app.api.http.errors import documented_errors
 from app.api.schemas import Health, Model, ModelList, Ready
-from app.errors import NotReady, UnknownModel
+from app.common.errors import NotReady, UnknownModel
+from app.server.errors import documented_errors
 
 if TYPE_CHECKING:
-    from app.transcription.fleet import WhisperFleet
+    from app.recording.fleet import WhisperFleet
 
 VERSION = version("whisperfleet")
 

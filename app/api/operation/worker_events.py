@@ -11,12 +11,12 @@ from typing import Any
 import structlog
 
 from app.api.operation.fleet_state import FleetState
-from app.concurrency import Wakeup
-from app.errors import WhisperfleetError
+from app.common.concurrency import Wakeup
+from app.common.errors import WhisperfleetError
 from app.jobs.job import Status
 from app.jobs.service import JobService
 from app.live.metrics import LiveMetrics
-from app.transcription.fleet import WhisperFleet
+from app.recording.fleet import WhisperFleet
 
 _TICK_S = 0.5  # between two rounds of events
 _COUNT_S = 1.0  # between two counts of the jobs that wait

@@ -7,11 +7,11 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.api.http.admission import Admission
-from app.api.http.errors import documented_errors
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.operation.worker_events import WorkerEvents
 from app.api.schemas import ChangedQueue, ChangedWorkers, EndedBlocks, Fleet, Node, NodeList, WorkerList
-from app.transcription.fleet import WhisperFleet
+from app.recording.fleet import WhisperFleet
+from app.server.errors import documented_errors
 
 
 def _schema(model: type[BaseModel]) -> Any:

@@ -17,9 +17,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from app.api.jobs.results import ResultFormat
 from app.api.page.static_files import HEADERS, StaticFolder
+from app.common.languages import LANGUAGES
+from app.common.options import Options
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS, parse_aliases
-from app.languages import LANGUAGES
-from app.options import Options
 from app.settings import Settings
 
 WEB = Path(__file__).parents[2] / "web"

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
-from app.api.http.json_bodies import documented_body, fault_of_field, invalid_json, no_object
-from app.errors import InvalidInput
-from app.options import WHOLE
+from app.common.errors import InvalidInput
+from app.common.options import WHOLE
+from app.server.json_bodies import documented_body, fault_of_field, invalid_json, no_object
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
 from app.transcript.text.scripts import with_few_marks
 

@@ -6,14 +6,14 @@ Its process starts anew after a pause, while a client waits: this module imports
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.api.http.large_bodies import Compressed, compress
 from app.api.transcripts.correction_bodies import parse_correction
 from app.api.transcripts.segment_documents import segments_document, transcript_document
 from app.jobs.corrections import PackedCorrection, Segments, apply_edits, relabel, restore
 from app.jobs.serialization import PackedTranscript
+from app.server.large_bodies import Compressed, compress
 
 if TYPE_CHECKING:
-    from app.speakers.relabelling import SpeakerCorrection
+    from app.transcript.speakers.relabelling import SpeakerCorrection
 
 # The correction, None if it changes nothing, and the document of the segments after it.
 Outcome = tuple[PackedCorrection | None, bytes | Compressed]

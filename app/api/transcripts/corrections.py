@@ -8,27 +8,27 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from app.api.http.admission import Admission
-from app.api.http.connections import run_unless_disconnected
-from app.api.http.errors import documented_errors
-from app.api.http.json_bodies import documented_body
 from app.api.http.keys import client_of
 from app.api.http.receiving import MAX_DOCUMENT_BYTES, check_json, receive_document
-from app.api.http.sending import json_response
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Revision, RevisionList, Segments
 from app.api.transcripts.correction_bodies import correction_body
 from app.api.transcripts.correction_steps import Outcome, corrected, relabelled, restored
 from app.api.transcripts.speaker_bodies import SpeakersBody, parse_speakers
 from app.api.transcripts.versions import ETAG, IfMatch, if_match_of, is_current, revision_etag
-from app.errors import NoVoices, PreconditionFailed, PreconditionRequired
+from app.common.errors import NoVoices, PreconditionFailed, PreconditionRequired
+from app.common.owners import LINK_OWNER
 from app.jobs.document import timestamp
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript
 from app.jobs.service import JobService
 from app.jobs.storage.revisions import transcript_changed
-from app.owners import LINK_OWNER
-from app.transcription.helper import LONG_S, work_s
-from app.transcription.service import TranscriptionService
+from app.pool.helper import LONG_S, work_s
+from app.recording.service import TranscriptionService
+from app.server.connections import run_unless_disconnected
+from app.server.errors import documented_errors
+from app.server.json_bodies import documented_body
+from app.server.sending import json_response
 
 MAX_CORRECTION_BYTES = 32 << 20
 MAX_SPEAKERS_BYTES = 1 << 20

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
+from app.common.options import Options
 from app.jobs.serialization import PackedTranscript, identified, unpack_transcript
-from app.options import Options
-from app.speakers.channels import channel_name, in_order
 from app.transcript.edited import EditedSegment, with_ids, word_entries
 from app.transcript.packed import unpack_result
 from app.transcript.rendering import clip_segments
+from app.transcript.speakers.channels import channel_name, in_order
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:

@@ -4,8 +4,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.http.admission import Admission
-from app.api.http.errors import documented_errors
-from app.api.http.sending import json_response, sendable
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Segments
 from app.api.transcripts.correction_steps import document
@@ -21,8 +19,10 @@ from app.api.transcripts.versions import (
 )
 from app.jobs.job import Job, Status
 from app.jobs.service import JobService
-from app.transcription.helper import work_s
-from app.transcription.service import TranscriptionService
+from app.pool.helper import work_s
+from app.recording.service import TranscriptionService
+from app.server.errors import documented_errors
+from app.server.sending import json_response, sendable
 from workers.messages import seconds
 
 

@@ -15,13 +15,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.api.http.errors import invalid_input
-from app.api.http.json_bodies import invalid_json, no_object
 from app.api.transcripts.correction_bodies import MAX_ID_CHARS, clean_line
-from app.errors import InvalidInput
-from app.options import MAX_SPEAKER_CHARS, MAX_SPEAKERS
-from app.speakers.labelling import SpeakerCount
-from app.speakers.relabelling import SpeakerCorrection
+from app.common.errors import InvalidInput
+from app.common.options import MAX_SPEAKER_CHARS, MAX_SPEAKERS
+from app.server.errors import invalid_input
+from app.server.json_bodies import invalid_json, no_object
+from app.transcript.speakers.labelling import SpeakerCount
+from app.transcript.speakers.relabelling import SpeakerCorrection
 
 MAX_GROUPS = 1000
 MAX_GROUP = 10_000  # segments

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.api.http.keys import shared_link_of
 from app.api.transcripts.correction_bodies import RevisionNumber, revision_number
-from app.errors import InvalidInput, NotAllowed
+from app.common.errors import InvalidInput, NotAllowed
 
 ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Changes with the content."}}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from app.errors import InvalidInput
+from app.common.errors import InvalidInput
 
 MAX_LINE_BYTES = 1 << 14
 MAX_DATA_BYTES = 1 << 16

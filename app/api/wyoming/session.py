@@ -11,9 +11,9 @@ import structlog
 from app.api.http.admission import Limiter
 from app.api.operation.system import VERSION
 from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
+from app.common.errors import STOPPING, InvalidInput, StreamRefused, WhisperfleetError
+from app.common.languages import language_code, language_tag
 from app.engines.catalogue import ModelCatalogue
-from app.errors import STOPPING, InvalidInput, StreamRefused, WhisperfleetError
-from app.languages import language_code, language_tag
 from app.live.events import Agreed, Completed, Failed, LiveEvent, StreamOptions
 from app.live.stream import LiveStream
 from workers.messages import Encoding

@@ -6,15 +6,15 @@ from typing import Any
 
 import structlog
 
-from app.concurrency import BackgroundTasks, Wakeup, end_tasks
-from app.engines.cluster.bridge import Bridge
+from app.common.concurrency import BackgroundTasks, Wakeup, end_tasks
+from app.common.errors import NotReady
 from app.engines.cluster.cluster_node import ClusterNode
-from app.engines.cluster.node_places import Place, find_node, node_row, usable_device
-from app.engines.cluster.ray_messages import RayNode
 from app.engines.cluster.ray_slot import RaySlots
-from app.errors import NotReady
-from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import SlotStatus
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.node_places import Place, find_node, node_row, usable_device
+from app.pool.cluster.ray_messages import RayNode
+from app.pool.dispatcher import Dispatcher
+from app.pool.tasks import SlotStatus
 
 log = structlog.get_logger(__name__)
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from app.common.errors import ClusterUnavailable, ModelUnavailable, ProcessLost
+from app.common.known_errors import explain
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
-from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.ray_messages import FoundModel, RayNode
-from app.errors import ClusterUnavailable, ModelUnavailable, ProcessLost
-from app.known_errors import explain
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.ray_messages import FoundModel, RayNode
 
 R = TypeVar("R")
 

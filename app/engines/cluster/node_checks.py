@@ -7,12 +7,12 @@ from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from app.common.errors import ModelUnavailable
 from app.engines.backend_choice import TORCH, torch_cuda
-from app.engines.cluster.ray_messages import FoundModel, NodeReport
 from app.engines.model_download import FILES
 from app.engines.model_files import DEMO, REPOSITORIES, is_hub_id, local_folder, locate
 from app.engines.nvml import query_nvml
-from app.errors import ModelUnavailable
+from app.pool.cluster.ray_messages import FoundModel, NodeReport
 from workers.messages import LoadOptions
 
 # Without the same versions, messages are not understood, or the words of a transcript depend on the node.

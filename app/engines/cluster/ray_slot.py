@@ -7,15 +7,15 @@ from dataclasses import replace
 import structlog
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.cluster_node import ClusterNode
-from app.engines.cluster.node_places import Place, worker_places
-from app.engines.cluster.ray_messages import ActorSpec, RayNode
-from app.engines.cluster.remote_process import RemoteProcess
 from app.engines.plan import Plan
 from app.engines.simulated import SimulatedWorker
 from app.engines.slot import SlotLimits, WhisperSlot
 from app.engines.window_request import WindowRequest
+from app.pool.cluster.bridge import Bridge
+from app.pool.cluster.node_places import Place, worker_places
+from app.pool.cluster.ray_messages import ActorSpec, RayNode
+from app.pool.cluster.remote_process import RemoteProcess
 from workers import runtime
 from workers.messages import LoadOptions, Window
 

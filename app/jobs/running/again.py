@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from app.errors import PreconditionFailed
+from app.common.errors import PreconditionFailed
 from app.jobs.corrections import apply_again
 from app.jobs.job import Again, Job
 from app.jobs.storage.revisions import ORIGINAL
 from app.jobs.storage.store import Store
+from app.pool.helper import Helper, work_s
 from app.transcript.timeline import Transcript
-from app.transcription.helper import Helper, work_s
 
 
 async def parent_of(store: Store, again: Again) -> Job:

@@ -13,16 +13,16 @@ import structlog
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.concurrency import Wakeup
+from app.common.concurrency import Wakeup
+from app.common.errors import Interrupted, WhisperfleetError
 from app.database.connection import Database, Then
 from app.database.tables import clips, jobs, voices
-from app.errors import Interrupted, WhisperfleetError
 from app.jobs.job import Job, Status
 from app.jobs.storage.voices import read_voices
+from app.recording.clip_decoding import ClipKey, ClipRequest
+from app.recording.result_cache import Embed, Transcribe
 from app.transcript.packed import PackedResult, pack_result
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import ClipKey, ClipRequest
-from app.transcription.result_cache import Embed, Transcribe
 from workers.messages import Span
 
 _UNFINISHED = [status.value for status in Status if not status.is_terminal]
@@ -179,7 +179,7 @@ class ClipStore:
 
 @dataclass(slots=True)
 class StoredClipResults:
-    """The stored results and voices of one job's clips; see `app.transcription.result_cache.ClipResults`."""
+    """The stored results and voices of one job's clips; see `app.recording.result_cache.ClipResults`."""
 
     store: ClipStore
     job_number: int

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from app.errors import (
+from app.common.errors import (
     DatabaseUnavailable,
     DiskFull,
     HelperFailed,
@@ -25,6 +25,9 @@ from app.errors import (
     WhisperfleetError,
     no_descriptor,
 )
+from app.engines.ledger import JobName
+from app.intake.downloads import download
+from app.intake.uploads import Upload
 from app.jobs.job import Failure, Job, JobProgress, Stage, Submission
 from app.jobs.running.again import parent_of, revise_parent
 from app.jobs.running.clip_store import ClipStore
@@ -32,22 +35,19 @@ from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.running.result_digest import result_digest
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
-from app.media.downloads import download
 from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
-from app.media.uploads import Upload
+from app.recording.channels import ChannelPipelines
+from app.recording.clip_decoding import ClipKey
+from app.recording.pipeline import Pipeline
+from app.recording.recording_work import Observer, Progress
+from app.recording.service import TranscriptionService
 from app.settings import Settings
 from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
-from app.transcription.channels import ChannelPipelines
-from app.transcription.clip_decoding import ClipKey
-from app.transcription.ledger import JobName
-from app.transcription.pipeline import Pipeline
-from app.transcription.recording_work import Observer, Progress
-from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
 # The job may not be at fault, and a later retry may succeed.

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 
 import structlog
 
-from app.concurrency import Wakeup
-from app.errors import DatabaseUnavailable, DiskFull
+from app.common.concurrency import Wakeup
+from app.common.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.order import LONG_S

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from app.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
+from app.common.options import FILE_OPTIONS, SPEAKER_OPTIONS, Options
 from workers.messages import LoadOptions
 
 # Their new versions may change decoding, speech detection, the clip plan or the decoder's loop.

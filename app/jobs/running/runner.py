@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from app.concurrency import Wakeup
-from app.errors import (
+from app.common.concurrency import Wakeup
+from app.common.errors import (
     FAILURE_CODES,
     DatabaseUnavailable,
     DiskFull,
@@ -19,17 +19,17 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
+from app.engines.ledger import JobName
 from app.jobs.job import Job, Status
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
 from app.jobs.running.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
+from app.recording.service import TranscriptionService
 from app.settings import Settings
 from app.telemetry import traces
 from app.telemetry.work import Work, working_for
-from app.transcription.ledger import JobName
-from app.transcription.service import TranscriptionService
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from app.concurrency import spawn_shared
-from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
+from app.common.concurrency import spawn_shared
+from app.common.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
 from app.jobs.job import Job
 
 # Errors of a transaction that has written nothing.

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.database.tables import clips
 from app.jobs.events import Event, NewEvents, last_segments_event
 from app.jobs.job import Job
-from app.transcription.clip_decoding import ClipKey
+from app.recording.clip_decoding import ClipKey
 from workers.messages import SAMPLE_RATE, Span
 
 _ROUNDING = SAMPLE_RATE // 1000  # samples: times are rounded to 1 ms

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.common.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.database.tables import jobs, revisions, transcripts
-from app.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, Summary
 from app.jobs.storage.search import index_text, put_passages

@@ -5,10 +5,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.common.options import Options
 from app.database.tables import jobs
 from app.jobs.job import Again, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.storage.retention import Retention
-from app.options import Options
 from workers.messages import RecordingWarning, SoundTrack
 
 _DEFAULT_OPTIONS = Options().model_dump()

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database.connection import Database, Then
-from app.database.tables import clips, deliveries, jobs, passages, peaks, shared_links, uploads
-from app.errors import (
+from app.common.errors import (
     DiskFull,
     IllegalTransition,
     JobNotDone,
@@ -24,6 +22,9 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
+from app.database.connection import Database, Then
+from app.database.tables import clips, deliveries, jobs, passages, peaks, shared_links, uploads
+from app.intake.resumable_rows import mark_used
 from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
     Event,
@@ -74,10 +75,9 @@ from app.jobs.storage.voices import (
     read_voices,
 )
 from app.jobs.webhooks.outbox import add_webhook
-from app.speakers.labelling import KnownSpeaker
+from app.pool.helper import Helper, work_s
+from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
-from app.transcription.helper import Helper, work_s
-from app.uploads.rows import mark_used
 from workers.messages import Span, seconds
 
 _COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.tables import known_speakers, voices
 from app.jobs.job import Job
-from app.speakers.labelling import KnownSpeaker
+from app.transcript.speakers.labelling import KnownSpeaker
 from workers.messages import Span
 
 _FLOATS = "<f4"

@@ -10,9 +10,9 @@ from typing import Any
 import httpcore
 import httpx
 
-from app.concurrency import in_daemon_thread
-from app.errors import InvalidInput
-from app.url_policy import check_destination, refusing
+from app.common.concurrency import in_daemon_thread
+from app.common.errors import InvalidInput
+from app.intake.url_policy import check_destination, refusing
 from workers.addresses import Resolver, look_up, resolve, split_url
 
 PARAM = "webhook_url"

@@ -14,7 +14,7 @@ import httpcore
 import structlog
 from standardwebhooks import Webhook
 
-from app.concurrency import Wakeup
+from app.common.concurrency import Wakeup
 from app.jobs.webhooks.client import WebhookClient
 from app.jobs.webhooks.outbox import MOST_OF_OWNER, Delivery, Outbox, host_of
 from app.jobs.webhooks.places import MAX_IN_FLIGHT, Place, Places, places_at

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from app.errors import InvalidInput, TooLarge
+from app.common.errors import InvalidInput, TooLarge
 from app.transcript.corrections.matching import count_tokens
 from app.transcript.corrections.words import PlacedEdit
 from app.transcript.edited import EditedSegment, speakers_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.options import Auto, Options, ProfileName
+from app.common.options import Auto, Options, ProfileName
 from app.transcript.cues.lines import SAMPLES_PER_MS, CueStyle
 from workers.messages import SAMPLE_RATE
 

@@ -14,7 +14,7 @@ from docx.enum.style import WD_STYLE_TYPE
 from docx.oxml.ns import qn
 from docx.shared import Pt, RGBColor
 
-from app.languages import language_tag
+from app.common.languages import language_tag
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, time_stamp
 from app.transcript.paragraphs import paragraphs_of

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.errors import UnsuitableFormat
+from app.common.errors import UnsuitableFormat
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import clock, milliseconds, plain_line
 from workers.messages import SAMPLE_RATE

@@ -9,7 +9,7 @@ from itertools import chain
 
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
-from app.errors import UnsuitableFormat
+from app.common.errors import UnsuitableFormat
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import STL_COLUMNS
 from app.transcript.formats.common import FileCue, FileStyle, rounded_to, timed_cues

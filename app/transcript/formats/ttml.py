@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
-from app.languages import language_tag
+from app.common.languages import language_tag
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, clock, timed_cues
 from app.transcript.text.direction import is_ambiguous

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.languages import LANGUAGES
+from app.common.languages import LANGUAGES
 
 _DATA = Path(__file__).parent / "data"
 

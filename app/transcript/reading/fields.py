@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any
 
-from app.errors import InvalidInput
+from app.common.errors import InvalidInput
 from app.transcript.text.speaker_text import shown_name
 from workers.messages import SAMPLE_RATE
 

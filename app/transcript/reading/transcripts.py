@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from app.languages import known_code
+from app.common.languages import known_code
 from app.transcript.edited import speaker_of
 from app.transcript.reading.fields import (
     Object,

@@ -12,11 +12,11 @@ import pytest
 
 from app.api.audio.asr import _json
 from app.api.audio.openai_responses import verbose_response
-from app.options import Options
+from app.common.options import Options
+from app.recording.clip_decoding import ClipRequest
 from app.transcript.packed import pack_result, unpack_result
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import ClipResult, Transcript, place_segments
-from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.model_variants import copy_demo, with_alignment_heads
 from tests.workers.whisper import windows

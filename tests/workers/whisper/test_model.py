@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from app.transcription.clip_decoding import ClipRequest
+from app.recording.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.workers.whisper.windows import window
 from workers.messages import (

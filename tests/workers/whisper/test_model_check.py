@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from app.common.known_errors import diagnose
 from app.engines.model_files import DEMO_PATH
-from app.known_errors import diagnose
 from tests.model_variants import (
     Edit,
     copy_demo,

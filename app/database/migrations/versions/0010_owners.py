@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """The name of an owner without one is `app.owners.unnamed_owner`."""
+    """The name of an owner without one is `app.common.owners.unnamed_owner`."""
     for table in ("jobs", "uploads", "deliveries"):
         op.execute(f"UPDATE {table} SET owner = 'key-' || substr(owner, 1, 16) WHERE length(owner) = 64")
     number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

@@ -1,0 +1,1 @@
+"""Small modules that all packages may import."""

@@ -1,0 +1,143 @@
+"""Limits of requests, jobs and uploads at the same time: of all together, and of one owner.
+
+All links together are one owner, and without keys there is one in all. While nobody
+else has any or waits for one, an owner may have all places. As soon as others come, none may take more than
+an equal share. What it has beyond that it keeps until its requests end. Others could wait for long, so some
+places are guaranteed to each owner, on top of the total: as many again in all.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.common.errors import QueueFull
+from app.settings import Settings
+
+GUARANTEED_DIVISOR = 10  # a tenth of all places is guaranteed to an owner, less while more of them want some
+CORRECTIONS_DIVISOR = 10  # corrections, as a part of the uploads
+PARTIAL_UPLOADS = 10  # incomplete or unused uploads, for each that may be received at the same time
+RETRY_AFTER_S = 10  # what refused clients are asked to wait
+WAITING_S = RETRY_AFTER_S + 5.0  # after a refusal, an owner counts as waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `total` of something, which owners share. Further ones get a 429."""
+
+    total: int
+    setting: str  # what decides, for errors
+    what: str  # the things that are limited, and their state: `uploads are under way`
+    guaranteed: int = 1  # to each owner, if that is no more than its share: they may make `2 * total` in all
+    per_key: int | None = None  # never more, for one API key
+    setting_per_key: str = ""
+    remedy: str = "try again when one has ended"  # for their owner
+    verb: str = "takes"  # what the service does with them
+    code: str | None = None  # of the error
+
+    def check(self, owner: str, held: Mapping[str, int], waiting: Collection[str] = ()) -> None:
+        """Raise QueueFull if an owner can have no further one.
+
+        `held`: how many each owner has. `waiting`: those that want some.
+        """
+        own = held.get(owner, 0)
+        if self.per_key is not None and own >= self.per_key:
+            raise self._refusal(own, f"one API key may have {self.per_key} ({self.setting_per_key})")
+        claimants = {owner, *waiting, *(other for other, count in held.items() if count)}
+        all_held, most = sum(held.values()), max(1, self.total // len(claimants))
+        if own < min(self.guaranteed, most) and all_held < 2 * self.total:
+            return
+        if most < self.total and own >= most:
+            raise self._refusal(own, f"one API key may have {most} while others want some ({self.setting})")
+        if all_held >= self.total:
+            raise QueueFull(
+                f"{self.total} {self.what}, as many as this service {self.verb} ({self.setting}); try again "
+                "later.",
+                code=self.code,
+            )
+
+    def check_link(self, held: int) -> None:
+        """Raise QueueFull if one link, which has some, can have no further one."""
+        if held >= self.guaranteed:
+            raise self._refusal(held, f"one link may have {self.guaranteed} (a part of {self.setting})")
+
+    def _refusal(self, own: int, reason: str) -> QueueFull:
+        return QueueFull(f"{own} of your {self.what}, and {reason}; {self.remedy}.", code=self.code)
+
+
+class Shares:
+    """A limit, and the owners that it has refused lately. They will ask again."""
+
+    def __init__(self, limit: Limit, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._waiting: dict[str, float] = {}  # owner, and until when
+
+    def check(self, owner: str, held: Mapping[str, int], limit: Limit | None = None) -> None:
+        """Raise QueueFull as `Limit.check` does. `limit`: in place of the usual one."""
+        now = self._clock()
+        self._waiting = {other: until for other, until in self._waiting.items() if until > now}
+        try:
+            (limit or self.limit).check(owner, held, self._waiting)
+        except QueueFull:
+            self._waiting[owner] = now + WAITING_S
+            raise
+
+
+class Limits:
+    """The limits that the settings give."""
+
+    def __init__(self, settings: Settings) -> None:
+        def limit(total: int, setting: str, what: str, code: str | None = None, **others: Any) -> Limit:
+            return Limit(total, setting, what, max(1, total // GUARANTEED_DIVISOR), code=code, **others)
+
+        # Requests and jobs that can run at once do not count.
+        self.requests = limit(settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS", "requests are under way")
+        self.jobs = limit(
+            settings.max_queued_jobs,
+            "WHISPER_MAX_QUEUED_JOBS",
+            "jobs are not done yet",
+            per_key=settings.max_jobs_per_key,
+            setting_per_key="WHISPER_MAX_JOBS_PER_KEY",
+            remedy="try again when one is",
+        )
+        self.uploads = limit(
+            settings.max_uploads, "WHISPER_MAX_UPLOADS", "uploads are under way", code="too_many_uploads"
+        )
+        self.partial_uploads = limit(
+            PARTIAL_UPLOADS * settings.max_uploads,
+            f"{PARTIAL_UPLOADS} times WHISPER_MAX_UPLOADS",
+            "resumable uploads are incomplete or have no job yet",
+            "too_many_uploads",
+            verb="keeps",
+            remedy="submit or delete some, then retry",
+        )
+        # Their bodies are in memory.
+        self.corrections = limit(
+            max(1, settings.max_uploads // CORRECTIONS_DIVISOR),
+            f"1/{CORRECTIONS_DIVISOR} of WHISPER_MAX_UPLOADS",
+            "corrections are under way",
+            "too_many_corrections",
+        )
+        self.streams = limit(
+            settings.max_event_streams,
+            "WHISPER_MAX_EVENT_STREAMS",
+            "event streams are under way",
+            "too_many_event_streams",
+        )
+        self.live_streams = limit(
+            settings.max_streams, "WHISPER_MAX_STREAMS", "live streams are open", "too_many_streams"
+        )
+        # They hold memory or temporary files until the client has them.
+        self.sending = limit(
+            settings.max_uploads,
+            "WHISPER_MAX_UPLOADS",
+            "spans, archives and long transcripts are being sent",
+            "too_many_downloads",
+        )
+        self.recordings = limit(
+            settings.max_event_streams,
+            "WHISPER_MAX_EVENT_STREAMS",
+            "recordings are being sent",
+            "too_many_downloads",
+        )
