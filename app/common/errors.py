@@ -1,4 +1,4 @@
-"""The service's errors. `api.http.errors` maps each class to an HTTP status."""
+"""The service's errors. `server.errors` maps each class to an HTTP status."""
 
 import errno
 from collections.abc import Mapping

@@ -55,7 +55,7 @@ class MediaService:
         """Where somebody speaks in a recording. Needs no model but that of the media workers.
 
         Does not remove the upload's file. Cancelling the caller cancels the work. Raises as
-        `media.clip_search.find_speech` does.
+        `recording.clip_search.find_speech` does.
         """
         async with self._work(upload) as work:
             return await find_speech(work, parameters)

@@ -44,7 +44,7 @@ class ClusterFleet:
         await self.bridge.start()
 
     async def usable_device(self, device: str) -> str:
-        """The device of workers, as `nodes.usable_device`. Waits for a node that has one; before `serve`."""
+        """As `node_places.usable_device`, of the nodes. Waits for one that has a device; before `serve`."""
         while (found := usable_device(self.bridge.nodes, device)) is None:
             self._lacks_device = True
             await self._changed.wait()
