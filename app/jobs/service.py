@@ -354,9 +354,8 @@ class JobService:
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
-            copies = self._service.media.copies.sizes()[job.submission.file]
-            self.disk.stored[job.submission.owner] -= copies + (job.submission.size or 0)
-            await self._service.media.copies.remove(job.submission.file)
+            removed = await self._service.media.copies.remove(job.submission.file)
+            self.disk.stored[job.submission.owner] -= removed + (job.submission.size or 0)
 
     async def _sweep_forever(self) -> None:
         """Delete expired jobs, and stop the service if another one has acquired the database's lock."""

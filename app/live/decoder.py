@@ -94,7 +94,9 @@ class StreamDecoder:
         def newest() -> Audio:
             """The open speech when a worker gets it: a draft that waits is always the newest one."""
             path, clip = open_speech() or speech
-            end = min(clip.end, clip.start + decoding.context_s * SAMPLE_RATE, until or clip.end)
+            end = min(clip.end, clip.start + decoding.context_s * SAMPLE_RATE)
+            if until is not None:
+                end = min(end, until)
             spoken = tuple((start, min(stop, end)) for start, stop in clip.speech if start < end)
             return path, clip.start, end, spoken
 

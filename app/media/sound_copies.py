@@ -97,11 +97,16 @@ class SoundCopies:
             copy.used_ns = time.time_ns()
             await run_shielded(self._release(copy))
 
-    async def remove(self, recording: str) -> None:
-        """Remove the copies of a recording, whose file is gone already, and end their making."""
+    async def remove(self, recording: str) -> int:
+        """Remove the copies of a recording, whose file is gone already, and end their making.
+
+        Returns how many bytes the complete ones had.
+        """
         copies = [copy for name, copy in self._copies.items() if name.startswith(f"{recording}.")]
+        size = sum(copy.size or 0 for copy in copies)
         await end_tasks(*(copy.making for copy in copies))
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
+        return size
 
     def _find_or_make(
         self, recording: str, form: str, track: TrackChoice, span: tuple[float, float]
