@@ -14,7 +14,6 @@ from app.api.audio.openai import openai_routes
 from app.api.audio.realtime import realtime_routes
 from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.audio.speech_timestamps import speech_routes
-from app.api.http.admission import Admission
 from app.api.http.hosts import AllowedHosts, BrowserGuard
 from app.api.http.keys import Authentication, UserHeader, operators_only
 from app.api.http.unused import note_unknown_parameters, refuse_unknown_parameters
@@ -38,14 +37,14 @@ from app.api.transcripts.segments import segment_routes
 from app.api.wyoming.server import WyomingServer
 from app.database.connection import Database
 from app.engines.plan import make_plan
+from app.intake.limits import Admission
 from app.jobs.service import JobService
 from app.live.service import LiveService
 from app.recording.service import TranscriptionService
 from app.server.connections import EnsureResponse
 from app.server.errors import add_error_handlers
 from app.server.handshakes import Handshakes
-from app.server.requests import WARNING_HEADER, RequestCounts, RequestLog
-from app.server.root_path import RootPath
+from app.server.requests import WARNING_HEADER, RequestCounts, RequestLog, RootPath
 from app.settings import Settings, key_ring
 
 
@@ -61,7 +60,7 @@ def create_app(
     database = database or Database(settings.database_url, settings.data_dir)
     keys = key_ring(settings)
     jobs = JobService(running, settings, database)
-    admission = Admission(settings, running)
+    admission = Admission(settings, running.fleet.jobs_at_once)
     live = LiveService(running)
     wyoming = WyomingServer(settings, live.open, running.fleet.catalogue, admission.live_streams)
     worker_events = WorkerEvents(running.fleet, jobs, live.metrics)

@@ -7,11 +7,14 @@ places are guaranteed to each owner, on top of the total: as many again in all.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.common.errors import QueueFull
+from app.common.owners import Client
 from app.settings import Settings
 
 GUARANTEED_DIVISOR = 10  # a tenth of all places is guaranteed to an owner, less while more of them want some
@@ -84,6 +87,41 @@ class Shares:
             raise
 
 
+class Limiter:
+    """Counts the requests that hold something, by owner and by link."""
+
+    def __init__(self, limit: Limit) -> None:
+        self._shares = Shares(limit)
+        self._by_owner: Counter[str] = Counter()
+        self._by_link: Counter[str] = Counter()  # all links together are one owner
+
+    @property
+    def held(self) -> int:
+        """How many requests hold it."""
+        return self._by_owner.total()
+
+    @contextmanager
+    def hold(self, client: Client) -> Iterator[None]:
+        """Count a request of a client meanwhile. Raises as `check` does."""
+        self.check(client)
+        counted = [(self._by_owner, client.owner), *([(self._by_link, client.link)] if client.link else [])]
+        for counter, name in counted:
+            counter[name] += 1
+        try:
+            yield
+        finally:
+            for counter, name in counted:
+                counter[name] -= 1
+                if not counter[name]:
+                    del counter[name]
+
+    def check(self, client: Client) -> None:
+        """Raise QueueFull if a request of a client exceeds the limit."""
+        if client.link:
+            self._shares.limit.check_link(self._by_link[client.link])
+        self._shares.check(client.owner, self._by_owner)
+
+
 class Limits:
     """The limits that the settings give."""
 
@@ -141,3 +179,18 @@ class Limits:
             "recordings are being sent",
             "too_many_downloads",
         )
+
+
+class Admission:
+    """The limiters of a service."""
+
+    def __init__(self, settings: Settings, jobs_at_once: int) -> None:
+        """`jobs_at_once`: how many requests can run at a time."""
+        limits = Limits(settings)
+        self.requests = Limiter(replace(limits.requests, total=limits.requests.total + jobs_at_once))
+        self.uploads = Limiter(limits.uploads)
+        self.corrections = Limiter(limits.corrections)
+        self.streams = Limiter(limits.streams)
+        self.live_streams = Limiter(limits.live_streams)
+        self.sending = Limiter(limits.sending)
+        self.recordings = Limiter(limits.recordings)

@@ -18,16 +18,14 @@ from app.common import errors
 from app.common.suggestions import nearest_name
 from app.intake import limits
 from app.server.json_bodies import fault_of_field
-from app.server.root_path import route_path
+from app.server.requests import CLIENT_CLOSED_REQUEST, METHODS, route_path
 
 TUS_PATH, TUS_VERSION = "/v1/uploads", "1.0.0"  # of the protocol for resumable uploads
-CLIENT_CLOSED_REQUEST = 499  # nginx's status; only the log shows it, because the client is gone
 RETRY_AFTER_S = {429: limits.RETRY_AFTER_S, 503: 5}  # by status
 MAX_MESSAGE_CHARS = 1000
 MAX_NAME_CHARS = 100  # of a field that a client has named
 MAX_LISTED = 12  # faults, or names, in one message
 NOTHING: Mapping[str, Any] = {}
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 M = TypeVar("M", bound=BaseModel)
 

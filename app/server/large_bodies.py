@@ -1,7 +1,7 @@
 """Bodies that are compressed while they wait for their clients. Imports little: `Helper` calls it."""
 
 import zlib
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 PART_BYTES = 1 << 16  # that are sent at a time
 LARGE_BYTES = 1 << 18  # smaller ones stay as they are
@@ -15,12 +15,13 @@ class Compressed(NamedTuple):
     size: int  # bytes, before it was compressed
     parts: tuple[bytes, ...]  # of `PART_BYTES` each, compressed by zlib
 
+    @classmethod
+    def of(cls, body: bytes | memoryview) -> Self:
+        """A body, compressed. Uses CPU time: let `Helper` or a thread call it."""
+        starts = range(0, len(body), PART_BYTES)
+        return cls(len(body), tuple(zlib.compress(body[at : at + PART_BYTES], _LEVEL) for at in starts))
 
-def compress(body: bytes | memoryview) -> bytes | Compressed:
-    """A body, in the form in which it may wait. Uses CPU time: let `Helper` or a thread call it."""
-    if len(body) <= LARGE_BYTES:
-        return bytes(body)
-    starts = range(0, len(body), PART_BYTES)
-    return Compressed(
-        len(body), tuple(zlib.compress(body[start : start + PART_BYTES], _LEVEL) for start in starts)
-    )
+
+def compress(body: bytes) -> bytes | Compressed:
+    """A body, in the form in which it may wait. Uses CPU time: let `Helper` call it."""
+    return body if len(body) <= LARGE_BYTES else Compressed.of(body)

@@ -1,4 +1,4 @@
-"""Requests: their ids, log lines and counts."""
+"""Requests: their paths and clients, their ids, log lines and counts."""
 
 import re
 import time
@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterable
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.errors import CLIENT_CLOSED_REQUEST, METHODS
+from app.common.owners import Client
 from app.server.handshakes import is_handshake
-from app.server.root_path import route_path
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
 from app.telemetry.work import Work, working_for
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 FIRST_ERROR = 400
+CLIENT_CLOSED_REQUEST = 499  # nginx's status; only the log shows it, because the client is gone
 MAX_ADDRESS_CHARS = 64
 HAS_BEGUN = "has_begun"  # in the state of a request whose response has
 WARNING_HEADER = "X-Whisperfleet-Warning"
@@ -31,14 +33,52 @@ _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 log = structlog.get_logger("whisperfleet.access")
 
 
+def route_path(scope: Scope) -> str:
+    """The path of a request below the root path: what routes and signatures name."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
 def public_path(request: Request, path: str) -> str:
     """A path of the service as clients see it: below the root path."""
     return f"{request.scope.get('root_path', '')}{path}"
 
 
+def client_of(request: Request) -> Client:
+    """Whose a request is; an operator's if the service requires no key."""
+    client: Client = getattr(request.state, "client", Client())
+    return client
+
+
 def warn(request: Request, texts: Iterable[str]) -> None:
     """Add texts, in ASCII, to the header of the answer for what the client should know."""
     request.scope.setdefault("state", {}).setdefault("warnings", []).extend(texts)
+
+
+class RootPath:
+    """ASGI middleware: answers below `root`, such as `/whisper`, whether or not the proxy removes it.
+
+    Paths without `root` work as well: those of probes, and of clients that do not use the proxy.
+    """
+
+    def __init__(self, app: ASGIApp, root: str) -> None:
+        self.app = app
+        self._root = root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path = scope["path"]
+        if path == self._root:
+            # The page's addresses are relative: without the slash, they would lead out of `root`.
+            query = scope["query_string"].decode("latin-1")
+            target = f"{self._root}/?{query}" if query else f"{self._root}/"
+            await RedirectResponse(target)(scope, receive, send)
+            return
+        if not path.startswith(f"{self._root}/"):
+            path = self._root + path
+        await self.app({**scope, "path": path, "root_path": self._root}, receive, send)
 
 
 class RequestCounts:

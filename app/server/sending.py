@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from app.common.concurrency import run_shielded
-from app.server.large_bodies import LARGE_BYTES, PART_BYTES, Compressed, compress
+from app.server.large_bodies import LARGE_BYTES, PART_BYTES, Compressed
 
 
 class AdmittedResponse(Response):
@@ -64,8 +64,9 @@ def json_response(body: bytes | Compressed, headers: Mapping[str, str]) -> Respo
 def compressed(make: Callable[..., Response], *arguments: object) -> Response:
     """The response that `make` returns, with its body compressed if it is large. For `Helper`."""
     response = make(*arguments)
-    body = compress(response.body)
-    return CompressedResponse(body, response) if isinstance(body, Compressed) else response
+    if len(response.body) <= LARGE_BYTES:
+        return response
+    return CompressedResponse(Compressed.of(response.body), response)
 
 
 def plain_body(response: Response) -> bytes:

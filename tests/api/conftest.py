@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.http.admission import Admission
 from app.commands.serve import Server, uvicorn_config
 from app.database.connection import FILE_NAME
+from app.intake.limits import Admission
 from app.main import create_app
 from app.settings import Settings
 from tests.api.fake_service import FakeService
@@ -137,7 +137,7 @@ def serve_site(settings: Settings) -> Iterator[Site]:
     if settings.data_dir.is_dir() and not database.exists():
         put_tables(database)
     service = FakeService(settings)
-    admission = Admission(settings, service)  # type: ignore[arg-type]
+    admission = Admission(settings, service.fleet.jobs_at_once)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.main.Admission", lambda *_: admission)
         app = create_app(settings, service)  # type: ignore[arg-type]

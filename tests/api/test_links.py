@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from app.api.http import admission
-from app.api.http import keys as auth
 from app.common.owners import unnamed_owner
+from app.intake import limits
 from app.jobs.storage.service_clock import ServiceClock
 from app.telemetry.work import current_work
 from tests.cases import read_cases
@@ -227,14 +226,13 @@ def test_links_without_keys(site):
 
 def test_all_links_are_one_owner_and_each_is_known(locked, stranger, job, monkeypatch):
     seen = []
-    hold = admission.Limiter.hold
+    hold = limits.Limiter.hold
 
-    def held(limiter, request):
-        client = auth.client_of(request)
+    def held(limiter, client):
         seen.append((client.owner, client.link, current_work().owner))
-        return hold(limiter, request)
+        return hold(limiter, client)
 
-    monkeypatch.setattr(admission.Limiter, "hold", held)
+    monkeypatch.setattr(limits.Limiter, "hold", held)
     links = [link(locked, job, path="audio", format=form) for form in ("flac", "ogg")]
     for path in links:
         assert stranger.get(path).status_code == 200

@@ -14,11 +14,11 @@ from wyoming.error import Error
 from wyoming.event import Event, async_read_event
 from wyoming.info import Describe, Info, SelectProgram
 
-from app.api.http.admission import Limiter
 from app.api.wyoming import server, session
 from app.api.wyoming.server import WyomingServer
 from app.common.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused
-from app.intake.limits import Limits
+from app.common.owners import Client
+from app.intake.limits import Limiter, Limits
 from app.live.events import Agreed, Committed, Completed, Failed, StreamOptions
 from app.settings import Settings
 from tests.api.fake_live import FakeLiveService, FakeStream
@@ -283,10 +283,11 @@ async def test_clients_have_a_limit(site: Site) -> None:
 
 
 async def test_streams_share_their_limit_with_others(site: Site) -> None:
-    with site.places.hold_for("ada"), site.places.hold_for("ada"), site.places.hold_for("bob"):
+    ada, bob = Client("ada"), Client("bob")
+    with site.places.hold(ada), site.places.hold(ada), site.places.hold(bob):
         async with site.client() as client:
             await speak(client, SECOND)  # one place is guaranteed to each owner
-        with site.places.hold_for(""):
+        with site.places.hold(Client()):
             async with site.client() as client:
                 [event] = await speak(client, SECOND)
                 assert event.data["code"] == "too_many_streams"

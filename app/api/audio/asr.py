@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from app.api.audio.openai_responses import TEXT, segment_entry
 from app.api.audio.speaker_labels import speaker_00, with_labels
-from app.api.http.admission import Admission
 from app.api.http.forms import QueryFields
 from app.api.http.receiving import received
 from app.api.http.unused import WARNING, note_without_effect
@@ -22,6 +21,7 @@ from app.api.operation.system import VERSION
 from app.common.errors import InvalidInput, WhisperfleetError
 from app.common.languages import language_name
 from app.common.options import Options, Text
+from app.intake.limits import Admission
 from app.intake.uploads import Upload
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors

@@ -20,7 +20,6 @@ from app.api.audio.openai_responses import (
     transcript_response,
 )
 from app.api.audio.streaming import done_event, stream_response
-from app.api.http.admission import Admission
 from app.api.http.forms import (
     GRANULARITIES,
     LARGE_FIELDS,
@@ -36,11 +35,12 @@ from app.api.http.receiving import receive
 from app.api.http.unused import WARNING, note_unknown_fields, note_without_effect
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
 from app.common.errors import InvalidInput
+from app.intake.limits import Admission
 from app.intake.uploads import Fields
 from app.recording.service import TranscriptionService
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors
-from app.server.requests import warn
+from app.server.requests import client_of, warn
 from app.server.sending import compressed
 from app.telemetry import traces
 from app.transcript.rendering import rendering_s, with_word_times
@@ -150,10 +150,10 @@ async def _respond(
     def check(fields: Fields) -> None:
         check_early(form_type, service, fields)
         if "stream" in fields and form_type is TranscriptionForm and _asks_for_events(fields):
-            admission.streams.check(request)
+            admission.streams.check(client_of(request))
 
     with ExitStack() as admitted:
-        admitted.enter_context(admission.requests.hold(request))
+        admitted.enter_context(admission.requests.hold(client_of(request)))
         upload = await receive(
             service, request, admission.uploads, before_file=check, large_fields=LARGE_FIELDS
         )
@@ -179,7 +179,7 @@ async def _respond(
                 upload.fields.clear()
             transcribe = partial(service.transcribe, form.file, options, model, known=known)
             if streams:
-                admitted.enter_context(admission.streams.hold(request))
+                admitted.enter_context(admission.streams.hold(client_of(request)))
                 streaming = True  # the stream removes the file at its end
                 last = partial(_last_event, service) if form.response_format == DIARIZED else done_event
                 response = await stream_response(request, transcribe, last, upload.remove)

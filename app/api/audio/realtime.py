@@ -18,16 +18,16 @@ from app.api.audio.realtime_session import (
     RealtimeSession,
 )
 from app.api.audio.realtime_sessions import RealtimeSessions
-from app.api.http.admission import Admission
-from app.api.http.keys import client_of
 from app.common.concurrency import end_tasks, run_shielded
 from app.common.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
+from app.intake.limits import Admission
 from app.live.service import LiveService
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
 from app.server.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.server.listening import STREAM_PATH
+from app.server.requests import client_of
 
 PROTOCOL = "realtime"
 INTENT = "transcription"
@@ -61,11 +61,11 @@ def realtime_routes(
         streams.check()
         with ExitStack() as admitted:
             try:
-                admission.live_streams.check(request)
+                admission.live_streams.check(client_of(request))
             except QueueFull:  # a client that opens a new stream does not come back to the one before
                 if not await streams.end_waiting(client_of(request).owner):
                     raise
-            admitted.enter_context(admission.live_streams.hold(request))
+            admitted.enter_context(admission.live_streams.hold(client_of(request)))
             session = RealtimeSession(
                 client_of(request).owner, live.open, resolve_model, service.settings.max_duration_s
             )

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Request
 from pydantic import Field, field_validator, model_validator
 from starlette.responses import Response
 
-from app.api.http.admission import Admission
 from app.api.http.forms import AudioFile, FormFields, check_present, parse, request_body
 from app.api.http.receiving import received
 from app.api.http.unused import WARNING, note_unknown_fields
 from app.api.schemas import SpeechTimestamp
 from app.common.errors import InvalidInput
 from app.common.options import check_number, check_whole
+from app.intake.limits import Admission
 from app.recording.clip_search import FoundSpeech
 from app.recording.speech import SAMPLES_PER_MS, VadParameters, divide
 from app.server.connections import run_unless_disconnected

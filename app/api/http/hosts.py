@@ -19,7 +19,7 @@ from app.api.jobs.signatures import has_signature
 from app.common.errors import HostNotAllowed, OriginNotAllowed
 from app.server.errors import error_response
 from app.server.handshakes import is_handshake
-from app.server.root_path import route_path
+from app.server.requests import route_path
 from app.telemetry.rare_warnings import RareWarning
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # change nothing

@@ -21,8 +21,7 @@ from app.common.owners import LINK_OWNER, Client, KeyRing, is_user
 from app.jobs.shared_links import TOKEN_PREFIX, SharedLink
 from app.server.errors import error_response
 from app.server.handshakes import CLOSING, POLICY_VIOLATION, is_handshake
-from app.server.requests import HAS_BEGUN
-from app.server.root_path import route_path
+from app.server.requests import HAS_BEGUN, client_of, route_path
 from app.settings import Settings
 from app.telemetry.work import current_work, working_for
 
@@ -212,12 +211,6 @@ def _token(authorization: str | None) -> bytes:
     """The token of an Authorization header; empty without one, and with another scheme."""
     scheme, _, token = (authorization or "").partition(" ")
     return token.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
-
-
-def client_of(request: Request) -> Client:
-    """Whose a request is; an operator's if the service requires no key."""
-    client: Client = getattr(request.state, "client", Client())
-    return client
 
 
 def shared_link_of(request: Request) -> SharedLink | None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from app.api.http.admission import Admission, Limiter
 from app.common.errors import TooLarge, UnsupportedContentType, UploadStalled
+from app.intake.limits import Admission, Limiter
 from app.intake.uploads import Fields, Form, Upload, receive_form, receive_raw
+from app.server.requests import client_of
 from app.telemetry import traces
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ async def receive(
     Raises as `Limiter.hold`, `receive_form` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with limiter.hold(request), traces.span("receive upload") as span:
+    with limiter.hold(client_of(request)), traces.span("receive upload") as span:
         form = await receive_form(
             with_stall_timeout(request, settings.upload_stall_s),
             request.headers.get("content-type", ""),
@@ -63,7 +64,7 @@ async def received(
 
     Removes the file at the end. `options` are those of `receive`. Raises as that and `Limiter.hold` do.
     """
-    with admission.requests.hold(request):
+    with admission.requests.hold(client_of(request)):
         form = await receive(service, request, admission.uploads, **options)
         try:
             yield form
@@ -79,7 +80,7 @@ async def receive_body(
     Raises as `Limiter.hold`, `receive_raw` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with limiter.hold(request), traces.span("receive upload") as span:
+    with limiter.hold(client_of(request)), traces.span("receive upload") as span:
         upload = await receive_raw(
             with_stall_timeout(request, settings.upload_stall_s),
             filename,

@@ -14,8 +14,6 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from app.api.http.admission import Admission
-from app.api.http.keys import client_of
 from app.api.http.unused import note_without_effect
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import FileQuery, result_response
@@ -25,10 +23,12 @@ from app.common.errors import JobNotDone, UnknownJob, UnsuitableFormat, Whisperf
 from app.common.files import folded_name
 from app.common.ids import ID
 from app.common.options import Options
+from app.intake.limits import Admission
 from app.jobs.job import Status
 from app.jobs.service import JobService
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
+from app.server.requests import client_of
 from app.server.sending import AdmittedResponse, plain_body
 
 MAX_JOBS = 1000
@@ -91,7 +91,7 @@ def archive_routes(service: TranscriptionService, jobs: JobService, admission: A
         parts = archive(service, jobs, wanted, query, owner)
         name = f"transcripts-{query.format}.zip"
         response = ArchiveResponse(parts, headers={"content-disposition": f'attachment; filename="{name}"'})
-        response.admitted, response.held = admission.sending.hold(request), AsyncExitStack()
+        response.admitted, response.held = admission.sending.hold(client_of(request)), AsyncExitStack()
         response.held.push_async_callback(parts.aclose)
         return response
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.keys import client_of, operators_only, shared_link_of
+from app.api.http.keys import operators_only, shared_link_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.jobs.lookup import find_job
 from app.api.jobs.results import ResultFormat
@@ -25,7 +25,7 @@ from app.jobs.shared_links import SharedLink
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors, validated
 from app.server.json_bodies import documented_body, json_object
-from app.server.requests import public_path
+from app.server.requests import client_of, public_path
 
 LIFETIME_S = 12 * 3600
 

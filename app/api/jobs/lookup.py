@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.http.keys import client_of, shared_link_of
+from app.api.http.keys import shared_link_of
 from app.common.errors import InvalidInput, JobNotDone, UnknownJob
 from app.common.ids import ID
 from app.common.owners import Client
 from app.jobs.document import Job as JobDocument
 from app.jobs.job import Job, Status
+from app.server.requests import client_of
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService

@@ -9,15 +9,16 @@ import numpy.typing as npt
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.api.http.admission import Admission
 from app.api.jobs.lookup import find_job
 from app.api.schemas import Peaks as PeaksSchema
 from app.api.transcripts.versions import ETAG, IfNoneMatch, is_known, not_modified
 from app.common.options import WHOLE
+from app.intake.limits import Admission
 from app.jobs.service import JobService
 from app.media.peaks import Peaks
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors
+from app.server.requests import client_of
 from app.server.sending import sendable
 from workers.messages import seconds
 
@@ -56,7 +57,7 @@ def peak_routes(jobs: JobService, admission: Admission) -> APIRouter:
         job = await find_job(jobs, request, job_id)
         packed = await jobs.recordings.stored_peaks(job)
         if packed is None:
-            with admission.requests.hold(request):
+            with admission.requests.hold(client_of(request)):
                 packed = await run_unless_disconnected(request, jobs.recordings.peaks(job))
         body = await asyncio.to_thread(_json, packed, points)
         # The job may be deleted at any time, so caches ask each time.
@@ -64,7 +65,7 @@ def peak_routes(jobs: JobService, admission: Admission) -> APIRouter:
         if is_known(if_none_match, headers["ETag"]):
             return not_modified(headers)
         response = Response(body, media_type="application/json", headers=headers)
-        return await sendable(response, admission.sending.hold(request))
+        return await sendable(response, admission.sending.hold(client_of(request)))
 
     return router
 

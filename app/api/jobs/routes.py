@@ -10,9 +10,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
-from app.api.http.admission import Admission
 from app.api.http.forms import JobFields
-from app.api.http.keys import client_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.unused import WARNING, note_without_effect
 from app.api.jobs.details import (
@@ -35,6 +33,7 @@ from app.common.errors import NotAllowed
 from app.common.ids import ID
 from app.common.options import WHOLE, Options
 from app.common.owners import Client
+from app.intake.limits import Admission
 from app.jobs.document import SHARED_FIELDS, Job, document
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
@@ -43,6 +42,7 @@ from app.jobs.passages import Sentence
 from app.jobs.service import JobService
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
+from app.server.requests import client_of
 from app.server.sending import sendable
 from app.transcript.formats import FORMATS
 from workers.messages import seconds
@@ -111,7 +111,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         seen = seen_by(client, document(job, time.time()), job)
         content = seen.model_dump(mode="json", include=set(SHARED_FIELDS) if client.link else None)
         response = JSONResponse(content, headers={"ETag": details_etag(job)})
-        return await sendable(response, admission.sending.hold(request))
+        return await sendable(response, admission.sending.hold(client_of(request)))
 
     @router.post(
         "",
@@ -196,7 +196,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
             if text is not None:
                 matches = await jobs.store.matches(page, text)
         response = await asyncio.to_thread(_list_response, client, page, has_more, matches)
-        return await sendable(response, admission.sending.hold(request))
+        return await sendable(response, admission.sending.hold(client_of(request)))
 
     @router.get(
         "/{job_id:job_id}",
@@ -273,7 +273,9 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         The events `job.segments` have segments instead: they replace all that start at `from` or later.
         """
         job = await find_job(jobs, request, job_id)
-        return await events_response(service, jobs, job, last_event_id, admission.streams.hold(request))
+        return await events_response(
+            service, jobs, job, last_event_id, admission.streams.hold(client_of(request))
+        )
 
     @router.get(
         "/{job_id}/result",
@@ -297,7 +299,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         note_without_effect(request, Options.model_construct(**query.changes), query.changes, query.format)
         shown = without_file_name(request, job)
         response = await result_response(service, jobs, shown, query, number, if_none_match)
-        return await sendable(response, admission.sending.hold(request))
+        return await sendable(response, admission.sending.hold(client_of(request)))
 
     @router.get(
         "/{job_id}/audio",
@@ -326,7 +328,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         job = without_file_name(request, await find_job(jobs, request, job_id))
         check_sound_query(job, format, start, end)
         if format is None:
-            return await audio_response(service, job, admission.recordings.hold(request))
+            return await audio_response(service, job, admission.recordings.hold(client_of(request)))
         return await sound_response(service, admission, request, job, format, start, end)
 
     return router

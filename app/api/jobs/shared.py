@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.keys import IDENTITY_PATH, client_of, shared_link_of
+from app.api.http.keys import IDENTITY_PATH, shared_link_of
 from app.api.http.receiving import check_json, receive_document
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Identity, NewSharedLink, SharedLink, SharedLinkList
@@ -17,7 +17,7 @@ from app.jobs.shared_links import SharedLink as StoredLink
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors, validated
 from app.server.json_bodies import documented_body, json_object
-from app.server.requests import public_path
+from app.server.requests import client_of, public_path
 from app.settings import Settings
 
 DAY_S = 24 * 3600

@@ -9,14 +9,15 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.http.admission import Admission
 from app.api.jobs.results import AudioFileResponse
 from app.common.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.common.options import MAX_POSITION_S, NUMBER
+from app.intake.limits import Admission
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
 from app.recording.service import TranscriptionService
 from app.server.connections import run_unless_disconnected
+from app.server.requests import client_of
 
 SoundFormat = Literal["flac", "ogg"]
 SpanTime = Annotated[
@@ -51,8 +52,8 @@ async def sound_response(
     recording = await _recording(service, job)
     file = service.media.copies.hold(recording, form, job.submission.options.selection.track, span)
     async with AsyncExitStack() as held:
-        held.enter_context((admission.sending if is_span else admission.recordings).hold(request))
-        with nullcontext() if is_span else admission.requests.hold(request):
+        held.enter_context((admission.sending if is_span else admission.recordings).hold(client_of(request)))
+        with nullcontext() if is_span else admission.requests.hold(client_of(request)):
             path = await run_unless_disconnected(request, held.enter_async_context(file))
         response = AudioFileResponse(path, f"audio/{form}", f"{job.file_stem}.{form}")
         response.is_kept, response.not_kept = not is_span, AudioNotKept(NOT_KEPT)

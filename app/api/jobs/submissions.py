@@ -12,7 +12,6 @@ import structlog
 from fastapi import Header, Request
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.admission import Admission
 from app.api.http.forms import (
     LARGE_FIELDS,
     JobFields,
@@ -25,11 +24,11 @@ from app.api.http.forms import (
     request_body,
     with_implied,
 )
-from app.api.http.keys import client_of
 from app.api.http.receiving import media_type, receive, receive_body, receive_document
 from app.api.http.unused import note_without_effect
 from app.common.concurrency import run_shielded
 from app.common.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
+from app.intake.limits import Admission
 from app.intake.multipart import base_name
 from app.intake.uploads import Upload
 from app.intake.url_policy import check_destination
@@ -40,7 +39,7 @@ from app.jobs.webhooks.client import check_webhook_url
 from app.recording.service import TranscriptionService
 from app.server.errors import validated
 from app.server.json_bodies import json_object
-from app.server.requests import public_path
+from app.server.requests import client_of, public_path
 from app.telemetry import traces
 from app.telemetry.work import current_work
 

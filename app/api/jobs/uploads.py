@@ -8,19 +8,18 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
 
-from app.api.http.admission import Admission
-from app.api.http.keys import client_of
 from app.api.http.receiving import declared_length, media_type, with_stall_timeout
 from app.api.jobs.tus import EXTENSIONS, PART_TYPE, TusRoute, file_name
 from app.common.concurrency import run_shielded
 from app.common.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
 from app.common.options import WHOLE
 from app.intake.file_sink import too_large
+from app.intake.limits import Admission
 from app.intake.resumable_rows import ResumableUpload
 from app.jobs.service import JobService
 from app.recording.service import TranscriptionService
 from app.server.errors import TUS_PATH, TUS_VERSION, documented_errors
-from app.server.requests import public_path
+from app.server.requests import client_of, public_path
 
 PART: dict[str, Any] = {"content": {PART_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 
@@ -87,7 +86,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         if has_part:
             _check_type(request)
         owner = client_of(request).owner
-        with admission.uploads.hold(request) if has_part else nullcontext():
+        with admission.uploads.hold(client_of(request)) if has_part else nullcontext():
             upload = await uploads.create(owner, upload_length, filename, upload_metadata.strip())
             received = 0
             if has_part:
@@ -132,7 +131,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         """What has arrived of an interrupted part stays."""
         _check_type(request)
         async with uploads.lock(client_of(request).owner, upload_id) as (upload, file):
-            with admission.uploads.hold(request):
+            with admission.uploads.hold(client_of(request)):
                 length = declared_length(request)
                 part = resumable(chunks(request))
                 upload, received = await uploads.append(upload, file, upload_offset, part, length)

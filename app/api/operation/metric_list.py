@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from app.api.http.admission import Admission
 from app.api.operation.system import VERSION
+from app.intake.limits import Admission
 from app.jobs.service import JobService
 from app.jobs.webhooks.delivery import Attempt
 from app.live.metrics import LiveMetrics

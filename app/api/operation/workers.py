@@ -6,12 +6,13 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from app.api.http.admission import Admission
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.operation.worker_events import WorkerEvents
 from app.api.schemas import ChangedQueue, ChangedWorkers, EndedBlocks, Fleet, Node, NodeList, WorkerList
+from app.intake.limits import Admission
 from app.recording.fleet import WhisperFleet
 from app.server.errors import documented_errors
+from app.server.requests import client_of
 
 
 def _schema(model: type[BaseModel]) -> Any:
@@ -70,7 +71,9 @@ def worker_routes(fleet: WhisperFleet, events: WorkerEvents, admission: Admissio
 
         A reconnect begins with the fleet again, and so does a client that reads too slowly.
         """
-        return EventStreamResponse(with_heartbeats(events.stream()), admission.streams.hold(request))
+        return EventStreamResponse(
+            with_heartbeats(events.stream()), admission.streams.hold(client_of(request))
+        )
 
     return router
 

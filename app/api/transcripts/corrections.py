@@ -7,8 +7,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from app.api.http.admission import Admission
-from app.api.http.keys import client_of
 from app.api.http.receiving import MAX_DOCUMENT_BYTES, check_json, receive_document
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Revision, RevisionList, Segments
@@ -18,6 +16,7 @@ from app.api.transcripts.speaker_bodies import SpeakersBody, parse_speakers
 from app.api.transcripts.versions import ETAG, IfMatch, if_match_of, is_current, revision_etag
 from app.common.errors import NoVoices, PreconditionFailed, PreconditionRequired
 from app.common.owners import LINK_OWNER
+from app.intake.limits import Admission
 from app.jobs.document import timestamp
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript
@@ -28,6 +27,7 @@ from app.recording.service import TranscriptionService
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors
 from app.server.json_bodies import documented_body
+from app.server.requests import client_of
 from app.server.sending import json_response
 
 MAX_CORRECTION_BYTES = 32 << 20
@@ -61,7 +61,7 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
         """
         job = await find_job(jobs, request, job_id)
         condition = _check_condition(request, job, if_match)
-        with admission.corrections.hold(request):
+        with admission.corrections.hold(client_of(request)):
             max_bytes = _LEAST_BYTES + _BYTES_PER_S * int(job.duration or 0)
             body = await receive_document(service, request, min(max_bytes, MAX_CORRECTION_BYTES))
             return await _revise(jobs, job, condition, partial(_correct, service, jobs, job, body), request)
@@ -98,13 +98,13 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
         """
         job = await find_job(jobs, request, job_id)
         condition = _check_condition(request, job, if_match)
-        with admission.corrections.hold(request):
+        with admission.corrections.hold(client_of(request)):
             body = await receive_document(service, request, MAX_SPEAKERS_BYTES)
             parsing_s = LONG_S if len(body) > MAX_DOCUMENT_BYTES else 0.0
             wanted = await service.helper.run(parsing_s, parse_speakers, body)
             voices = await jobs.store.voices(job) if wanted.needs_voices else []
             if wanted.needs_voices and not voices and job.submission.file is not None:
-                with admission.requests.hold(request):
+                with admission.requests.hold(client_of(request)):
                     voices = await run_unless_disconnected(request, jobs.recordings.voices(job))
             if wanted.needs_voices and not voices:
                 raise NoVoices(

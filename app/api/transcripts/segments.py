@@ -3,7 +3,6 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api.http.admission import Admission
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Segments
 from app.api.transcripts.correction_steps import document
@@ -17,11 +16,13 @@ from app.api.transcripts.versions import (
     revision_etag,
     wanted_number,
 )
+from app.intake.limits import Admission
 from app.jobs.job import Job, Status
 from app.jobs.service import JobService
 from app.pool.helper import work_s
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
+from app.server.requests import client_of
 from app.server.sending import json_response, sendable
 from workers.messages import seconds
 
@@ -51,7 +52,7 @@ def segment_routes(service: TranscriptionService, jobs: JobService, admission: A
         if number is not None:
             check_done(job)
         response = await _segments_response(service, jobs, job, number, if_none_match)
-        return await sendable(response, admission.sending.hold(request))
+        return await sendable(response, admission.sending.hold(client_of(request)))
 
     return router
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from app.api.http.admission import Limiter
 from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
 from app.api.wyoming.session import OpenStream, WyomingSession
 from app.common.concurrency import end_tasks
 from app.common.errors import InvalidSetting
 from app.engines.catalogue import ModelCatalogue
+from app.intake.limits import Limiter
 from app.server.listening import GRACE_S
 from app.settings import Settings
 from app.telemetry.work import Work, working_for

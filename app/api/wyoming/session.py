@@ -8,12 +8,13 @@ from typing import Any
 
 import structlog
 
-from app.api.http.admission import Limiter
 from app.api.operation.system import VERSION
 from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
 from app.common.errors import STOPPING, InvalidInput, StreamRefused, WhisperfleetError
 from app.common.languages import language_code, language_tag
+from app.common.owners import Client
 from app.engines.catalogue import ModelCatalogue
+from app.intake.limits import Limiter
 from app.live.events import Agreed, Completed, Failed, LiveEvent, StreamOptions
 from app.live.stream import LiveStream
 from workers.messages import Encoding
@@ -25,7 +26,7 @@ CLOSE_S = 1.0  # a client may take so long to read the last events
 LAST_S = 0.5  # speech may end so long after the service begins to stop: it may have been sent all at once
 MAX_UNREAD_BYTES = 1 << 16  # a client that leaves more unread is disconnected
 MAX_HOTWORDS_CHARS = 4000
-OWNER = ""  # of all streams: the protocol knows no keys
+OWNER = Client()  # of all streams: the protocol knows no keys
 
 _PROGRAM = "whisperfleet"
 _ENCODINGS = {16_000: Encoding.PCM_16K, 24_000: Encoding.PCM_24K}  # by rate (Hz)
@@ -181,7 +182,7 @@ class WyomingSession:
         """Open a stream. Raises InvalidInput for a format that is not taken, and as `OpenStream` does."""
         await self._end_utterance()
         encoding = _encoding(data)
-        self._place.enter_context(self._places.hold_for(OWNER))
+        self._place.enter_context(self._places.hold(OWNER))
         wish = self._wish
         options = StreamOptions(wish.language, hotwords=wish.hotwords, turns=None)
         stream = await self._open_stream(wish.model or self._catalogue.default, options)
