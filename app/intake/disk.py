@@ -59,6 +59,10 @@ class Reservation:
                 self._disk.check_share(self.owner, missing)
             self._expected = size
 
+    def close(self) -> None:
+        """Give the space up. It may have been given up already."""
+        self._disk.reservations -= {self}
+
     def restore(self, size: int, written: int) -> None:
         """Reserve space for the rest of a file of `size` bytes, however little there is."""
         self._expected, self.written = size, written
@@ -85,24 +89,11 @@ class DiskSpace:
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
         self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
-    @contextmanager
-    def reservation(self, owner: str | None = None) -> Iterator[Reservation]:
-        """A reservation of nothing yet, while a file is written. `owner`: see `Reservation`."""
-        reservation = self.hold(owner)
-        try:
-            yield reservation
-        finally:
-            self.release(reservation)
-
-    def hold(self, owner: str | None = None) -> Reservation:
-        """A reservation of nothing yet, until `release`. `owner`: see `Reservation`."""
+    def reserve(self, owner: str | None = None) -> Reservation:
+        """A reservation of nothing yet, until it is closed. `owner`: see `Reservation`."""
         reservation = Reservation(self, owner)
         self.reservations |= {reservation}
         return reservation
-
-    def release(self, reservation: Reservation) -> None:
-        """Give up a reservation. It may have been given up already."""
-        self.reservations -= {reservation}
 
     def check_share(self, owner: str, size: int = 0) -> None:
         """Raise DiskFull if an owner would hold more than its share with further `size` bytes.

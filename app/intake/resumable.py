@@ -57,12 +57,12 @@ class Uploads:
         now = self._clock()
         expires_at = now + EMPTY_LIFETIME_S
         upload = ResumableUpload(uuid.uuid4().hex, owner, filename, metadata, size, now, expires_at)
-        space = self._folder.disk.hold(owner)
+        space = self._folder.disk.reserve(owner)
         try:
             await asyncio.to_thread(space.expect, size)
             await self._rows.add(upload, self._shares)
         except BaseException:
-            self._folder.disk.release(space)
+            space.close()
             raise
         self._files[upload.id] = PartialFile(self._folder.uploads / upload.id, size, space)
         return upload
@@ -181,7 +181,7 @@ class Uploads:
         """Forget the file of an upload that is no longer live."""
         file = self._files.pop(upload_id, None)
         if file is not None:
-            self._folder.disk.release(file.space)
+            file.space.close()
 
     async def sweep(self) -> None:
         """Remove the files of uploads whose time is over, and later their rows."""
@@ -225,7 +225,7 @@ class Uploads:
         return self._files[upload.id]
 
     def _hold(self, upload: ResumableUpload, written: int) -> None:
-        space = self._folder.disk.hold(upload.owner)
+        space = self._folder.disk.reserve(upload.owner)
         space.restore(upload.size, written)
         self._files[upload.id] = PartialFile(self._path(upload), upload.size, space)
 

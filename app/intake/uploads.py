@@ -7,6 +7,7 @@ faster than the disk takes it.
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,7 @@ async def receive_form(
         return sink
 
     parts = Parts(file_field, open_sink, large_fields)
-    with disk.reservation(current_work().owner) as space:
+    with closing(disk.reserve(current_work().owner)) as space:
         await asyncio.to_thread(space.expect, content_length or 0)
         try:
             with disk_errors():
@@ -140,7 +141,7 @@ async def receive_raw(
         raise too_large(max_bytes, "file")
     name = base_name(filename.encode())
     path = folder / uuid.uuid4().hex
-    with disk.reservation(current_work().owner) as space:
+    with closing(disk.reserve(current_work().owner)) as space:
         await asyncio.to_thread(space.expect, content_length or 0)
         sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=True)
         try:

@@ -4,12 +4,12 @@ There is one file for the mix of the channels, or one for each channel.
 """
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.common.errors import DiskFull, OutgrowsDisk, TooLarge
-from app.common.files import remove_files
 from app.intake.disk import DiskSpace, Reservation
 from workers.messages import BYTES_PER_SAMPLE, MAX_SEPARATE_CHANNELS, SAMPLE_RATE
 
@@ -24,9 +24,11 @@ def channel_paths(pcm_path: Path) -> tuple[Path, ...]:
     return tuple(channel_path(pcm_path, channel) for channel in range(MAX_SEPARATE_CHANNELS))
 
 
-def remove_channels(pcm_path: Path) -> None:
-    """Remove all decoded audio of a recording."""
-    remove_files(channel_paths(pcm_path))
+def remove_channels(pcm_path: Path, but: Collection[int] = ()) -> None:
+    """Remove the decoded audio of a recording, all of it or all `but` that of some channels."""
+    for channel, path in enumerate(channel_paths(pcm_path)):
+        if channel not in but:
+            path.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)

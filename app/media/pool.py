@@ -10,7 +10,7 @@ import math
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,9 @@ import structlog
 
 from app.common.concurrency import BackgroundTasks, end_tasks, run_shielded, spawn_shared
 from app.common.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
-from app.common.files import remove_files
 from app.intake.disk import DiskSpace, disk_errors
 from app.intake.uploads import Upload
-from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
+from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths, remove_channels
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.worker_slot import MediaCall, MediaWorkerSlot
@@ -178,7 +177,7 @@ class MediaPool:
         files = tuple(map(str, paths))
         request = DecodeRequest(str(upload.path), files, upload.raw_pcm, selection, peaks is not None)
         tracks: tuple[SoundTrack, ...] = ()
-        with self._disk.reservation() as space:
+        with closing(self._disk.reserve()) as space:
             space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
             budget = PcmBudget(self._disk, space, pcm_path, max_duration_s, selection.start, len(paths))
 
@@ -203,8 +202,7 @@ class MediaPool:
                         # chunk first would keep all others waiting for it.
                         await start_step(min(max(decoded.samples, FIRST_STEP_SAMPLES), STEP_SAMPLES))
                     elif separate:
-                        unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
-                        await asyncio.to_thread(remove_files, unused)
+                        await asyncio.to_thread(remove_channels, pcm_path, but=decoded.distinct)
                     found = (decoded.distinct, decoded.declared, decoded.warnings)
                     yield Decoded(decoded.samples, decoded.finished, tracks, *found)
             except DiskFull as error:

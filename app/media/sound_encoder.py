@@ -3,6 +3,7 @@
 import asyncio
 import math
 import uuid
+from contextlib import closing
 from pathlib import Path
 
 from app.common.concurrency import run_shielded
@@ -52,7 +53,7 @@ class SoundEncoder:
             with disk_errors():
                 # Only the service's own user may read it.
                 await run_shielded(asyncio.to_thread(target.touch, 0o600, exist_ok=False))
-            with self._disk.reservation() as space:
+            with closing(self._disk.reserve()) as space:
                 try:
                     step = await self._run(request, space)
                 except FileNotFoundError:

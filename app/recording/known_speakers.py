@@ -5,6 +5,7 @@ import base64
 import re
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,7 @@ def _write(folder: DataFolder, path: Path, title: str, url: str) -> int:
         content = base64.b64decode(url[head.end() :], validate=True)
     except ValueError:  # also of characters beyond ASCII
         raise _invalid(f"{title} is not valid base64. Encode all of the file.") from None
-    with disk_errors(), folder.disk.reservation() as space:
+    with disk_errors(), closing(folder.disk.reserve()) as space:
         space.check(len(content))
         path.write_bytes(content)
     return len(content)

@@ -1,15 +1,20 @@
 """Free space: the margin, and reservations."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from app.common.errors import DiskFull
-from app.intake.disk import MARGIN_BYTES, DiskSpace
+from app.intake.disk import MARGIN_BYTES, DiskSpace, Reservation
 from tests.intake.disks import SmallDisk, Usage
 
 MB = 10**6
+
+
+def reserved(disk: DiskSpace, owner: str | None = None) -> closing[Reservation]:
+    return closing(disk.reserve(owner))
 
 
 @pytest.fixture
@@ -20,7 +25,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskSpace:
 
 
 def test_a_margin_stays_free(disk: DiskSpace) -> None:
-    with disk.reservation() as space:
+    with reserved(disk) as space:
         space.check(100 * MB)
         with pytest.raises(DiskFull):
             space.check(100 * MB + 1)
@@ -35,8 +40,8 @@ def test_the_margin_of_a_small_disk_is_a_twentieth(tmp_path: Path, monkeypatch: 
 
 
 def test_reserved_space_is_not_available_to_others(disk: DiskSpace) -> None:
-    with disk.reservation() as other:
-        with disk.reservation() as space:
+    with reserved(disk) as other:
+        with reserved(disk) as space:
             space.expect(70 * MB)
             other.check(30 * MB)
             for refused in (other.check, other.expect):
@@ -47,13 +52,17 @@ def test_reserved_space_is_not_available_to_others(disk: DiskSpace) -> None:
 
 
 def test_declared_files_of_one_owner_reserve_a_part_of_the_disk(disk: DiskSpace) -> None:
-    with disk.reservation("a") as first, disk.reservation("a") as second, disk.reservation("b") as other:
+    with (
+        reserved(disk, "a") as first,
+        reserved(disk, "a") as second,
+        reserved(disk, "b") as other,
+    ):
         first.expect(60 * MB)
         with pytest.raises(DiskFull, match=r"jobs hold 0 MB .* uploads 60 MB") as refused:
             second.expect(16 * MB)
         assert refused.value.code == "storage_share_full"
         second.expect(15 * MB)
-        with disk.reservation("b") as third:
+        with reserved(disk, "b") as third:
             third.expect(5 * MB)
             with pytest.raises(DiskFull):
                 other.expect(14 * MB)
@@ -68,7 +77,10 @@ def test_what_jobs_hold_counts_where_there_are_others(disk: DiskSpace, tmp_path:
     disk.check_share("a", 15 * MB)
     with pytest.raises(DiskFull, match=r"jobs hold 60 MB .* Delete jobs"):
         disk.check_share("a", 16 * MB)
-    with disk.reservation("a") as unknown, disk.reservation("b") as other:  # whose sizes are not known
+    with (
+        reserved(disk, "a") as unknown,
+        reserved(disk, "b") as other,
+    ):  # whose sizes are not known
         unknown.check(15 * MB)
         with pytest.raises(DiskFull):
             unknown.check(16 * MB)
@@ -85,12 +97,12 @@ def test_no_owner_holds_more_than_the_settings_say(disk: DiskSpace) -> None:
 
 
 def test_the_first_declared_file_of_an_owner_may_take_all(disk: DiskSpace) -> None:
-    with disk.reservation("") as space:
+    with reserved(disk, "") as space:
         space.expect(100 * MB)
 
 
 def test_written_bytes_are_no_longer_reserved(disk: DiskSpace, tmp_path: Path) -> None:
-    with disk.reservation() as space, disk.reservation() as other:
+    with reserved(disk) as space, reserved(disk) as other:
         space.expect(70 * MB)
         (tmp_path / "file").write_bytes(bytes(20 * MB))
         space.written = 20 * MB
@@ -104,7 +116,7 @@ def test_a_writer_may_use_what_it_reserved_although_others_have_reserved_too(
     disk: DiskSpace, tmp_path: Path
 ) -> None:
     """Another program took space after all of it was reserved."""
-    with disk.reservation() as space, disk.reservation() as other:
+    with reserved(disk) as space, reserved(disk) as other:
         space.expect(50 * MB)
         other.expect(50 * MB)
         (tmp_path / "foreign").write_bytes(bytes(20 * MB))
@@ -117,5 +129,5 @@ def test_a_file_system_that_does_not_know_its_size_has_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))
-    with DiskSpace(tmp_path).reservation() as space:
+    with reserved(DiskSpace(tmp_path)) as space:
         space.expect(10**15)
