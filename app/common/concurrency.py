@@ -42,26 +42,15 @@ async def end_tasks(*tasks: asyncio.Future[Any] | None) -> None:
     await asyncio.gather(*there, return_exceptions=True)
 
 
-class Wakeup:
-    """Wakes one waiting loop. A signal that comes while the loop works is not lost."""
+class Wakeup(asyncio.Event):
+    """Wakes one waiting loop: now, or as soon as it waits. A signal while the loop works is not lost."""
 
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def set(self) -> None:
-        """Wake the loop, now or as soon as it waits."""
-        self._event.set()
-
-    def clear(self) -> None:
-        """Forget the signal: the loop is about to do what it said."""
-        self._event.clear()
-
-    async def wait(self, timeout_s: float | None = None) -> None:
+    async def wait(self, timeout_s: float | None = None) -> None:  # type: ignore[override]
         """Return once the signal is set, or after `timeout_s`. The signal is cleared then."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._event.wait()
-        self._event.clear()
+                await super().wait()
+        self.clear()
 
 
 async def in_daemon_thread(name: str, function: Callable[[], T]) -> T:

@@ -70,9 +70,8 @@ class PackedSegments(Sequence[Segment]):
     It is for this process and its children: pickled data can run code.
     """
 
-    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+    def __init__(self) -> None:
         self._parts: list[tuple[bytes, Callable[[bytes], Iterable[Segment]]]] = []
-        self.extend(segments)
 
     def extend(self, segments: Iterable[Segment]) -> None:
         """Append segments as one part."""

@@ -10,10 +10,10 @@ from app.transcript.cues.profiles import cue_style
 from app.transcript.cues.shaping import shape_cues
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS, Format
-from app.transcript.formats.common import FileStyle, plain_line
+from app.transcript.formats.common import FileStyle
 from app.transcript.text.chinese import LANGUAGES as CHINESE
 from app.transcript.text.chinese import convert_segments
-from app.transcript.text.speaker_text import SpeakerPrefix, shown_name
+from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import ClipResult, Transcript, place_segments
 from workers.messages import Segment, Span
 
@@ -127,7 +127,7 @@ def render_transcript(
         fps=style.fps,
         prefix=shown,
         times=options.times,
-        title=plain_line(shown_name(title)),
+        title=title,
     )
     file = BytesIO()  # only this grows with the recording; cues and text are made one by one
     for part in writer_of(form)(transcript, cues, file_style):

@@ -185,7 +185,9 @@ def long_talk() -> Transcript:
         by(drawn.choice(("Ann", "Bob")), 3.6 * at, 3.6 * at + 3.5, f" {' '.join(drawn.choices(words, k=9))}.")
         for at in range(10_000)
     ]
-    return replace(transcript(), samples=samples(36_000), segments=PackedSegments(segments))
+    packed = PackedSegments()
+    packed.extend(segments)
+    return replace(transcript(), samples=samples(36_000), segments=packed)
 
 
 @pytest.mark.parametrize("file_format", DOCUMENT_FORMATS)

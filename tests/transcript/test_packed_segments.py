@@ -1,6 +1,7 @@
 """Packed segments read like a list of segments."""
 
 import pickle
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,12 +16,16 @@ SEGMENTS = [
 ]
 
 
+def pack(*parts: Sequence[Segment]) -> PackedSegments:
+    packed = PackedSegments()
+    for segments in parts:
+        packed.extend(segments)
+    return packed
+
+
 @pytest.fixture
 def packed() -> PackedSegments:
-    packed = PackedSegments(SEGMENTS[:1])
-    for start, end in ((1, 4), (4, 4), (4, 10)):
-        packed.extend(SEGMENTS[start:end])
-    return packed
+    return pack(SEGMENTS[:1], SEGMENTS[1:4], (), SEGMENTS[4:])
 
 
 def test_unpacked_segments_equal_the_packed_ones(packed: PackedSegments) -> None:
@@ -28,7 +33,7 @@ def test_unpacked_segments_equal_the_packed_ones(packed: PackedSegments) -> None
     assert list(packed) == SEGMENTS, "more than once"
     assert len(packed) == 10
     assert packed == SEGMENTS
-    assert packed == PackedSegments(SEGMENTS)
+    assert packed == pack(SEGMENTS)
     assert packed != SEGMENTS[1:]
 
 
@@ -41,7 +46,7 @@ def test_indexes_and_slices(packed: PackedSegments, index: int | slice) -> None:
 def test_segments_with_more_fields_are_packed_with_them() -> None:
     values = (getattr(SEGMENTS[3], name) for name in Segment.__match_args__)
     edited = EditedSegment(*values, id="0-3", speaker="Ann", turns=((1, None),))
-    assert list(PackedSegments([edited])) == [edited]
+    assert list(pack([edited])) == [edited]
 
 
 def test_no_segment_beyond_the_last(packed: PackedSegments) -> None:

@@ -26,7 +26,12 @@ class FileStyle:
     fps: float | None = None  # frames per second of the picture
     prefix: SpeakerPrefix | None = None  # of the text; without one, the format says who speaks
     times: bool = False  # when each line or paragraph begins
-    title: str = ""  # of the document, on one line
+    title: str = ""  # of the recording
+
+    @property
+    def heading(self) -> str:
+        """The title of a document, on one line."""
+        return plain_line(shown_name(self.title))
 
     def name_of(self, speaker: str | None) -> str:
         """The text before a paragraph that says who speaks; empty if it is not said."""

@@ -30,7 +30,7 @@ def write_docx(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
     """A document whose bytes depend on its content alone: it has no date."""
     file = BytesIO()
     with (
-        ZipFile(_template(style.title, language_tag(transcript.text_language))) as template,
+        ZipFile(_template(style.heading, language_tag(transcript.text_language))) as template,
         ZipFile(file, "w") as written,
     ):
         for entry in template.infolist():
@@ -72,8 +72,8 @@ def _template(title: str, language: str) -> BytesIO:
 
 def _paragraphs(transcript: Transcript, style: FileStyle) -> Iterator[str]:
     is_rtl = is_right_to_left(transcript.text_language)
-    if style.title:
-        yield _paragraph([_run(style.title, is_rtl=is_rtl)], _TITLE, is_rtl=is_rtl)
+    if heading := style.heading:
+        yield _paragraph([_run(heading, is_rtl=is_rtl)], _TITLE, is_rtl=is_rtl)
     for paragraph in paragraphs_of(transcript):
         runs = []
         if style.times:

@@ -15,8 +15,8 @@ _NUMBER = re.compile(r"\d{1,9}[.)]")
 
 def write_md(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """CommonMark. Text that looks like markup is escaped."""
-    if style.title:
-        yield f"# {_escaped(style.title).replace('#', chr(92) + '#')}\n\n"
+    if heading := style.heading:
+        yield f"# {_escaped(heading).replace('#', chr(92) + '#')}\n\n"
     for number, paragraph in enumerate(paragraphs_of(transcript)):
         text = _escaped(paragraph.text)
         lead = [time_stamp(paragraph.start)] if style.times else []
