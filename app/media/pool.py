@@ -107,8 +107,9 @@ class MediaPool:
             [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
             always_awake=1,
+            charges_owners=True,
             can_run=lambda slot, call: not isinstance(slot, RemoteMediaSlot) or slot.can_run(call),
-            on_batch=self._end_call,
+            on_batch=_trace_call,
         )
         self._background = BackgroundTasks()
 
@@ -277,26 +278,6 @@ class MediaPool:
         except TaskCrashes:
             raise crashes_decoders() from None
 
-    def _end_call(self, slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcome: Outcome) -> None:
-        """A worker is done with a call: its owner is charged, and its span begins when the worker got it."""
-        [task] = batch.tasks
-        self._dispatcher.charge(task.work.owner, batch.took_s)
-        name = _SPAN_NAMES.get(task.payload.function)
-        if not traces.is_on() or name is None:  # it closes what was cancelled, and nobody waits for it
-            return
-        waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
-        traces.add(
-            traces.span_in(task.context),
-            name,
-            batch.sent,
-            batch.end,
-            {
-                "whisperfleet.media_worker": batch.slot,
-                "whisperfleet.waited_s": round(waited_s, 3),
-                "whisperfleet.outcome": outcome.value,
-            },
-        )
-
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the background; `stop` ends it."""
         self._background.spawn(work)
@@ -346,6 +327,26 @@ class WorkerSession:
         if self._slot is not None:
             with suppress(Exception):
                 await self.pool.run(("close", self._id), MediaCall(sessions.close, (self._id,)), self._slot)
+
+
+def _trace_call(slot: Slot[MediaCall, Any], batch: Batch[MediaCall, Any], outcome: Outcome) -> None:
+    """A worker is done with a call. Its span begins when the worker got it."""
+    [task] = batch.tasks
+    name = _SPAN_NAMES.get(task.payload.function)
+    if not traces.is_on() or name is None:  # it closes what was cancelled, and nobody waits for it
+        return
+    waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
+    traces.add(
+        traces.span_in(task.context),
+        name,
+        batch.sent,
+        batch.end,
+        {
+            "whisperfleet.media_worker": batch.slot,
+            "whisperfleet.waited_s": round(waited_s, 3),
+            "whisperfleet.outcome": outcome.value,
+        },
+    )
 
 
 def _create(paths: Sequence[Path]) -> list[int]:

@@ -83,6 +83,7 @@ class Dispatcher(Generic[P, R]):
         sleep_after_s: float | None = None,
         always_awake: int = 0,
         waits_for_slots: bool = False,
+        charges_owners: bool = False,
         can_run: Callable[[Slot[P, R], P], bool] = lambda slot, payload: True,
         kind_of: Callable[[P], Hashable] = lambda payload: None,
         on_batch: Callable[[Slot[P, R], Batch[P, R], Outcome], None] = lambda slot, batch, outcome: None,
@@ -92,8 +93,9 @@ class Dispatcher(Generic[P, R]):
         `retries_errors`: run a task once more, on another slot if there is one, before an error that it
         raises counts as its own. `sleep_after_s`: end a slot's process after so long without work, and start
         it again when there is some; not that of the first `always_awake` slots. None: never.
-        `waits_for_slots`: slots come and go, so tasks wait while there are none. `can_run`: whether a slot
-        may get a task with a payload; only for slots that take one task at a time. `kind_of`: how long a task
+        `waits_for_slots`: slots come and go, so tasks wait while there are none. `charges_owners`:
+        who has taken more time gets fewer turns, see `FairQueue.charge`. `can_run`: whether a slot may get a
+        task with a payload. Both only for slots that take one task at a time. `kind_of`: how long a task
         of some size takes is learned for each slot and kind; tasks with equal keys have one kind. `on_batch`
         is called when a batch of a slot has ended.
         """
@@ -102,6 +104,7 @@ class Dispatcher(Generic[P, R]):
         self._sleep_after_s = sleep_after_s
         self._always_awake = always_awake
         self._waits_for_slots = waits_for_slots
+        self._charges_owners = charges_owners
         self._failures = FailurePolicy[P, R](name, retries_errors=retries_errors)
         self._throughput = ThroughputEstimator()
         self._backlog = Backlog[P, R](self._throughput, cost, can_run, kind_of)
@@ -277,10 +280,6 @@ class Dispatcher(Generic[P, R]):
         Without slots, as many as for the smallest one: some tasks must wait for those that come.
         """
         return 2 * PLANNED_ROUNDS * max(1, self._backlog.full_round())
-
-    def charge(self, owner: str, cost: float) -> None:
-        """Give an owner fewer turns for what a task of it has cost: see `FairQueue.charge`."""
-        self._backlog.charge(owner, cost)
 
     def running(self, slot: int) -> Batch[P, R] | None:
         """The first batch that a slot's process runs now; None if it has none."""
@@ -723,6 +722,8 @@ class Dispatcher(Generic[P, R]):
         return Outcome.FAILED if any(isinstance(action, FailTask) for action in actions) else Outcome.REQUEUED
 
     def _report(self, slot: Slot[P, R], batch: Batch[P, R], outcome: Outcome) -> None:
+        if self._charges_owners:
+            self._backlog.charge(batch.tasks[0].work.owner, batch.took_s)
         try:
             self._on_batch(slot, batch, outcome)
         except Exception:  # a caller's fault must not end the slot's loop

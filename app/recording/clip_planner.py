@@ -65,9 +65,8 @@ class ClipPlanner:
         span's end. `settled`: no other speech begins before this sample. `probabilities`: the next frames'
         speech probabilities, shape (n,), of `FRAME_SAMPLES` each.
         """
-        self._add(spans)
         self._probabilities = np.concatenate((self._probabilities, probabilities))
-        clips = self._plan(ongoing, settled)
+        clips = self._plan(spans, ongoing, settled)
         drop = min(max(self._floor // FRAME_SAMPLES - self._first_frame, 0), len(self._probabilities))
         self._probabilities = self._probabilities[drop:]
         self._first_frame += drop
@@ -75,8 +74,7 @@ class ClipPlanner:
 
     def finish(self, spans: Sequence[Span], total: int) -> list[PlannedClip]:
         """The remaining clips of a recording of `total` samples."""
-        self._add(spans)
-        clips = self._plan(None, total + self._max_silence + 1)
+        clips = self._plan(spans, None, total + self._max_silence + 1)
         return [replace(clip, end=min(clip.end, total)) for clip in clips]
 
     def open_clip(self, ongoing: Span | None) -> PlannedClip | None:
@@ -86,11 +84,9 @@ class ClipPlanner:
             return None
         return PlannedClip(self._planned, self._start(spans), spans[-1][1], tuple(spans))
 
-    def _add(self, spans: Sequence[Span]) -> None:
+    def _plan(self, spans: Sequence[Span], ongoing: Span | None, settled: int) -> list[PlannedClip]:
         # A span that was cut while it was ongoing comes with its beginning, which is in a clip already.
         self._spans += [(max(start, self._floor), end) for start, end in spans if end > self._floor]
-
-    def _plan(self, ongoing: Span | None, settled: int) -> list[PlannedClip]:
         clips = []
         while cut := self._next_cut(self._known(ongoing), settled):
             clips.append(self._take(*cut, self._known(ongoing)))

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from workers.messages import SAMPLE_RATE, Word
@@ -20,40 +20,32 @@ _APPENDED_PUNCTUATION = "\"'.。,，!！?？:：”)]}、"
 ALIGNMENT_ERRORS = (RuntimeError, ValueError, IndexError)
 
 
-def words_with_times(
-    tokenizer: "Tokenizer", tokens: Sequence[int], aligned: Alignment
-) -> list[dict[str, Any]]:
-    """The words of a text's tokens: each with its tokens, its start and end in s, and its probability.
+def timed_words(
+    tokenizer: "Tokenizer", texts: Sequence[Sequence[int]], aligned: Alignment
+) -> list[tuple[Word, ...]]:
+    """The words of a window's texts, which were aligned together, in samples from the window's start.
 
-    As `WhisperModel.find_alignment` of faster-whisper. Raises IndexError if times are missing.
+    `texts`: the tokens of each. As `WhisperModel.find_alignment` of faster-whisper. Raises one of
+    `ALIGNMENT_ERRORS` if they do not fit the times.
     """
-    words, tokens_of_words = tokenizer.split_to_word_tokens([*tokens, tokenizer.eot])
-    borders = [0, *accumulate(len(of_word) for of_word in tokens_of_words[:-1])]
-    return [
-        {
-            "word": word,
-            "tokens": of_word,
-            "start": aligned.starts[first] / FRAMES_PER_SECOND,
-            "end": aligned.starts[end] / FRAMES_PER_SECOND,
-            "probability": sum(aligned.probabilities[first:end]) / (end - first),
-        }
-        for word, of_word, (first, end) in zip(
-            words[:-1], tokens_of_words[:-1], pairwise(borders), strict=True
-        )
-    ]
-
-
-def assign_words(timings: Sequence[dict[str, Any]], lengths: Sequence[int]) -> list[tuple[Word, ...]]:
-    """Assign a window's aligned words to its texts, given each text's length in tokens."""
     from faster_whisper.transcribe import merge_punctuations
 
-    timings_of_texts: list[list[dict[str, Any]]] = [[] for _ in lengths]
-    ends = list(accumulate(lengths))
-    position = 0
-    for timing in timings:
-        timings_of_texts[bisect_right(ends, position)].append(timing)
-        position += len(timing["tokens"])
-    for of_text in timings_of_texts:
+    words, tokens_of_words = tokenizer.split_to_word_tokens([*chain(*texts), tokenizer.eot])
+    timings: list[list[dict[str, Any]]] = [[] for _ in texts]
+    ends = list(accumulate(map(len, texts)))
+    first = 0
+    for word, tokens in zip(words[:-1], tokens_of_words[:-1], strict=True):
+        end = first + len(tokens)
+        timing = {
+            "word": word,
+            "tokens": tokens,
+            "start": aligned.starts[first] / FRAMES_PER_SECOND,
+            "end": aligned.starts[end] / FRAMES_PER_SECOND,
+            "probability": sum(aligned.probabilities[first:end]) / len(tokens),
+        }
+        timings[bisect_right(ends, first)].append(timing)
+        first = end
+    for of_text in timings:
         merge_punctuations(of_text, _PREPENDED_PUNCTUATION, _APPENDED_PUNCTUATION)
     return [
         tuple(
@@ -66,5 +58,5 @@ def assign_words(timings: Sequence[dict[str, Any]], lengths: Sequence[int]) -> l
             for timing in of_text
             if timing["word"]
         )
-        for of_text in timings_of_texts
+        for of_text in timings
     ]

@@ -1,6 +1,6 @@
 """What a backend computes for `LoadedModel`: the network of a model, in one library."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,14 +53,6 @@ class Alignment:
 
     starts: tuple[int, ...]  # frame of each token, and last the frame at which the text ends
     probabilities: tuple[float, ...]  # of each token among all text tokens
-
-
-def places_by_key(keys: Iterable[Hashable]) -> list[list[int]]:
-    """The places of equal keys, in the order in which keys come first."""
-    places: dict[Hashable, list[int]] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key, []).append(place)
-    return list(places.values())
 
 
 class WhisperBackend(Protocol):

@@ -16,7 +16,6 @@ from workers.whisper.backend import (
     Search,
     SpecialTokens,
     TextToAlign,
-    places_by_key,
 )
 
 if TYPE_CHECKING:
@@ -53,10 +52,12 @@ class CTranslate2Backend:
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Windows whose prompts have one length, as CTranslate2 needs them: a part for each thread."""
+        groups = [
+            [place for place, tokens in enumerate(prompt_tokens) if tokens == length]
+            for length in dict.fromkeys(prompt_tokens)
+        ]
         return [
-            group[first :: self.threads]
-            for group in places_by_key(prompt_tokens)
-            for first in range(min(self.threads, len(group)))
+            group[first :: self.threads] for group in groups for first in range(min(self.threads, len(group)))
         ]
 
     def encode(self, audio: Sequence[bytes], context_s: int) -> Any:
@@ -115,10 +116,10 @@ class CTranslate2Backend:
         of the others have no text. Windows do not influence one another.
         """
         aligned: list[Alignment | Exception | None] = [None] * len(texts)
-        for group in places_by_key(text and text.start for text in texts):
-            if texts[group[0]] is not None:
-                for place, found in zip(group, self._align_group(encoded, texts, group), strict=True):
-                    aligned[place] = found
+        for start in dict.fromkeys(text.start for text in texts if text is not None):
+            group = [place for place, text in enumerate(texts) if text is not None and text.start == start]
+            for place, found in zip(group, self._align_group(encoded, texts, group), strict=True):
+                aligned[place] = found
         return aligned
 
     def _align_group(

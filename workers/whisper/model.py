@@ -22,10 +22,9 @@ from workers.messages import (
     WindowResult,
     Word,
 )
-from workers.whisper.alignment import ALIGNMENT_ERRORS, assign_words, words_with_times
+from workers.whisper.alignment import ALIGNMENT_ERRORS, timed_words
 from workers.whisper.backend import (
     MAX_TOKENS,
-    Alignment,
     Generated,
     Search,
     SpecialTokens,
@@ -173,7 +172,7 @@ class LoadedModel:
                 if isinstance(aligned, Exception):
                     raise aligned
                 if aligned is not None:
-                    row.words = _words(row, aligned)
+                    row.words = timed_words(row.tokenizer, row.spoken(), aligned)
             except ALIGNMENT_ERRORS as error:
                 if cause_of(error) is not Cause.TASK:
                     raise
@@ -244,13 +243,6 @@ def _special_tokens(hf_tokenizer: "tokenizers.Tokenizer") -> SpecialTokens:
         no_speech=tokenizer.no_speech,
         suppressed=get_suppressed_tokens(tokenizer, [_SUPPRESS_NON_SPEECH]),
     )
-
-
-def _words(row: _DecodedWindow, aligned: Alignment) -> list[tuple[Word, ...]]:
-    """The words of each text of a row. Raises one of `ALIGNMENT_ERRORS` if they do not fit its times."""
-    spoken = row.spoken()
-    timings = words_with_times(row.tokenizer, list(chain(*spoken)), aligned)
-    return assign_words(timings, [len(tokens) for tokens in spoken])
 
 
 def _read_thresholds(folder: Path) -> Thresholds:

@@ -22,7 +22,6 @@ from workers.whisper.backend import (
     Search,
     SpecialTokens,
     TextToAlign,
-    places_by_key,
 )
 from workers.whisper.model_check import read_vocabulary
 from workers.whisper.torch.decoder import (
@@ -110,8 +109,13 @@ class TorchBackend:
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Windows whose prompts have as many places, in batches."""
-        groups, most = places_by_key(map(prompt_places, prompt_tokens)), self._windows(beams)
-        return [group[first : first + most] for group in groups for first in range(0, len(group), most)]
+        groups: dict[int, list[int]] = {}  # by the places of the prompt
+        for at, tokens in enumerate(prompt_tokens):
+            groups.setdefault(prompt_places(tokens), []).append(at)
+        most = self._windows(beams)
+        return [
+            group[first : first + most] for group in groups.values() for first in range(0, len(group), most)
+        ]
 
     def _windows(self, beams: int) -> int:
         """How many windows a batch with so many beams has, those that only fill it among them."""
