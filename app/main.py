@@ -43,7 +43,6 @@ from app.live.service import LiveService
 from app.recording.service import TranscriptionService
 from app.server.connections import EnsureResponse
 from app.server.errors import add_error_handlers
-from app.server.handshakes import Handshakes
 from app.server.requests import WARNING_HEADER, RequestCounts, RequestLog, RootPath
 from app.settings import Settings, key_ring
 
@@ -181,7 +180,6 @@ def _middleware(
         UserHeader, header=settings.trusted_user_header, proxies=settings.trusted_proxies
     )
     return [
-        Middleware(Handshakes),
         *([user] if user else []),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies)),
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),

@@ -36,7 +36,8 @@ from app.pool.cluster.bridge import Bridge
 from app.pool.cluster.ray_messages import ActorSpec
 from app.pool.cluster.remote_process import RemoteProcess
 from app.pool.dispatcher import Dispatcher
-from app.pool.process import ChildProcess, WorkerProcess
+from app.pool.process import ChildProcess
+from app.pool.tasks import WorkerProcess
 from bench.command import chosen, parser_of, silence_logs
 from bench.measuring import Figures, Table, machine, median, write_json
 from bench.scale import record

@@ -19,7 +19,8 @@ from app.engines.nvml import list_gpus
 from app.engines.simulated import SIMULATED, SimulatedWorker, Simulation, parse_simulation
 from app.engines.slot import SlotLimits, WhisperSlot
 from app.pool.batching import BatchCost
-from app.pool.process import ChildProcess, WorkerProcess
+from app.pool.process import ChildProcess
+from app.pool.tasks import WorkerProcess
 from app.settings import Settings
 from workers import runtime
 from workers.messages import FULL_CONTEXT_S, LoadOptions

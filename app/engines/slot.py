@@ -17,8 +17,7 @@ from app.engines.backend_choice import CTRANSLATE2, TORCH
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowRequest
-from app.pool.process import WorkerProcess
-from app.pool.tasks import RestartReason, SlotStatus
+from app.pool.tasks import RestartReason, SlotStatus, WorkerProcess
 from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import (
     SAMPLE_RATE,

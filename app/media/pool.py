@@ -29,8 +29,7 @@ from app.media.remote_slot import RemoteMediaSlot
 from app.media.worker_slot import MediaCall, MediaWorkerSlot
 from app.pool.dispatcher import Dispatcher
 from app.pool.failure_policy import MAX_CRASHES
-from app.pool.process import WorkerProcess
-from app.pool.tasks import Batch, Outcome, Slot, TaskResult
+from app.pool.tasks import Batch, Outcome, Slot, TaskResult, WorkerProcess
 from app.telemetry import traces
 from workers.media import encode, sessions, tasks
 from workers.media.tasks import DecodeRequest

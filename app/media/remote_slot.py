@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from app.common.errors import ProcessCrashed, RequeueBatch
 from app.media.worker_slot import DEADLINE_S, MediaCall, MediaWorkerSlot
-from app.pool.process import WorkerProcess
+from app.pool.tasks import WorkerProcess
 from workers.media import remote, sessions, tasks
 from workers.media.remote import RemoteStep
 from workers.media.tasks import DecodeRequest, DecodeStep

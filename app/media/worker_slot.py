@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.common.errors import ProcessCrashed, ProcessLost
-from app.pool.process import ChildProcess, WorkerProcess
-from app.pool.tasks import RestartReason, SlotStatus
+from app.pool.process import ChildProcess
+from app.pool.tasks import RestartReason, SlotStatus, WorkerProcess
 from workers import runtime
 from workers.media import tasks
 

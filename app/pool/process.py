@@ -4,20 +4,22 @@ import asyncio
 import math
 import multiprocessing
 import os
+import re
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from multiprocessing.process import BaseProcess
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
 from app.common.errors import Fault, ProcessCrashed, ProcessHung, ProcessStuck
-from app.pool import memory
 from app.pool.child_environment import hide_secrets
 from app.telemetry import logs
 from app.telemetry.work import bound_ids
@@ -34,26 +36,13 @@ _OUTGROWN = 1.5  # times the most memory that others of its kind took: then what
 # With these, a process ends by its own fault. Anybody can send others.
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 
+_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
 log = structlog.get_logger(__name__)
 
 _ending: set[BaseProcess] = set()  # killed, and perhaps not gone yet
 # The most memory (bytes) that processes took which have answered, by their initializers.
 _usual_bytes: Counter[Callable[..., None]] = Counter()
-
-
-class WorkerProcess(Protocol):
-    """One long-lived process, on this machine or on another: see `ChildProcess`."""
-
-    pid: int | None
-    on_exit: Callable[[ProcessCrashed], None]  # called when the process ends, even between two calls
-
-    async def start(self) -> None: ...
-
-    async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R: ...
-
-    def is_stopped(self) -> bool: ...
-
-    async def close(self) -> None: ...
 
 
 class ChildProcess:
@@ -125,14 +114,14 @@ class ChildProcess:
         return answer.result
 
     async def _result(self, future: Future[R], process: BaseProcess, deadline_s: float | None) -> R:
-        answer, self._kills_before = asyncio.wrap_future(future), memory.oom_kills()
+        answer, self._kills_before = asyncio.wrap_future(future), oom_kills()
         now = asyncio.get_running_loop().time
         give_up_at = math.inf if deadline_s is None else now() + deadline_s
         try:
             while not answer.done() and (left_s := give_up_at - now()) > 0:
                 await asyncio.wait([answer], timeout=min(left_s, _SAMPLE_S))
                 if not answer.done() and process.pid is not None:
-                    self._peak_bytes = memory.peak_bytes(process.pid) or self._peak_bytes
+                    self._peak_bytes = _peak_bytes_of(process.pid) or self._peak_bytes
             if not answer.done():
                 fault = Fault.OUTSIDE if self.is_stopped() else Fault.OWN
                 process.kill()
@@ -150,7 +139,7 @@ class ChildProcess:
 
     def is_stopped(self) -> bool:
         """Whether something else has stopped the process, which therefore does not answer."""
-        return self.pid is not None and memory.is_stopped(self.pid)
+        return self.pid is not None and _is_stopped(self.pid)
 
     async def close(self) -> None:
         """Kill the process, whatever it is doing, and wait until it has ended.
@@ -201,7 +190,7 @@ class ChildProcess:
         fault, why = Fault.OUTSIDE, ""
         if status is not None and (status > 0 or -status in _CRASHES):
             fault = Fault.OWN
-        elif status == -signal.SIGKILL and (memory.oom_kills() or 0) > (self._kills_before or 0):
+        elif status == -signal.SIGKILL and (oom_kills() or 0) > (self._kills_before or 0):
             outgrew = self._peak_bytes > _OUTGROWN * _usual_bytes[self._initializer] > 0
             fault, why = (Fault.OWN if outgrew else Fault.MEMORY), ": there was too little memory"
         message = f"process {process.pid} {_ended_by(status)}{why}"
@@ -230,3 +219,42 @@ def have_all_ended(timeout_s: float) -> bool:
             return False
         time.sleep(_POLL_S)
     return True
+
+
+def oom_kills() -> int | None:
+    """How many processes of this control group the kernel has killed for memory; None if it does not say."""
+    for path in _counters():
+        with suppress(OSError):
+            if found := re.search(rb"^oom_kill (\d+)", path.read_bytes(), re.MULTILINE):
+                return int(found[1])
+    return None
+
+
+@cache
+def _counters() -> tuple[Path, ...]:
+    """Files that may have the counter, in both versions. A container sees its own as root."""
+    found = []
+    with suppress(OSError):
+        for line in _OWN_GROUPS.read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if not controllers or "memory" in controllers.split(","):
+                folder = _GROUPS / controllers
+                name = "memory.oom_control" if controllers else "memory.events"
+                found += [folder / group.strip("/") / name, folder / name]
+    return tuple(found)
+
+
+def _peak_bytes_of(pid: int) -> int | None:
+    """The most memory that a process has taken so far (bytes); None if it is gone."""
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_bytes()
+        if found := re.search(rb"^VmHWM:\s+(\d+) kB", status, re.MULTILINE):
+            return int(found[1]) << 10
+    return None
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal or a debugger: then it does not hang."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    return False

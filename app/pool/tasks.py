@@ -1,4 +1,4 @@
-"""The units of work that the dispatcher hands out, and the slots that run them."""
+"""The units of work that the dispatcher hands out, and the slots and processes that run them."""
 
 import asyncio
 from collections import Counter
@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
+from app.common.errors import ProcessCrashed
 from app.telemetry.work import Work, current_work
 from workers.messages import Part
 
 P = TypeVar("P")
 R = TypeVar("R")
+T = TypeVar("T")
 Payload = TypeVar("Payload", contravariant=True)
 Result = TypeVar("Result", covariant=True)
 
@@ -91,6 +93,21 @@ class Slot(Protocol[Payload, Result]):
 
     async def close(self) -> None:
         """End the process."""
+
+
+class WorkerProcess(Protocol):
+    """One long-lived process, on this machine or on another: see `ChildProcess`."""
+
+    pid: int | None
+    on_exit: Callable[[ProcessCrashed], None]  # called when the process ends, even between two calls
+
+    async def start(self) -> None: ...
+
+    async def call(self, function: Callable[..., T], *args: object, deadline_s: float | None = None) -> T: ...
+
+    def is_stopped(self) -> bool: ...
+
+    async def close(self) -> None: ...
 
 
 class TaskResult(NamedTuple, Generic[R]):

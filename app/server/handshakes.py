@@ -55,7 +55,7 @@ class WebSocket:
 
 
 class Handshakes:
-    """ASGI middleware: makes a GET of each handshake, for all that is further in. Outermost.
+    """The application of WebSockets: makes a GET of each handshake for `app`, with all its middleware.
 
     A response with status 101 accepts it, see `UpgradeResponse`; any other refuses it. A key in the
     subprotocols becomes an Authorization header, so nothing else sees it there.
@@ -65,9 +65,6 @@ class Handshakes:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "websocket":
-            await self.app(scope, receive, send)
-            return
         key, protocols = split_key(scope["subprotocols"])
         has_body = True
 

@@ -11,6 +11,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import CloseCode, Frame
 from websockets.server import ServerProtocol
 
+from app.server.handshakes import Handshakes
 from app.server.steady_protocol import Steady
 
 MAX_MESSAGE_BYTES = 1 << 20
@@ -47,11 +48,13 @@ class WebSocketConnection(Steady, WebSocketsSansIOProtocol):
 
     A message is parsed when the application waits for one, and nothing is read meanwhile: a client that sends
     faster has to wait. Messages are bytes, also those of text: a parser of JSON wants bytes.
-    `on_end` is called with the address of the client when the connection has ended.
+    The application gets its handshake as a GET, see `Handshakes`. `on_end` is called with the address of the
+    client when the connection has ended.
     """
 
     def __init__(self, address: bytes, on_end: Callable[[bytes], None], **options: Any) -> None:
         super().__init__(**options)
+        self.app = Handshakes(self.app)
         self._address = address
         self._on_end = on_end
         self._unread = bytearray()  # received, and not parsed

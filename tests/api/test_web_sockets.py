@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from app.commands.serve import Server, uvicorn_config
 from app.server import web_sockets
-from app.server.handshakes import WEB_SOCKET, Handshakes, UpgradeResponse, split_key
+from app.server.handshakes import WEB_SOCKET, UpgradeResponse, split_key
 from app.server.listening import STREAM_PATH
 from app.settings import Settings
 from tests.api.waiting import wait_for
@@ -77,7 +77,7 @@ class PlainSite:
         await Pausable(scope, self)(scope, receive, send)
 
     async def __call__(self, scope, receive, send):
-        await Handshakes(self.app)(scope, receive, send)
+        await self.app(scope, receive, send)
 
     def connect(self, **options):
         return connect(f"ws://127.0.0.1:{self.port}{STREAM_PATH}", proxy=None, **options)

@@ -19,7 +19,8 @@ from app.engines.simulated import SimulatedWorker, Simulation
 from app.pool.cluster.bridge import Bridge
 from app.pool.cluster.ray_messages import ActorSpec, RayNode
 from app.pool.cluster.remote_process import RemoteProcess
-from app.pool.process import ChildProcess, WorkerProcess
+from app.pool.process import ChildProcess
+from app.pool.tasks import WorkerProcess
 from tests.cluster import node_functions
 from tests.cluster.clusters import RayCluster, until
 from tests.media_files import read_pcm

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from app.common.errors import Fault, ProcessCrashed, ProcessHung, ProcessStuck
-from app.pool import memory
+from app.pool import process
 from app.pool.process import ChildProcess, have_all_ended
 from workers import runtime
 
@@ -37,7 +37,7 @@ async def child() -> AsyncIterator[ChildProcess]:
 async def test_a_process_answers_and_its_crash_is_noticed(
     child: ChildProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "oom_kills", lambda: 3)  # all of them long ago
+    monkeypatch.setattr(process, "oom_kills", lambda: 3)  # all of them long ago
     ended = asyncio.Event()
     errors = []
 
@@ -112,7 +112,7 @@ async def test_who_lacked_memory_when_the_kernel_kills_a_process_for_it(
     await child.call(take_memory, 1 << 20, 0)  # as much as others take
     kills = iter([4] if not is_oom else [4, 5])
     last = [4]
-    monkeypatch.setattr(memory, "oom_kills", lambda: last.append(next(kills, last[-1])) or last[-1])
+    monkeypatch.setattr(process, "oom_kills", lambda: last.append(next(kills, last[-1])) or last[-1])
     with pytest.raises(ProcessCrashed, match="SIGKILL") as raised:
         await child.call(take_memory, size, signal.SIGKILL)
     assert raised.value.fault is fault
@@ -129,13 +129,13 @@ def test_kills_for_lack_of_memory_are_counted_in_both_versions_of_control_groups
     place = tmp_path / "fs" / controllers / "system/fleet"
     place.mkdir(parents=True)
     (place / name).write_text("oom 7\nunder_oom 0\noom_kill 3\noom_group_kill 1\n")
-    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "fs")
-    monkeypatch.setattr(memory, "_OWN_GROUPS", group)
-    memory._counters.cache_clear()
-    assert memory.oom_kills() == 3
+    monkeypatch.setattr(process, "_GROUPS", tmp_path / "fs")
+    monkeypatch.setattr(process, "_OWN_GROUPS", group)
+    process._counters.cache_clear()
+    assert process.oom_kills() == 3
     (place / name).unlink()
-    assert memory.oom_kills() is None
-    memory._counters.cache_clear()
+    assert process.oom_kills() is None
+    process._counters.cache_clear()
 
 
 async def test_a_process_that_hangs_while_it_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

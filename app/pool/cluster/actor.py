@@ -16,7 +16,8 @@ import structlog
 from app.common.errors import DeviceFailed, ProcessCrashed
 from app.pool.cluster.message_socket import pickled
 from app.pool.cluster.ray_messages import ActorSpec
-from app.pool.process import ChildProcess, WorkerProcess
+from app.pool.process import ChildProcess
+from app.pool.tasks import WorkerProcess
 from app.telemetry import logs
 from workers import calls, probe
 from workers.log_lines import LogFormat
