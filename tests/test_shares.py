@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.common.errors import QueueFull
-from app.intake.limits import WAITING_S, Limit, Limits, Shares
+from app.intake.limits import WAITING_S, Limit, Limits
 from app.settings import Settings
 from tests.event_loop import Clock
 
@@ -22,8 +22,8 @@ class Places:
     """The places of a limit, and who holds them."""
 
     def __init__(self, limit: Limit) -> None:
-        self.clock = Clock(100.0)
-        self.shares = Shares(limit, self.clock)
+        self.clock = limit.clock = Clock(100.0)
+        self.limit = limit
         self.held = Counter[str]()
 
     def take(self, owner: str, count: int = 1) -> int:
@@ -31,7 +31,7 @@ class Places:
         granted = 0
         for _ in range(count):
             try:
-                self.shares.check(owner, self.held)
+                self.limit.check(owner, self.held)
             except QueueFull:
                 continue
             self.held[owner] += 1
@@ -72,7 +72,7 @@ def test_a_limit_of_a_key_is_never_exceeded() -> None:
     places = Places(limit(100, guaranteed=10, per_key=2))
     assert places.take("a", 3) == 2
     with pytest.raises(QueueFull, match=r"2 of your things .* one API key may have 2 \(A_KEY_SETTING"):
-        places.shares.check("a", places.held)
+        places.limit.check("a", places.held)
 
 
 def test_a_link_has_what_is_guaranteed() -> None:

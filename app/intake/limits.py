@@ -8,9 +8,9 @@ places are guaranteed to each owner, on top of the total: as many again in all.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.common.errors import QueueFull
@@ -24,7 +24,7 @@ RETRY_AFTER_S = 10  # what refused clients are asked to wait
 WAITING_S = RETRY_AFTER_S + 5.0  # after a refusal, an owner counts as waiting
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Limit:
     """At most `total` of something, which owners share. Further ones get a 429."""
 
@@ -37,61 +37,51 @@ class Limit:
     remedy: str = "try again when one has ended"  # for their owner
     verb: str = "takes"  # what the service does with them
     code: str | None = None  # of the error
+    clock: Callable[[], float] = time.monotonic
+    _waiting: dict[str, float] = field(default_factory=dict)  # owners that were refused, and until when
 
-    def check(self, owner: str, held: Mapping[str, int], waiting: Collection[str] = ()) -> None:
-        """Raise QueueFull if an owner can have no further one.
+    def check(self, owner: str, held: Mapping[str, int], more: int = 0) -> None:
+        """Raise QueueFull if an owner can have no further one. An owner that is refused will ask again.
 
-        `held`: how many each owner has. `waiting`: those that want some.
+        `held`: how many each owner has. `more`: how many there may be beside `total`.
         """
+        now = self.clock()
+        self._waiting = {other: until for other, until in self._waiting.items() if until > now}
+        if (refusal := self._refusal(owner, held, self.total + more)) is not None:
+            self._waiting[owner] = now + WAITING_S
+            raise refusal
+
+    def _refusal(self, owner: str, held: Mapping[str, int], total: int) -> QueueFull | None:
         own = held.get(owner, 0)
         if self.per_key is not None and own >= self.per_key:
-            raise self._refusal(own, f"one API key may have {self.per_key} ({self.setting_per_key})")
-        claimants = {owner, *waiting, *(other for other, count in held.items() if count)}
-        all_held, most = sum(held.values()), max(1, self.total // len(claimants))
-        if own < min(self.guaranteed, most) and all_held < 2 * self.total:
-            return
-        if most < self.total and own >= most:
-            raise self._refusal(own, f"one API key may have {most} while others want some ({self.setting})")
-        if all_held >= self.total:
-            raise QueueFull(
-                f"{self.total} {self.what}, as many as this service {self.verb} ({self.setting}); try again "
-                "later.",
-                code=self.code,
-            )
+            return self._full(own, f"one API key may have {self.per_key} ({self.setting_per_key})")
+        claimants = {owner, *self._waiting, *(other for other, count in held.items() if count)}
+        all_held, most = sum(held.values()), max(1, total // len(claimants))
+        if own < min(self.guaranteed, most) and all_held < 2 * total:
+            return None
+        if most < total and own >= most:
+            return self._full(own, f"one API key may have {most} while others want some ({self.setting})")
+        if all_held < total:
+            return None
+        return QueueFull(
+            f"{total} {self.what}, as many as this service {self.verb} ({self.setting}); try again later.",
+            code=self.code,
+        )
 
     def check_link(self, held: int) -> None:
         """Raise QueueFull if one link, which has some, can have no further one."""
         if held >= self.guaranteed:
-            raise self._refusal(held, f"one link may have {self.guaranteed} (a part of {self.setting})")
+            raise self._full(held, f"one link may have {self.guaranteed} (a part of {self.setting})")
 
-    def _refusal(self, own: int, reason: str) -> QueueFull:
+    def _full(self, own: int, reason: str) -> QueueFull:
         return QueueFull(f"{own} of your {self.what}, and {reason}; {self.remedy}.", code=self.code)
-
-
-class Shares:
-    """A limit, and the owners that it has refused lately. They will ask again."""
-
-    def __init__(self, limit: Limit, clock: Callable[[], float] = time.monotonic) -> None:
-        self.limit = limit
-        self._clock = clock
-        self._waiting: dict[str, float] = {}  # owner, and until when
-
-    def check(self, owner: str, held: Mapping[str, int], limit: Limit | None = None) -> None:
-        """Raise QueueFull as `Limit.check` does. `limit`: in place of the usual one."""
-        now = self._clock()
-        self._waiting = {other: until for other, until in self._waiting.items() if until > now}
-        try:
-            (limit or self.limit).check(owner, held, self._waiting)
-        except QueueFull:
-            self._waiting[owner] = now + WAITING_S
-            raise
 
 
 class Limiter:
     """Counts the requests that hold something, by owner and by link."""
 
     def __init__(self, limit: Limit) -> None:
-        self._shares = Shares(limit)
+        self._limit = limit
         self._by_owner: Counter[str] = Counter()
         self._by_link: Counter[str] = Counter()  # all links together are one owner
 
@@ -118,8 +108,8 @@ class Limiter:
     def check(self, client: Client) -> None:
         """Raise QueueFull if a request of a client exceeds the limit."""
         if client.link:
-            self._shares.limit.check_link(self._by_link[client.link])
-        self._shares.check(client.owner, self._by_owner)
+            self._limit.check_link(self._by_link[client.link])
+        self._limit.check(client.owner, self._by_owner)
 
 
 class Limits:

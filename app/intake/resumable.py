@@ -19,7 +19,7 @@ from app.common.ids import ID
 from app.database.connection import Database
 from app.intake.data_folder import DataFolder
 from app.intake.disk import Reservation
-from app.intake.limits import Limits, Shares
+from app.intake.limits import Limits
 from app.intake.partial_file import PartialFile, beyond_length, size_of
 from app.intake.resumable_rows import ResumableUpload, UploadRows, upload_used
 from app.intake.uploads import Upload
@@ -43,7 +43,7 @@ class Uploads:
         self._folder = folder
         self._clock = clock
         self._files: dict[str, PartialFile] = {}  # of live uploads
-        self._shares = Shares(Limits(settings).partial_uploads)
+        self._limit = Limits(settings).partial_uploads
 
     async def start(self) -> set[str]:
         """Reserve the space of live uploads again. Returns the names of their files."""
@@ -60,7 +60,7 @@ class Uploads:
         space = self._folder.disk.reserve(owner)
         try:
             await asyncio.to_thread(space.expect, size)
-            await self._rows.add(upload, self._shares)
+            await self._rows.add(upload, self._limit)
         except BaseException:
             space.close()
             raise

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.errors import UploadConflict
 from app.database.connection import Database, Then
 from app.database.tables import jobs, uploads
-from app.intake.limits import Shares
+from app.intake.limits import Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class UploadRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, upload: ResumableUpload, shares: Shares) -> None:
+    async def add(self, upload: ResumableUpload, limit: Limit) -> None:
         """Raises QueueFull."""
         live = (
             sa.select(uploads.c.owner, sa.func.count())
@@ -49,7 +49,7 @@ class UploadRows:
 
         async def insert(connection: AsyncConnection, then: Then) -> None:
             held = dict(tuple(row) for row in await connection.execute(live))
-            shares.check(upload.owner, held)
+            limit.check(upload.owner, held)
             await connection.execute(sa.insert(uploads).values(asdict(upload)))
 
         await self._database.transact(insert)  # writes take turns: nobody adds one in between

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -29,7 +28,7 @@ from app.database.connection import Database
 from app.engines.ledger import JobName
 from app.intake.disk import DiskSpace
 from app.intake.downloads import clean as clean_downloads
-from app.intake.limits import Limits, Shares
+from app.intake.limits import Limits
 from app.intake.resumable import Uploads
 from app.jobs.document import timestamp
 from app.jobs.events import Event, Subscriptions
@@ -81,7 +80,7 @@ class JobService:
         if settings.owner_storage_mb is not None:
             self.disk.most_stored = settings.owner_storage_mb * 10**6
         self.on_links_ended: Callable[[], object] = lambda: None
-        self._shares = Shares(Limits(settings).jobs)
+        self._limit = Limits(settings).jobs
         self._database = database
         folder = Path(database.url.database or "").parent
         self._database_disk = DiskSpace(folder) if database.is_sqlite else None
@@ -199,9 +198,8 @@ class JobService:
     async def _check_capacity(self, owner: str) -> None:
         await self.check_space()
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        limit = self._shares.limit
-        limit = replace(limit, total=limit.total + self._service.fleet.jobs_at_once)
-        self._shares.check(owner, await self.store.count_by_owner(UNFINISHED), limit)
+        at_once = self._service.fleet.jobs_at_once
+        self._limit.check(owner, await self.store.count_by_owner(UNFINISHED), at_once)
 
     async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.

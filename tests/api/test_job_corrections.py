@@ -509,7 +509,7 @@ def test_large_documents_of_jobs_are_admitted(site, job, monkeypatch):
     monkeypatch.setattr(sending, "LARGE_BYTES", 100)
     monkeypatch.setattr(large_bodies, "LARGE_BYTES", 100)
     limiter = site.admission.sending
-    limiter._by_owner["somebody"] = 2 * limiter._shares.limit.total
+    limiter._by_owner["somebody"] = 2 * limiter._limit.total
     for path in ("", f"/{job}"):
         assert error(site.client.get(f"/v1/jobs{path}"))[0] == 429
     limiter._by_owner.clear()
