@@ -10,7 +10,7 @@ from app.pool.failure_policy import MAX_CRASHES
 from app.pool.tasks import Outcome
 from app.telemetry.work import Work, current_work, working_for
 from tests.event_loop import let_tasks_run
-from tests.pool.fake_slots import FakeSlot, NewDispatcher, TwoBatchSlot, blocked, submit_all
+from tests.pool.fake_slots import FakeSlot, NewDispatcher, StubSlot, TwoBatchSlot, blocked, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -66,6 +66,28 @@ async def test_a_job_can_wait_until_its_batches_in_flight_have_ended(
     slot.unblocked.set()
     await ended
     await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("charges", [True, False])
+async def test_an_owner_that_is_charged_waits_until_others_have_had_as_much(
+    serve: NewDispatcher, charges: bool
+) -> None:
+    order = []
+
+    class SlowSlot(StubSlot):
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str | Exception]:
+            order.extend(payloads)
+            await asyncio.sleep(0.2 if "long" in payloads else 0)
+            return list(payloads)
+
+    dispatcher = serve(SlowSlot(), charges_owners=charges)
+    tasks = []
+    for owner, payload, count in (("a", "long", 2), ("b", "short", 3)):
+        with working_for(Work(owner=owner)):
+            tasks += [asyncio.create_task(dispatcher.submit(owner, payload)) for _ in range(count)]
+    await asyncio.gather(*tasks)
+    in_turns = ["long", "short", "long", "short", "short"]
+    assert order == (["long", "short", "short", "short", "long"] if charges else in_turns)
 
 
 async def test_nobody_waits_for_the_batches_of_a_process_that_is_gone(new_dispatcher: NewDispatcher) -> None:
