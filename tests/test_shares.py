@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.common.errors import QueueFull
-from app.intake.limits import WAITING_S, Limit, Limits
+from app.intake.limits import WAITING_S, Admission, Limit
 from app.settings import Settings
 from tests.event_loop import Clock
 
@@ -127,4 +127,4 @@ def test_many_owners_at_most_double_a_limit_and_none_waits_for_one_that_has_more
 
 
 def test_a_tenth_is_guaranteed() -> None:
-    assert Limits(Settings(max_uploads=300, _env_file=None)).uploads.guaranteed == 30
+    assert Admission(Settings(max_uploads=300, _env_file=None), 0).uploads._limit.guaranteed == 30

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.common.errors import QueueFull
@@ -77,11 +77,41 @@ class Limit:
         return QueueFull(f"{own} of your {self.what}, and {reason}; {self.remedy}.", code=self.code)
 
 
+def _limit(total: int, setting: str, what: str, code: str | None = None, **others: Any) -> Limit:
+    return Limit(total, setting, what, max(1, total // GUARANTEED_DIVISOR), code=code, **others)
+
+
+def limit_of_jobs(settings: Settings) -> Limit:
+    """Jobs that can run at once do not count."""
+    return _limit(
+        settings.max_queued_jobs,
+        "WHISPER_MAX_QUEUED_JOBS",
+        "jobs are not done yet",
+        per_key=settings.max_jobs_per_key,
+        setting_per_key="WHISPER_MAX_JOBS_PER_KEY",
+        remedy="try again when one is",
+    )
+
+
+def limit_of_partial_uploads(settings: Settings) -> Limit:
+    """Of resumable uploads."""
+    return _limit(
+        PARTIAL_UPLOADS * settings.max_uploads,
+        f"{PARTIAL_UPLOADS} times WHISPER_MAX_UPLOADS",
+        "resumable uploads are incomplete or have no job yet",
+        "too_many_uploads",
+        verb="keeps",
+        remedy="submit or delete some, then retry",
+    )
+
+
 class Limiter:
     """Counts the requests that hold something, by owner and by link."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: Limit, more: int = 0) -> None:
+        """`more`: how many there may be beside those of the limit."""
         self._limit = limit
+        self._more = more
         self._by_owner: Counter[str] = Counter()
         self._by_link: Counter[str] = Counter()  # all links together are one owner
 
@@ -109,78 +139,49 @@ class Limiter:
         """Raise QueueFull if a request of a client exceeds the limit."""
         if client.link:
             self._limit.check_link(self._by_link[client.link])
-        self._limit.check(client.owner, self._by_owner)
+        self._limit.check(client.owner, self._by_owner, self._more)
 
 
-class Limits:
-    """The limits that the settings give."""
+class Admission:
+    """The limiters of the requests to a service."""
 
-    def __init__(self, settings: Settings) -> None:
-        def limit(total: int, setting: str, what: str, code: str | None = None, **others: Any) -> Limit:
-            return Limit(total, setting, what, max(1, total // GUARANTEED_DIVISOR), code=code, **others)
+    def __init__(self, settings: Settings, jobs_at_once: int) -> None:
+        """`jobs_at_once`: how many requests can run at a time. These do not count."""
 
-        # Requests and jobs that can run at once do not count.
-        self.requests = limit(settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS", "requests are under way")
-        self.jobs = limit(
-            settings.max_queued_jobs,
-            "WHISPER_MAX_QUEUED_JOBS",
-            "jobs are not done yet",
-            per_key=settings.max_jobs_per_key,
-            setting_per_key="WHISPER_MAX_JOBS_PER_KEY",
-            remedy="try again when one is",
-        )
-        self.uploads = limit(
-            settings.max_uploads, "WHISPER_MAX_UPLOADS", "uploads are under way", code="too_many_uploads"
-        )
-        self.partial_uploads = limit(
-            PARTIAL_UPLOADS * settings.max_uploads,
-            f"{PARTIAL_UPLOADS} times WHISPER_MAX_UPLOADS",
-            "resumable uploads are incomplete or have no job yet",
-            "too_many_uploads",
-            verb="keeps",
-            remedy="submit or delete some, then retry",
+        def limiter(total: int, setting: str, what: str, code: str) -> Limiter:
+            return Limiter(_limit(total, setting, what, code))
+
+        under_way = _limit(settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS", "requests are under way")
+        self.requests = Limiter(under_way, jobs_at_once)
+        self.uploads = limiter(
+            settings.max_uploads, "WHISPER_MAX_UPLOADS", "uploads are under way", "too_many_uploads"
         )
         # Their bodies are in memory.
-        self.corrections = limit(
+        self.corrections = limiter(
             max(1, settings.max_uploads // CORRECTIONS_DIVISOR),
             f"1/{CORRECTIONS_DIVISOR} of WHISPER_MAX_UPLOADS",
             "corrections are under way",
             "too_many_corrections",
         )
-        self.streams = limit(
+        self.streams = limiter(
             settings.max_event_streams,
             "WHISPER_MAX_EVENT_STREAMS",
             "event streams are under way",
             "too_many_event_streams",
         )
-        self.live_streams = limit(
+        self.live_streams = limiter(
             settings.max_streams, "WHISPER_MAX_STREAMS", "live streams are open", "too_many_streams"
         )
         # They hold memory or temporary files until the client has them.
-        self.sending = limit(
+        self.sending = limiter(
             settings.max_uploads,
             "WHISPER_MAX_UPLOADS",
             "spans, archives and long transcripts are being sent",
             "too_many_downloads",
         )
-        self.recordings = limit(
+        self.recordings = limiter(
             settings.max_event_streams,
             "WHISPER_MAX_EVENT_STREAMS",
             "recordings are being sent",
             "too_many_downloads",
         )
-
-
-class Admission:
-    """The limiters of a service."""
-
-    def __init__(self, settings: Settings, jobs_at_once: int) -> None:
-        """`jobs_at_once`: how many requests can run at a time."""
-        limits = Limits(settings)
-        self.requests = Limiter(replace(limits.requests, total=limits.requests.total + jobs_at_once))
-        self.uploads = Limiter(limits.uploads)
-        self.corrections = Limiter(limits.corrections)
-        self.streams = Limiter(limits.streams)
-        self.live_streams = Limiter(limits.live_streams)
-        self.sending = Limiter(limits.sending)
-        self.recordings = Limiter(limits.recordings)

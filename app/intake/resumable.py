@@ -19,7 +19,7 @@ from app.common.ids import ID
 from app.database.connection import Database
 from app.intake.data_folder import DataFolder
 from app.intake.disk import Reservation
-from app.intake.limits import Limits
+from app.intake.limits import limit_of_partial_uploads
 from app.intake.partial_file import PartialFile, beyond_length, size_of
 from app.intake.resumable_rows import ResumableUpload, UploadRows, upload_used
 from app.intake.uploads import Upload
@@ -43,7 +43,7 @@ class Uploads:
         self._folder = folder
         self._clock = clock
         self._files: dict[str, PartialFile] = {}  # of live uploads
-        self._limit = Limits(settings).partial_uploads
+        self._limit = limit_of_partial_uploads(settings)
 
     async def start(self) -> set[str]:
         """Reserve the space of live uploads again. Returns the names of their files."""

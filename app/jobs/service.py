@@ -28,7 +28,7 @@ from app.database.connection import Database
 from app.engines.ledger import JobName
 from app.intake.disk import DiskSpace
 from app.intake.downloads import clean as clean_downloads
-from app.intake.limits import Limits
+from app.intake.limits import limit_of_jobs
 from app.intake.resumable import Uploads
 from app.jobs.document import timestamp
 from app.jobs.events import Event, Subscriptions
@@ -80,7 +80,7 @@ class JobService:
         if settings.owner_storage_mb is not None:
             self.disk.most_stored = settings.owner_storage_mb * 10**6
         self.on_links_ended: Callable[[], object] = lambda: None
-        self._limit = Limits(settings).jobs
+        self._limit = limit_of_jobs(settings)
         self._database = database
         folder = Path(database.url.database or "").parent
         self._database_disk = DiskSpace(folder) if database.is_sqlite else None

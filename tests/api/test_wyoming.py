@@ -18,7 +18,7 @@ from app.api.wyoming import server, session
 from app.api.wyoming.server import WyomingServer
 from app.common.errors import ClipFailed, InvalidSetting, NotReady, StreamRefused
 from app.common.owners import Client
-from app.intake.limits import Limiter, Limits
+from app.intake.limits import Admission, Limiter
 from app.live.events import Agreed, Committed, Completed, Failed, StreamOptions
 from app.settings import Settings
 from tests.api.fake_live import FakeLiveService, FakeStream
@@ -56,7 +56,7 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     settings = Settings(wyoming_port="0", max_streams=3, _env_file=None)
-    streams, places = FakeLiveService(), Limiter(Limits(settings).live_streams)
+    streams, places = FakeLiveService(), Admission(settings, 0).live_streams
     streams.events = []
     server = WyomingServer(settings, streams.open, catalogue(), places)  # type: ignore[arg-type]
     await server.start()
@@ -400,7 +400,7 @@ async def test_an_address_in_use_is_named() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
         settings = Settings(wyoming_port=f"127.0.0.1:{port}", _env_file=None)
-        places = Limiter(Limits(settings).live_streams)
+        places = Admission(settings, 0).live_streams
         server = WyomingServer(settings, FakeLiveService().open, catalogue(), places)  # type: ignore[arg-type]
         with pytest.raises(InvalidSetting, match=f"WHISPER_WYOMING_PORT=127.0.0.1:{port}: "):
             await server.start()
