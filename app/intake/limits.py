@@ -52,6 +52,7 @@ class Limit:
             raise refusal
 
     def _refusal(self, owner: str, held: Mapping[str, int], total: int) -> QueueFull | None:
+        """The error of an owner that can have no further one; None if it can."""
         own = held.get(owner, 0)
         if self.per_key is not None and own >= self.per_key:
             return self._full(own, f"one API key may have {self.per_key} ({self.setting_per_key})")
@@ -82,7 +83,7 @@ def _limit(total: int, setting: str, what: str, code: str | None = None, **other
 
 
 def limit_of_jobs(settings: Settings) -> Limit:
-    """Jobs that can run at once do not count."""
+    """The limit of jobs that are not done. Those that can run at once do not count: `more` of `check`."""
     return _limit(
         settings.max_queued_jobs,
         "WHISPER_MAX_QUEUED_JOBS",
@@ -94,7 +95,7 @@ def limit_of_jobs(settings: Settings) -> Limit:
 
 
 def limit_of_partial_uploads(settings: Settings) -> Limit:
-    """Of resumable uploads."""
+    """The limit of resumable uploads that no job has used."""
     return _limit(
         PARTIAL_UPLOADS * settings.max_uploads,
         f"{PARTIAL_UPLOADS} times WHISPER_MAX_UPLOADS",
