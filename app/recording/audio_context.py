@@ -45,10 +45,14 @@ def is_doubtful(result: WindowResult) -> bool:
     return not _letters(text) or repeats_itself(text)
 
 
+def letters_of(result: WindowResult) -> str:
+    """The letters of all text of a window, in lower case, closed by a timestamp or not."""
+    return _letters(text_of(result))
+
+
 def text_of(result: WindowResult) -> str:
     """All text of a window, closed by a timestamp or not."""
-    segments = [*result.segments, *([result.tail] if result.tail else [])]
-    return "".join(segment.text for segment in segments)
+    return "".join(segment.text for segment in result.texts)
 
 
 def repeats_itself(text: str) -> bool:
