@@ -18,14 +18,15 @@ from workers.messages import SAMPLE_RATE, Segment, WindowResult, Word
 _WORD_SAMPLES = 2 * SAMPLE_RATE // 5
 _LETTER_SAMPLES = 3 * SAMPLE_RATE // 25
 _LEFT_OUT_SAMPLES = SAMPLE_RATE  # of speech beside the words
+_LEFT_OUT_IF_CLOSED = 1 / 3  # a text with a closing timestamp is rarely incomplete
 
 
 def leaves_out_speech(window: WindowRequest, result: WindowResult) -> bool:
-    """Whether the text has no closing timestamp, and a second of the window's speech or more is in no word.
+    """Whether much of the speech is in no word: a third, or a second if the text has no closing timestamp.
 
     Speech counts to the word before it, but no more than that may take. Without words, the text is one.
     """
-    if result.silent or result.segments or not window.speech:
+    if result.silent or not window.speech:
         return False
     words = [word for text in result.texts for word in text.words]
     said: Sequence[Segment | Word] = words or result.texts
@@ -36,7 +37,7 @@ def leaves_out_speech(window: WindowRequest, result: WindowResult) -> bool:
     left_out = sum(
         max(0, end - start - needed) for (start, end), needed in zip(pairwise(starts), most, strict=True)
     )
-    return left_out >= _LEFT_OUT_SAMPLES
+    return left_out >= (clock.length * _LEFT_OUT_IF_CLOSED if result.segments else _LEFT_OUT_SAMPLES)
 
 
 def says_more(result: WindowResult, other: WindowResult) -> bool:
