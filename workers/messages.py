@@ -188,7 +188,7 @@ class WindowResult:
         return (*self.segments, self.tail) if self.tail else self.segments
 
     @property
-    def repeats_itself(self) -> bool:
+    def compressible(self) -> bool:
         return self.compression_ratio > self.thresholds.compression_ratio
 
     @property
@@ -199,19 +199,18 @@ class WindowResult:
         cross-attention leaves several in a row without a duration.
         """
         short = self._are_short
-        return self.repeats_itself and any(all(short[at : at + 3]) for at in range(len(short) - 2))
+        return self.compressible and any(all(short[at : at + 3]) for at in range(len(short) - 2))
 
     @property
     def looping(self) -> bool:
         """Whether the text repeats itself, and nobody has said most of it."""
         short = self._are_short
-        return self.repeats_itself and sum(short) > len(short) / 2
+        return self.compressible and sum(short) > len(short) / 2
 
     @property
     def _are_short(self) -> list[bool]:
         """Of each word, whether it is too short to be said. Without word times, of three that are."""
-        words = [word for text in self.texts for word in text.words]
-        return [word.end - word.start < MIN_WORD_SAMPLES for word in words] or [True] * 3
+        return [w.end - w.start < MIN_WORD_SAMPLES for text in self.texts for w in text.words] or [True] * 3
 
     @property
     def poor(self) -> bool:

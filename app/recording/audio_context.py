@@ -45,11 +45,6 @@ def is_doubtful(result: WindowResult) -> bool:
     return not _letters(text) or repeats_itself(text)
 
 
-def letters_of(result: WindowResult) -> str:
-    """The letters of all text of a window, in lower case, closed by a timestamp or not."""
-    return _letters(text_of(result))
-
-
 def text_of(result: WindowResult) -> str:
     """All text of a window, closed by a timestamp or not."""
     return "".join(segment.text for segment in result.texts)

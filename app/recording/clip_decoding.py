@@ -144,7 +144,7 @@ def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int
     if first.looping:
         retry = _again(window, language=first.language, no_repeat_ngram_size=RETRY_NGRAM_SIZE)
         second = yield retry
-        if second.silent or not second.repeats_itself:  # or else it only spells the same words otherwise
+        if second.silent or not second.compressible:  # or else it only spells the same words otherwise
             if not second.poor:
                 return [(retry, second)]
             attempts.append([(retry, second)])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from app.engines.window_request import WindowRequest
-from app.recording.audio_context import letters_of
+from app.recording.audio_context import text_of
 from app.transcript.cues.speech_clock import SpeechClock
 from app.transcript.text.breaks import ends_sentence
 from workers.messages import SAMPLE_RATE, Segment, WindowResult, Word
@@ -28,21 +28,26 @@ def leaves_out_speech(window: WindowRequest, result: WindowResult) -> bool:
     """
     if result.silent or not window.speech:
         return False
-    words = [word for text in result.texts for word in text.words]
-    said: Sequence[Segment | Word] = words or result.texts
+    said: Sequence[Segment | Word] = [w for text in result.texts for w in text.words] or result.texts
     speech = [(start - window.start, end - window.start) for start, end in window.speech]
     clock = SpeechClock(0, window.samples, speech)
     starts = [0, *(clock.reading(text.start) for text in said[1:]), clock.length]
-    most = [_WORD_SAMPLES + _LETTER_SAMPLES * sum(map(str.isalnum, text.text)) for text in said] or [0]
-    left_out = sum(
-        max(0, end - start - needed) for (start, end), needed in zip(pairwise(starts), most, strict=True)
+    in_words = sum(
+        min(end - start, _WORD_SAMPLES + _LETTER_SAMPLES * _letters(text.text))
+        for text, (start, end) in zip(said, pairwise(starts), strict=False)
     )
-    return left_out >= (clock.length * _LEFT_OUT_IF_CLOSED if result.segments else _LEFT_OUT_SAMPLES)
+    return clock.length - in_words >= (
+        clock.length * _LEFT_OUT_IF_CLOSED if result.segments else _LEFT_OUT_SAMPLES
+    )
 
 
 def says_more(result: WindowResult, other: WindowResult) -> bool:
     """Whether the result has more letters than the other one, and is neither silent nor poor."""
-    return not (result.silent or result.poor) and len(letters_of(result)) > len(letters_of(other))
+    return not (result.silent or result.poor) and _letters(text_of(result)) > _letters(text_of(other))
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
 
 
 def at_sentence_ends(segment: Segment, language: str) -> Iterator[Segment]:
