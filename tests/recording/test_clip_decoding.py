@@ -213,6 +213,12 @@ def test_without_word_times_a_repetitive_window_is_decoded_once_more_with_them(
         assert result.language_probs == timed.language_probs
 
 
+def test_a_loop_may_turn_out_to_be_silence() -> None:
+    silence = replace(LOOP, avg_logprob=-1.5, no_speech_prob=0.9)
+    result, windows = decode(clip_of(6, (0, 6)), script(LOOP, silence))
+    assert (len(windows), result.segments) == (2, ())
+
+
 def test_what_is_written_more_often_than_it_was_said_is_decoded_in_halves() -> None:
     """Without repetition, people would get words that they did not say."""
     clip = clip_of(6, (0, 2.9), (3.1, 6))

@@ -43,6 +43,7 @@ CLIP = clip_of(10, (0, 9.5), prompt="She has left the room.", hotwords="Anna")
         unclosed(evenly("Nobody else has come.", 0, 9)),  # attention spreads it over all of the speech
         unclosed(segment(0, 10, "She has left the room.")),  # without word times
         window_result(),
+        window_result(evenly("She has left.", 0, 9.5)),  # more than a third, with a closing timestamp
         unclosed(  # in the middle
             spoken(("She", 0, 0.3), ("has", 0.3, 0.6), ("left.", 0.6, 5), ("Nobody", 5, 6), ("has.", 6, 9.5))
         ),
@@ -67,7 +68,7 @@ def test_a_window_that_leaves_out_speech_is_decoded_without_the_prompt(left_out:
         unclosed(evenly("Slowly speaking people pronounce everything, every syllable, again.", 0, 9.5)),
         unclosed(segment(0, 10, f"{SENTENCES} It is very cold in there, too.")),
         replace(STOPPED, avg_logprob=-1.5, no_speech_prob=0.9),  # silent
-        window_result(segment(0, 9.5, "Well.")),  # a closing timestamp
+        window_result(evenly("She has left the room. He is still here", 0, 9.5)),  # 2 s; a closing timestamp
     ],
 )
 def test_text_that_needs_the_time_of_the_speech_is_decoded_once(full: WindowResult) -> None:
