@@ -17,6 +17,7 @@ FULL_CONTEXT_S = 30  # of audio that Whisper's encoder sees
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 CHUNK_FRAMES = 60 * SAMPLE_RATE // FRAME_SAMPLES  # of a recording, that silero-vad gets at a time
 PEAK_SAMPLES = 320  # one bin of a waveform: 20 ms
+MIN_WORD_SAMPLES = 3 * SAMPLE_RATE // 100  # nobody says a shorter word
 MAX_SEPARATE_CHANNELS = 8  # of a recording whose channels are transcribed separately
 
 # The lists in a job's document, and so in its events and webhooks. Those that clients send have limits, too.
@@ -61,6 +62,11 @@ class DecodingOptions:
     word_timestamps: bool = False
     no_repeat_ngram_size: int = 0  # the text may not repeat any run of so many tokens; 0: it may
     context_s: int = FULL_CONTEXT_S  # of audio for the encoder: the window is padded to this length
+
+    @property
+    def prompted(self) -> bool:
+        """Whether the decoder gets text before that of the window."""
+        return bool(self.prompt or self.hotwords)
 
     @property
     def batch_key(self) -> tuple[str, float, int, int, int]:
@@ -177,8 +183,34 @@ class WindowResult:
         return guessed and self.no_speech_prob > self.thresholds.no_speech
 
     @property
-    def repetitive(self) -> bool:
+    def texts(self) -> tuple[Segment, ...]:
+        """The segments, with the tail."""
+        return (*self.segments, self.tail) if self.tail else self.segments
+
+    @property
+    def compressible(self) -> bool:
         return self.compression_ratio > self.thresholds.compression_ratio
+
+    @property
+    def repetitive(self) -> bool:
+        """Whether the text repeats itself more often than anybody has said it, as far as its words show.
+
+        Who says a sentence three times takes the time for it. Words that nobody says have no sound, and
+        cross-attention leaves several in a row without a duration.
+        """
+        short = self._are_short
+        return self.compressible and any(all(short[at : at + 3]) for at in range(len(short) - 2))
+
+    @property
+    def looping(self) -> bool:
+        """Whether the text repeats itself, and nobody has said most of it."""
+        short = self._are_short
+        return self.compressible and sum(short) > len(short) / 2
+
+    @property
+    def _are_short(self) -> list[bool]:
+        """Of each word, whether it is too short to be said. Without word times, of three that are."""
+        return [w.end - w.start < MIN_WORD_SAMPLES for text in self.texts for w in text.words] or [True] * 3
 
     @property
     def poor(self) -> bool:

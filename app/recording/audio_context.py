@@ -47,8 +47,7 @@ def is_doubtful(result: WindowResult) -> bool:
 
 def text_of(result: WindowResult) -> str:
     """All text of a window, closed by a timestamp or not."""
-    segments = [*result.segments, *([result.tail] if result.tail else [])]
-    return "".join(segment.text for segment in segments)
+    return "".join(segment.text for segment in result.texts)
 
 
 def repeats_itself(text: str) -> bool:

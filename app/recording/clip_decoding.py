@@ -12,6 +12,7 @@ from typing import Any
 
 from app.engines.window_request import WindowRequest
 from app.recording.audio_context import context_s, is_doubtful
+from app.recording.prompted import at_sentence_ends, leaves_out_speech, says_more
 from app.recording.word_times import place_words
 from app.transcript.timeline import ClipResult
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult, Word
@@ -69,7 +70,11 @@ def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, Cli
         clip.start,
         clip.end,
         clip.speech,
-        replace(clip.decoding, context_s=context_s(clip.end - clip.start, clip.min_context_s)),
+        replace(
+            clip.decoding,
+            context_s=context_s(clip.end - clip.start, clip.min_context_s),
+            word_timestamps=clip.decoding.word_timestamps or clip.decoding.prompted,
+        ),
         late_language=clip.late_language,
         speculative=clip.speculative,
     )
@@ -116,19 +121,33 @@ def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> Win
 def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
     """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
 
-    The first retry counts if it is not poor. Otherwise the best attempt counts, see `_is_better`. `halvings`
-    is how often the window may still be halved.
+    The first retry is for loops, and counts if it is not poor. Otherwise the best attempt counts, see
+    `_is_better`. `halvings` is how often the window may still be halved.
+
+    Before that, a result that leaves out speech is retried without the prompt, which counts if it says more.
     """
     window, first = yield from _decode_in_context(window)
-    if clip.decoding.temperature > 0 or not first.poor:
+    if clip.decoding.temperature > 0:
+        return [(window, first)]
+    if first.repetitive and not window.decoding.word_timestamps:
+        # Only the times of words show whether somebody said it so often.
+        window = _again(window, language=first.language, word_timestamps=True)
+        first = replace((yield window), language_probs=first.language_probs)
+    if window.decoding.prompted and leaves_out_speech(window, first):
+        plain = _again(window, language=first.language, prompt=None, hotwords=None)
+        result = yield plain
+        if says_more(result, first):
+            return [(plain, replace(result, language_probs=first.language_probs))]
+    if not first.poor:
         return [(window, first)]
     attempts: list[DecodedWindows] = [[(window, first)]]
-    if first.repetitive:
+    if first.looping:
         retry = _again(window, language=first.language, no_repeat_ngram_size=RETRY_NGRAM_SIZE)
         second = yield retry
-        if not second.poor:
-            return [(retry, second)]
-        attempts.append([(retry, second)])
+        if second.silent or not second.compressible:  # or else it only spells the same words otherwise
+            if not second.poor:
+                return [(retry, second)]
+            attempts.append([(retry, second)])
     if halvings and window.end - window.start >= _MIN_HALVED_SAMPLES:
         clip = replace(clip, min_context_s=FULL_CONTEXT_S)  # poor already
         middle = _split_point(clip.speech, window.start, window.end)
@@ -206,10 +225,11 @@ def _next_seek(
     spans = [(start, end) for start, end in spans if start < end]
     seek = window.start + max((segment.end for segment in result.segments), default=0)
     enough = _CUT_OFF_SAMPLES if result.tail else _MISSED_SAMPLES
-    if _left(spans, seek) < enough or seek < window.start + _MIN_ADVANCE_SAMPLES:
+    edge = _pause_at(seek, spans)
+    left = _left(spans, seek if edge is None else min(seek, edge))
+    if left < enough or seek < window.start + _MIN_ADVANCE_SAMPLES:
         return result, None
     kept = list(result.segments)
-    edge = _pause_at(seek, spans)
     while edge is None and len(kept) > 1:
         edge = _pause_at(window.start + kept.pop().start, spans)
     if edge is not None and edge > window.start + _MIN_ADVANCE_SAMPLES and _left(spans, edge):
@@ -236,8 +256,9 @@ def _segments(clip: ClipRequest, windows: DecodedWindows) -> Iterable[Segment]:
     segments = [
         _shift(segment, window.start - clip.start) if window.start > clip.start else segment
         for window, result in windows
-        for segment in _texts(result)
-        if segment.text.strip()
+        for text in _texts(result)
+        if text.text.strip()
+        for segment in (at_sentence_ends(text, result.language) if window.decoding.prompted else (text,))
     ]
     return place_words(segments, [(start - clip.start, end - clip.start) for start, end in clip.speech])
 
@@ -248,7 +269,7 @@ def _texts(result: WindowResult) -> tuple[Segment, ...]:
         return ()
     # Without progress no further window follows, so the tail is the only transcript of its speech.
     stuck = not any(segment.end >= _MIN_ADVANCE_SAMPLES for segment in result.segments)
-    return (*result.segments, result.tail) if stuck and result.tail else result.segments
+    return result.texts if stuck else result.segments
 
 
 def _shift(segment: Segment, samples: int) -> Segment:

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from app.transcript.cues.speech_clock import SpeechClock
-from workers.messages import SAMPLE_RATE, Segment, Span, Word
+from workers.messages import MIN_WORD_SAMPLES, SAMPLE_RATE, Segment, Span, Word
 
 _REACH_SAMPLES = 4 * SAMPLE_RATE // 5  # a sentence by attention moves its edges so far, to edges of speech
 _FAR_SAMPLES = SAMPLE_RATE  # edges of speech that are further away count as no farther
@@ -28,7 +28,6 @@ _CLEARLY_NEARER = 0.8  # timestamps count if their distance is below so much of 
 # the clip: in Whisper's own models, one of a hundred is. A word keeps its time then if that is so near to
 # where its letters put it.
 _HEAPED, _HEAPED_OF_ALL = 0.1, 0.06
-_LEAST_SAMPLES = SAMPLE_RATE * 3 // 100
 _NEAR_SAMPLES = SAMPLE_RATE * 3 // 20
 
 
@@ -42,7 +41,7 @@ def place_words(segments: Iterable[Segment], speech: Sequence[Span]) -> list[Seg
     aligned = [segment for segment in placed if segment.words]
     timed = _by_timestamps if _timestamps_count(aligned, speech) else _by_attention
     in_order = _without_overlaps([span for segment in aligned for span in timed(segment, speech)])
-    short = sum(end - start < _LEAST_SAMPLES for start, end in in_order)
+    short = sum(end - start < MIN_WORD_SAMPLES for start, end in in_order)
     is_heaped = short >= _HEAPED_OF_ALL * len(in_order)
     following = iter(in_order)
     for place, segment in enumerate(placed):
@@ -149,7 +148,7 @@ def _spread(spans: list[Span], words: Sequence[Word], speech: Sequence[Span]) ->
 
     These share the speech between the others in proportion to their letters, and none goes on over a pause.
     """
-    is_short = [end - start < _LEAST_SAMPLES for start, end in spans]
+    is_short = [end - start < MIN_WORD_SAMPLES for start, end in spans]
     if len(words) == 1 or sum(is_short) < _HEAPED * len(words):
         return spans
     clock = SpeechClock(spans[0][0], spans[-1][1], speech)

@@ -46,6 +46,33 @@ def test_words_and_edges_are_right_and_one_reader_is_one_speaker(real, backgroun
     assert {segment["speaker"] for segment in diarized.result().json()["segments"]} == {"A"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        {"prompt": READING.truth["cues"][0]["text"]},  # the decoder takes it for said already
+        {"prompt": "Welcome to our podcast.", "hotwords": "Kubernetes"},
+    ],
+)
+def test_a_prompt_costs_no_word_and_leaves_a_segment_to_each_sentence(real, text):
+    found = real.post(READING.path, **WITH_WORDS, **text).json()
+    assert word_error_rate(READING.text, found["text"].replace("-", " ")) <= 0.05
+    starts = [segment["start"] for segment in found["segments"]]
+    for cue in READING.truth["cues"]:
+        assert min(abs(start - cue["start"]) for start in starts) <= 0.3
+    assert real.text(READING.path, response_format="text", **text).strip() == found["text"].strip()
+
+
+def test_a_sentence_said_five_times_is_written_five_times(real, tmp_path):
+    """Its compression ratio is that of a loop."""
+    sound, rate = soundfile.read(READING.path, dtype="float32")
+    cue = READING.truth["cues"][1]
+    once = sound[round(cue["start"] * rate) : round((cue["end"] + 0.3) * rate)]
+    soundfile.write(path := tmp_path / "five.flac", np.tile(once, 5), rate)
+    sentence, *others = real.text(path, response_format="text").strip().removesuffix(".").split(". ")
+    assert others == [sentence] * 4
+    assert sentence.startswith("He was not")
+
+
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The reading three times, with more and more noise, and pauses inside and between clips."""

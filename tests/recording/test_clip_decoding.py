@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from app.engines.window_request import WindowRequest
 from app.recording.clip_decoding import RETRY_NGRAM_SIZE, ClipRequest, decode_clip
 from app.transcript.timeline import ClipResult
-from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE, DecodingOptions, Segment, Thresholds, WindowResult
+from workers.messages import (
+    LOWEST_LOGPROB,
+    SAMPLE_RATE,
+    DecodingOptions,
+    Segment,
+    Thresholds,
+    WindowResult,
+    Word,
+)
 
 PCM = Path("pcm")
 START = 7 * SAMPLE_RATE  # of each clip, in samples of its recording
@@ -21,12 +29,11 @@ def samples(seconds: float) -> int:
     return round(seconds * SAMPLE_RATE)
 
 
-def clip_of(duration: float, *speech: tuple[float, float], temperature: float = 0) -> ClipRequest:
+def clip_of(duration: float, *speech: tuple[float, float], **decoding: object) -> ClipRequest:
     """A clip of so many seconds. The times of its speech count from its start."""
     spans = tuple((START + samples(start), START + samples(end)) for start, end in speech)
-    return ClipRequest(
-        PCM, START, START + samples(duration), spans, DecodingOptions("demo", temperature=temperature)
-    )
+    options = DecodingOptions("demo", **{"word_timestamps": True} | decoding)  # type: ignore[arg-type]
+    return ClipRequest(PCM, START, START + samples(duration), spans, options)
 
 
 def span_of(window: WindowRequest) -> tuple[float, float]:
@@ -40,6 +47,20 @@ def length_of(window: WindowRequest) -> int:
 
 def segment(start: float, end: float, text: str) -> Segment:
     return Segment(samples(start), samples(end), f" {text}", (), 0, -0.2, 1, 0)
+
+
+def spoken(*words: tuple[str, float, float]) -> Segment:
+    """A segment of words and their times in s."""
+    timed = tuple(Word(f" {text}", samples(start), samples(end), 0.9) for text, start, end in words)
+    text = "".join(word.text for word in timed)
+    return Segment(timed[0].start, timed[-1].end, text, (), 0, -0.2, 1, 0, timed)
+
+
+def evenly(text: str, start: float, end: float) -> Segment:
+    """A segment whose words take the same time each."""
+    words = text.split()
+    step = (end - start) / len(words)
+    return spoken(*((word, start + step * at, start + step * (at + 1)) for at, word in enumerate(words)))
 
 
 def window_result(*segments: Segment, tail: Segment | None = None, **changes: object) -> WindowResult:
@@ -103,6 +124,16 @@ def test_the_rest_is_decoded_if_the_decoder_stops_early() -> None:
     assert [text for _, _, text in texts(result)] == ["one two", "three four"]
 
 
+def test_a_short_sentence_at_the_end_is_decoded_though_the_last_timestamp_is_just_inside_it() -> None:
+    """1.1 s of speech, 0.9 s of it behind the timestamp."""
+    clip = clip_of(10, (0.3, 4), (4.5, 8.2), (8.6, 9.7))
+    result, windows = decode(
+        clip, script(window_result(segment(0.3, 8.8, "one two")), window_result(segment(0.3, 1.4, "three")))
+    )
+    assert [span_of(window) for window in windows] == [(0, 10), (8.3, 10)]
+    assert [text for _, _, text in texts(result)] == ["one two", "three"]
+
+
 def test_a_short_rest_gets_no_further_window() -> None:
     _, windows = decode(clip_of(5, (0.3, 4.7)), script(window_result(segment(0.3, 4.2, "all of it"))))
     assert len(windows) == 1
@@ -139,6 +170,72 @@ def test_a_repetitive_result_is_retried_without_repetition() -> None:
     )
     assert windows[1].decoding.no_repeat_ngram_size == RETRY_NGRAM_SIZE
     assert [text for _, _, text in texts(result)] == ["la, she sang"]
+
+
+SAID_FIVE_TIMES = window_result(evenly("yes we can " * 5, 0.3, 5.6), compression_ratio=5.0)
+SAID_ONCE = [("yes", 0.3, 0.6), ("we", 0.6, 0.9), ("can", 0.9, 1.4)]
+LOOP = window_result(spoken(*SAID_ONCE, *[("yes", 1.4, 1.42)] * 4), compression_ratio=5.0)
+
+
+def test_what_people_repeat_is_kept() -> None:
+    result, windows = decode(clip_of(6, (0, 6)), script(SAID_FIVE_TIMES))
+    assert len(windows) == 1
+    assert result.segments[0].text == " yes we can" * 5
+
+
+def test_repeated_words_without_sounds_are_a_loop() -> None:
+    """One of them may be so short: people swallow words."""
+    result, windows = decode(clip_of(6, (0, 6)), script(LOOP, window_result(segment(0, 6, "yes, we can"))))
+    assert [window.decoding.no_repeat_ngram_size for window in windows] == [0, RETRY_NGRAM_SIZE]
+    assert [text for _, _, text in texts(result)] == ["yes, we can"]
+    swallowed = evenly("yes we can " * 5, 0.3, 5.6)
+    first, second, *others = swallowed.words
+    words = (first, replace(second, end=second.start), *others)
+    _, windows = decode(
+        clip_of(6, (0, 6)),
+        script(window_result(replace(swallowed, words=words), compression_ratio=5.0)),
+    )
+    assert len(windows) == 1
+
+
+@pytest.mark.parametrize(("timed", "retries"), [(SAID_FIVE_TIMES, 0), (LOOP, 1)])
+def test_without_word_times_a_repetitive_window_is_decoded_once_more_with_them(
+    timed: WindowResult, retries: int
+) -> None:
+    """So its text is the same in formats with and without word times, and its vote on the language counts."""
+    said = timed.segments[0]
+    untimed = replace(timed, segments=(replace(said, words=()),))
+    results = [untimed, replace(timed, language_probs=()), *[window_result(segment(0, 6, "yes"))] * retries]
+    result, windows = decode(clip_of(6, (0, 6), word_timestamps=False), script(*results))
+    assert [window.decoding.word_timestamps for window in windows] == [False, True, True][: 2 + retries]
+    assert [s.text for s in result.segments] == ([" yes"] if retries else [said.text])
+    if not retries:
+        assert result.language_probs == timed.language_probs
+
+
+def test_a_loop_may_turn_out_to_be_silence() -> None:
+    silence = replace(LOOP, avg_logprob=-1.5, no_speech_prob=0.9)
+    result, windows = decode(clip_of(6, (0, 6)), script(LOOP, silence))
+    assert (len(windows), result.segments) == (2, ())
+
+
+def test_what_is_written_more_often_than_it_was_said_is_decoded_in_halves() -> None:
+    """Without repetition, people would get words that they did not say."""
+    clip = clip_of(6, (0, 2.9), (3.1, 6))
+    too_often = window_result(spoken(*SAID_ONCE * 2, *[("yes", 1.4, 1.42)] * 3), compression_ratio=5.0)
+    half = window_result(evenly("yes we can", 0, 2.9))
+    result, windows = decode(clip, script(too_often, half, half))
+    assert [span_of(window) for window in windows] == [(0, 6), (0, 2.9), (2.9, 6)]
+    assert [text for _, _, text in texts(result)] == ["yes we can"] * 2
+
+
+def test_a_retry_that_only_spells_the_same_words_otherwise_does_not_count() -> None:
+    clip = clip_of(6, (0, 2.9), (3.1, 6))
+    dodged = window_result(evenly("yes We can YES we Can Yes WE can", 0.3, 5.6), compression_ratio=3.0)
+    halves = [window_result(evenly("yes we can " * 2, 0, 2.9))] * 2
+    result, windows = decode(clip, script(LOOP, dodged, *halves))
+    assert [span_of(window) for window in windows] == [(0, 6), (0, 6), (0, 2.9), (2.9, 6)]
+    assert [text for _, _, text in texts(result)] == ["yes we can yes we can"] * 2
 
 
 def test_a_poor_result_is_retried_in_halves_and_the_best_attempt_counts() -> None:
@@ -200,15 +297,19 @@ def test_a_model_may_have_its_own_thresholds() -> None:
 def test_decoding_ends_and_stays_inside_the_clip_with_any_results(data: st.DataObject) -> None:
     edges = sorted(data.draw(st.lists(st.integers(0, 480_000), min_size=2, max_size=12, unique=True)))
     speech = tuple((START + a, START + b) for a, b in zip(edges[::2], edges[1::2], strict=False))
-    clip = ClipRequest(PCM, START, START + 480_000, speech, DecodingOptions("demo"))
+    prompt = data.draw(st.sampled_from([None, "Medical dictation."]))
+    decoding = DecodingOptions("demo", prompt=prompt, word_timestamps=data.draw(st.booleans()))
+    clip = ClipRequest(PCM, START, START + 480_000, speech, decoding)
 
     def decoder(window: WindowRequest) -> WindowResult:
         assert clip.start <= window.start < window.end <= clip.end
         assert all(window.start <= a < b <= window.end for a, b in window.speech)
         length = length_of(window)
         times = sorted(data.draw(st.lists(st.integers(0, length), min_size=2, max_size=4)))
+        words = (Word(" x", times[0], times[1], 1.0), Word(" x.", times[0], times[1], 1.0))
         segments = [
-            Segment(a, b, " x", (), 0, 0, 1, 0) for a, b in zip(times[::2], times[1::2], strict=False)
+            Segment(a, b, " x x.", (), 0, 0, 1, 0, words[: data.draw(st.sampled_from([0, 2]))])
+            for a, b in zip(times[::2], times[1::2], strict=False)
         ]
         tail = Segment(times[-1], length, " y", (), 0, 0, 1, 0) if data.draw(st.booleans()) else None
         return window_result(

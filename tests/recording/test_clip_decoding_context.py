@@ -23,7 +23,7 @@ def clip_of(
     spans: tuple[Span, ...] = tuple(
         (samples(START_S + start), samples(START_S + end)) for start, end in speech or [(0, duration)]
     )
-    options = DecodingOptions("demo", **{"language": "en"} | decoding)  # type: ignore[arg-type]
+    options = DecodingOptions("demo", **{"language": "en", "word_timestamps": True} | decoding)  # type: ignore[arg-type]
     start, end = samples(START_S), samples(START_S + duration)
     return ClipRequest(Path("pcm"), start, end, spans, options, min_context_s=min_context_s)
 

@@ -31,7 +31,7 @@ def split_at_timestamps(
     """Split a decoder's output into texts with a closing timestamp, and a last text without one.
 
     `first_timestamp` is the token for 0.00 s. Text that starts in the padding after the window's `samples`
-    was not spoken, and is dropped. If the only text has no closing timestamp, it ends with the window.
+    was not spoken, and is dropped.
     """
     closed: list[TimestampedText] = []
     start, text = 0, []
@@ -48,8 +48,7 @@ def split_at_timestamps(
         start, prefix = time, (token,)
     if not text or start >= samples:
         return closed, None
-    rest = TimestampedText(start, samples, (*prefix, *text))
-    return (closed, rest) if closed else ([rest], None)
+    return closed, TimestampedText(start, samples, (*prefix, *text))
 
 
 def score(value: float, unknown: float) -> float:

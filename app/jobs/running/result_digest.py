@@ -11,6 +11,7 @@ from workers.messages import LoadOptions
 
 # Their new versions may change decoding, speech detection, the clip plan or the decoder's loop.
 _PACKAGES = ("whisperfleet", "av", "silero-vad", "onnxruntime", "faster-whisper", "ctranslate2")
+_RULES = 2  # counts the changes after which the same options, models and packages give other results
 _MAX_HASHED_BYTES = 1 << 22  # of larger files, the digest covers the size and the time of change
 
 
@@ -20,6 +21,7 @@ def result_digest(options: Options, model: LoadOptions, speaker_model: str | Non
     `speaker_model`: the identity of the model that embeds voices; None if nobody asks who speaks.
     """
     parts = {
+        "rules": _RULES,
         "versions": {package: version(package) for package in _PACKAGES},
         "options": options.model_dump(mode="json", exclude={*FILE_OPTIONS, *SPEAKER_OPTIONS}),
         "model": [model.model, model.device, model.compute_type, model.safe, model.min_context_s],

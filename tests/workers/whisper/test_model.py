@@ -14,8 +14,7 @@ from workers.whisper import worker as whisper
 
 
 def text(result: WindowResult) -> str:
-    tail = (result.tail,) if result.tail else ()
-    return "".join(segment.text for segment in (*result.segments, *tail)).strip()
+    return "".join(text.text for text in result.texts).strip()
 
 
 def test_a_worker_reports_its_model(demo: WorkerInfo) -> None:

@@ -36,8 +36,8 @@ def test_text_after_the_last_closing_timestamp_is_the_rest() -> None:
 
 def test_the_only_text_of_a_window_ends_with_the_window() -> None:
     assert split_at_timestamps([at(0.5), 1, 2], ZERO, samples(5)) == (
-        [TimestampedText(samples(0.5), samples(5), (at(0.5), 1, 2))],
-        None,
+        [],
+        TimestampedText(samples(0.5), samples(5), (at(0.5), 1, 2)),
     )
 
 

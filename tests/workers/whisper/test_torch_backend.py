@@ -47,8 +47,7 @@ def ctranslate2() -> LoadedModel:
 
 
 def texts(result: WindowResult) -> list[tuple[int, ...]]:
-    parts = [*result.segments, result.tail] if result.tail else result.segments
-    return [part.tokens for part in parts if part]
+    return [text.tokens for text in result.texts]
 
 
 def words(result: WindowResult) -> list[Word]:

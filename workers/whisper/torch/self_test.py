@@ -40,5 +40,4 @@ def _decode(model: LoadedModel) -> WindowResult:
 
 
 def _tokens(result: WindowResult) -> list[int]:
-    parts = [*result.segments, result.tail] if result.tail else result.segments
-    return [token for part in parts if part is not None for token in part.tokens]
+    return [token for text in result.texts for token in text.tokens]
