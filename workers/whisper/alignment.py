@@ -1,6 +1,5 @@
 """From the times of tokens to words with times, and which errors of an alignment cost only the words."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,15 +19,44 @@ _APPENDED_PUNCTUATION = "\"'.。,，!！?？:：”)]}、"
 ALIGNMENT_ERRORS = (RuntimeError, ValueError, IndexError)
 
 
-def words_with_times(
-    tokenizer: "Tokenizer", tokens: Sequence[int], aligned: Alignment
+def words_of_texts(
+    tokenizer: "Tokenizer", texts: Sequence[Sequence[int]], aligned: Alignment
+) -> list[tuple[Word, ...]]:
+    """The words of each text of a window, from its tokens. `aligned`: of all of them.
+
+    As `WhisperModel.find_alignment` of faster-whisper, but no word is in two texts: some models write no
+    space between these. Raises IndexError if times are missing.
+    """
+    from faster_whisper.transcribe import merge_punctuations
+
+    starts = accumulate((len(tokens) for tokens in texts), initial=0)
+    words_of = [_words_with_times(tokenizer, *text, aligned) for text in zip(texts, starts, strict=False)]
+    for words in words_of:
+        merge_punctuations(words, _PREPENDED_PUNCTUATION, _APPENDED_PUNCTUATION)
+    return [
+        tuple(
+            Word(
+                text=timing["word"],
+                start=round(timing["start"] * SAMPLE_RATE),
+                end=round(timing["end"] * SAMPLE_RATE),
+                probability=score(timing["probability"], 0.0),
+            )
+            for timing in words
+            if timing["word"]
+        )
+        for words in words_of
+    ]
+
+
+def _words_with_times(
+    tokenizer: "Tokenizer", tokens: Sequence[int], start: int, aligned: Alignment
 ) -> list[dict[str, Any]]:
     """The words of a text's tokens: each with its tokens, its start and end in s, and its probability.
 
-    As `WhisperModel.find_alignment` of faster-whisper. Raises IndexError if times are missing.
+    `start`: the place of its first token in `aligned`.
     """
     words, tokens_of_words = tokenizer.split_to_word_tokens([*tokens, tokenizer.eot])
-    borders = [0, *accumulate(len(of_word) for of_word in tokens_of_words[:-1])]
+    borders = accumulate((len(of_word) for of_word in tokens_of_words[:-1]), initial=start)
     return [
         {
             "word": word,
@@ -40,31 +68,4 @@ def words_with_times(
         for word, of_word, (first, end) in zip(
             words[:-1], tokens_of_words[:-1], pairwise(borders), strict=True
         )
-    ]
-
-
-def assign_words(timings: Sequence[dict[str, Any]], lengths: Sequence[int]) -> list[tuple[Word, ...]]:
-    """Assign a window's aligned words to its texts, given each text's length in tokens."""
-    from faster_whisper.transcribe import merge_punctuations
-
-    timings_of_texts: list[list[dict[str, Any]]] = [[] for _ in lengths]
-    ends = list(accumulate(lengths))
-    position = 0
-    for timing in timings:
-        timings_of_texts[bisect_right(ends, position)].append(timing)
-        position += len(timing["tokens"])
-    for of_text in timings_of_texts:
-        merge_punctuations(of_text, _PREPENDED_PUNCTUATION, _APPENDED_PUNCTUATION)
-    return [
-        tuple(
-            Word(
-                text=timing["word"],
-                start=round(timing["start"] * SAMPLE_RATE),
-                end=round(timing["end"] * SAMPLE_RATE),
-                probability=score(timing["probability"], 0.0),
-            )
-            for timing in of_text
-            if timing["word"]
-        )
-        for of_text in timings_of_texts
     ]
