@@ -3,7 +3,7 @@
 Its process starts anew after a pause, while a client waits: this module imports little.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from app.jobs.serialization import (
 )
 from app.transcript.again import ALL_TIME, merge_again, subtract_spans, touched_spans
 from app.transcript.corrections import SegmentEdit, correct
-from app.transcript.edited import EditedSegment, speakers_of
+from app.transcript.edited import EditedSegment
 from app.transcript.timeline import Transcript, joined_spans
 from workers.messages import Span
 
@@ -97,12 +97,12 @@ def apply_again(
     part: Span | None,
     *,
     keep_corrections: bool,
-    keep_names: bool,
+    speakers: Callable[[Segments, Segments], Segments] | None,
 ) -> PackedCorrection | None:
     """The transcript with new text from `again`; None if nothing differs. See `merge_again`.
 
     `original`: of the same job. `part`: what was transcribed again; None: all. `keep_corrections`: what
-    people changed there stays. `keep_names`: speakers have the names of those who spoke at that time.
+    people changed there stays. `speakers`: `named_as` or `spoken_as`, if speakers are those of before.
     """
     transcript = unpack_transcript(base.content)
     before = identified(transcript)
@@ -112,10 +112,8 @@ def apply_again(
     if not keep_corrections:
         touched = subtract_spans(touched, [part or ALL_TIME])
     after = identified(again)
-    if keep_names and any(speakers_of(segment) for segment in after):
-        from app.transcript.speakers.labelling import named_as  # numpy and more: as above
-
-        after = named_as(before, after)
+    if speakers is not None:
+        after = speakers(before, after)
     revision = base.revision + 1
     transcript = replace(transcript, segments=before)
     merged = merge_again(transcript, replace(again, segments=after), part, touched, revision)

@@ -76,7 +76,8 @@ class TranscriptionWork(RecordingWork):
     max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     channel: int = 0  # of the recording, if its channels are transcribed separately
-    known: Sequence[KnownSpeaker] = ()  # voices that the client knows
+    # Voices that the client knows. None: they are embedded, and the caller finds who speaks.
+    known: Sequence[KnownSpeaker] | None = ()
     errors: list[ClipFailed] = field(default_factory=list)  # with which it went on
 
 

@@ -140,13 +140,14 @@ class TranscriptionService:
         results: ClipResults,
         observer: Observer | None = None,
         decoded: Decoded | None = None,
-        known: Sequence[KnownSpeaker] = (),
+        known: Sequence[KnownSpeaker] | None = (),
     ) -> Pipeline | ChannelPipelines:
         """A pipeline for a recording, or one for its channels.
 
         `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio by
         `remove_decoded`. `decoded`: what is there from an earlier run, if that decoded all of the recording.
-        `known`: voices that the client knows, for `options.diarize`.
+        `known`: voices that the client knows, for `options.diarize`; None: they are embedded, and the caller
+        finds who speaks.
         """
         work = TranscriptionWork(
             job=job,

@@ -57,8 +57,10 @@ class SpeakerFinder:
             log.warning("continuing without the voices of a clip", error=_reason(error))
 
     async def label(self, transcript: Transcript) -> Transcript:
-        """The transcript with its speakers, once all clips are embedded."""
+        """The transcript with its speakers, once all clips are embedded; see `TranscriptionWork.known`."""
         options = self.work.options
+        if self.work.known is None:
+            return transcript
         voices = [self._voices[span] for span in sorted(self._voices)]
         with traces.span("find speakers") as span:
             labelled = await self.work.helper.run(
@@ -66,7 +68,7 @@ class SpeakerFinder:
                 _labelled,
                 transcript,
                 voices,
-                _count(options),
+                speaker_count(options),
                 options.names_of_speakers,
                 self.work.known,
             )
@@ -93,7 +95,7 @@ def _packed(segments: Sequence[Segment]) -> PackedSegments:
     return packed
 
 
-def _count(options: Options) -> SpeakerCount:
+def speaker_count(options: Options) -> SpeakerCount:
     """How many people may speak."""
     if options.num_speakers is not None:
         return SpeakerCount(options.num_speakers, options.num_speakers)

@@ -58,6 +58,7 @@ def test_a_correction_meanwhile_counts_and_the_page_offers_to_begin_from_it(new_
     page.get_by_role("menuitem", name="Transcribe again …").click()
     dialog = page.get_by_role("dialog", name="Transcribe again")
     dialog.get_by_label("Example of style").fill("Two sentences. Like these.")
+    dialog.get_by_label("Names and terms").fill("Reykjavík, Kubernetes")
     dialog.get_by_role("button", name="Transcribe", exact=True).click()
     expect(notice(page)).to_contain_text("It is being transcribed again.")
     expect(rows.first).to_be_visible()
@@ -75,6 +76,7 @@ def test_a_correction_meanwhile_counts_and_the_page_offers_to_begin_from_it(new_
     assert texts(paced, job)[0] == "Corrected meanwhile."
     [child, *_] = paced.client.get(f"/v1/jobs?parent={job}").json()["data"]
     assert (child["status"], child["options"]["prompt"]) == ("succeeded", "Two sentences. Like these.")
+    assert child["options"]["hotwords"] == "Reykjavík, Kubernetes"
     page.goto(f"/#/jobs/{job}")
 
 

@@ -73,6 +73,31 @@ def test_a_part_is_transcribed_again_between_what_was_corrected(server, recordin
     assert first == original
 
 
+@pytest.mark.parametrize("diarize", [True, False])
+def test_a_part_again_keeps_who_speaks(server, dialogue, diarize):
+    """Two people speak in this part: too little to say so without the rest of the recording."""
+    part = {"start": 24.514, "end": 29.454}
+    job = server.finished(server.submit(dialogue.path, diarize=diarize)["id"])["id"]
+    people = {"num_speakers": None if diarize else 3, "names": {"S1": "Ann"}}
+    answer = server.client.post(f"/v1/jobs/{job}/speakers", json=people, headers={"If-Match": "*"})
+    assert answer.status_code == 200, answer.text
+    before = spoken(segments(server, job))
+    assert {speaker for _, speaker in before} == {"Ann", "S2", "S3"}
+    assert spoken(again(server, job, **part)) == before
+    asked = spoken(again(server, job, **part, diarize=True, num_speakers=1))
+    differing = [new for new, old in zip(asked, before, strict=True) if new != old]
+    assert len({speaker for _, speaker in differing}) == 1, "one person, as the client says"
+
+
+def spoken(listed):
+    """Each word, and who speaks it."""
+    return [
+        (word["word"], word.get("speaker", segment["speaker"]))
+        for segment in listed
+        for word in segment["words"]
+    ]
+
+
 @pytest.mark.soak
 def test_a_part_passes_a_long_job_of_the_same_owner(commands, talk, half_an_hour):
     server = commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")

@@ -14,6 +14,7 @@ from app.jobs.corrections import apply_again, apply_edits, restore
 from app.jobs.serialization import PackedTranscript, identified, pack_transcript, unpack_transcript
 from app.transcript.corrections import SegmentEdit
 from app.transcript.edited import EditedSegment
+from app.transcript.speakers.labelling import named_as
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Span
 
@@ -44,7 +45,7 @@ def again(
     keep: bool = True,
 ) -> PackedTranscript:
     """The revision after a part, or all, was transcribed again; the base if nothing differs."""
-    correction = apply_again(base, original, new, part, keep_corrections=keep, keep_names=True)
+    correction = apply_again(base, original, new, part, keep_corrections=keep, speakers=named_as)
     return base if correction is None else correction.transcript
 
 

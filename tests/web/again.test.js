@@ -24,9 +24,10 @@ test("a request says what differs from before", () => {
   const job = /** @type {any} */ ({
     language: "en",
     model: "small",
-    options: { prompt: "Hi.", diarize: true },
+    options: { prompt: "Hi.", hotwords: "Ann", diarize: true },
   });
-  const same = { language: "", model: "small", prompt: "Hi.", who: "voices", count: 0, keep: true };
+  const words = { prompt: "Hi.", hotwords: "Ann" };
+  const same = { language: "", model: "small", ...words, who: "voices", count: 0, keep: true };
   assert.deepEqual(bodyOf(job, {}, same), { keep_corrections: true });
   assert.deepEqual(bodyOf(job, { start: 1, end: 2 }, { ...same, prompt: "", who: "", language: "en" }), {
     start: 1,
@@ -36,10 +37,11 @@ test("a request says what differs from before", () => {
     channels: "mix",
     keep_corrections: true,
   });
-  const other = { ...same, language: "de", count: 3, model: "large" };
+  const other = { ...same, language: "de", count: 3, model: "large", hotwords: "Bob, Cem" };
   assert.deepEqual(bodyOf(job, {}, other), {
     language: "de",
     model: "large",
+    hotwords: "Bob, Cem",
     num_speakers: 3,
     keep_corrections: false,
   });

@@ -22,7 +22,7 @@ from workers.messages import (
     WindowResult,
     Word,
 )
-from workers.whisper.alignment import ALIGNMENT_ERRORS, timed_words
+from workers.whisper.alignment import ALIGNMENT_ERRORS, words_of_texts
 from workers.whisper.backend import (
     MAX_TOKENS,
     Generated,
@@ -36,6 +36,7 @@ from workers.whisper.results import (
     SAMPLES_PER_TIMESTAMP,
     LanguageProbs,
     TimestampedText,
+    leading_spaces,
     rank_languages,
     score,
     split_at_timestamps,
@@ -172,7 +173,7 @@ class LoadedModel:
                 if isinstance(aligned, Exception):
                     raise aligned
                 if aligned is not None:
-                    row.words = timed_words(row.tokenizer, row.spoken(), aligned)
+                    row.words = words_of_texts(row.tokenizer, row.spoken(), aligned)
             except ALIGNMENT_ERRORS as error:
                 if cause_of(error) is not Cause.TASK:
                     raise
@@ -261,19 +262,21 @@ def _window_result(row: _DecodedWindow, thresholds: Thresholds) -> WindowResult:
     avg_logprob = score(row.result.score * len(tokens) / (len(tokens) + 1), LOWEST_LOGPROB)
     no_speech_prob = score(row.result.no_speech_prob, 0.0)
     compression_ratio = get_compression_ratio(row.tokenizer.decode(tokens).strip())
+    texts = [row.tokenizer.decode(text.tokens) for text in row.texts]
+    spaces = leading_spaces(texts, "en" if row.window.decoding.task == "translate" else row.language)
     segments = [
         Segment(
             start=text.start,
             end=text.end,
-            text=row.tokenizer.decode(text.tokens),
+            text=space + said,
             tokens=text.tokens,
             temperature=row.window.decoding.temperature,
             avg_logprob=avg_logprob,
             compression_ratio=compression_ratio,
             no_speech_prob=no_speech_prob,
-            words=words,
+            words=(replace(words[0], text=space + words[0].text), *words[1:]) if space and words else words,
         )
-        for text, words in zip(row.texts, row.words, strict=True)
+        for text, words, said, space in zip(row.texts, row.words, texts, spaces, strict=True)
     ]
     return WindowResult(
         language=row.language,

@@ -5,7 +5,8 @@ false. Scores are rounded where they come in, so those that are published are th
 """
 
 import math
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workers.messages import SAMPLE_RATE
@@ -14,6 +15,12 @@ LanguageProbs = tuple[tuple[str, float], ...]
 
 _SCORE_DIGITS = 4  # after the point
 SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms
+
+_UNSPACED = frozenset(
+    {"bo", "ja", "km", "lo", "my", "th", "yue", "zh"}
+)  # languages without spaces between words
+_CLOSING = ".,;:!?…%\"'’”»)]}،؛؟।"
+_INSIDE = "-'’"  # between letters, these are in a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,29 @@ def split_at_timestamps(
     if not text or start >= samples:
         return closed, None
     return closed, TimestampedText(start, samples, (*prefix, *text))
+
+
+def leading_spaces(texts: Sequence[str], language: str) -> Iterator[str]:
+    """For each of a window's texts, the space that it lacks before it, or nothing.
+
+    Whisper's own models write that space; some that were trained further do not. Where others in the window
+    have one, a text that follows a letter continues its word.
+    """
+    some_have = any(text[:1].isspace() for text in texts)
+    before = ""
+    for text in texts:
+        continues = before.isalnum() and (some_have or text[:1] in _INSIDE)
+        yield " " if language not in _UNSPACED and _begins_word(text) and not continues else ""
+        before = text[-1:]
+
+
+def _begins_word(text: str) -> bool:
+    """Whether the text has no space before it, and begins a word: no punctuation closes one before it."""
+    first, unclosed = text[:1], text.lstrip(_CLOSING)
+    if not first or first.isspace() or unicodedata.category(first)[0] == "M":
+        return False
+    is_wide = unicodedata.east_asian_width(first) in "WF" and "HANGUL" not in unicodedata.name(first, "")
+    return not is_wide and (unclosed == text or unclosed[:1].isalnum())
 
 
 def score(value: float, unknown: float) -> float:

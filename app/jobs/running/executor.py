@@ -29,7 +29,7 @@ from app.engines.ledger import JobName
 from app.intake.downloads import download
 from app.intake.uploads import Upload
 from app.jobs.job import Failure, Job, JobProgress, Stage, Submission
-from app.jobs.running.again import parent_of, revise_parent
+from app.jobs.running.again import keeps_speakers, parent_of, revise_parent
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.running.result_digest import result_digest
@@ -202,11 +202,12 @@ class JobExecutor:
         if any(speaker.model != speaker_model for speaker in known):
             log.warning("known speakers get no names: another model of voices has embedded them", job=job.id)
             known = ()
+        of_parent = job.submission.again is not None and keeps_speakers(options, recorded.options)
         peaks = PeakCollector() if job.submission.again is None else None  # the parent has them
         observer = JobObserver(job.id, self._progress, self._lengths, results.published, peaks)
         options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
         pipeline = self._service.pipeline(
-            name, upload, options, model, dispatcher, results, observer, decoded, known
+            name, upload, options, model, dispatcher, results, observer, decoded, None if of_parent else known
         )
         return job, pipeline
 

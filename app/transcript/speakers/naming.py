@@ -96,7 +96,7 @@ def new_names(
             if speaker is not None:
                 shares[label, speaker] += span.end - span.start
     names = dict(fixed)
-    for label, speaker in _most_of_each(shares):
+    for label, speaker in most_of_each(shares):
         if not (is_number(speaker) or speaker in names.values()):
             names.setdefault(label, speaker)
     others = numbers(set(names.values()))
@@ -104,7 +104,7 @@ def new_names(
     return names | {label: next(others) for label in found if label not in names}
 
 
-def _most_of_each(shares: Counter[tuple[K, str]]) -> Iterator[tuple[K, str]]:
+def most_of_each(shares: Counter[tuple[K, str]]) -> Iterator[tuple[K, str]]:
     """Each label with the name that has most of it; those with most come first."""
     seen: set[K] = set()
     for (label, name), _ in shares.most_common():
@@ -132,7 +132,7 @@ def names_by_time(before: Sequence[Segment], after: Sequence[Segment]) -> dict[s
             shares[speaker_of(segment) or "", speaker_of(old[at]) or ""] += max(overlap, 0)
             at += 1
     names: dict[str, str] = {}
-    for speaker, name in _most_of_each(+shares):
+    for speaker, name in most_of_each(+shares):
         if name not in names.values():
             names[speaker] = name
     found = dict.fromkeys(speaker_of(segment) or "" for segment in new)

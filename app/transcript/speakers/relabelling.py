@@ -12,7 +12,7 @@ from app.transcript.speakers.naming import new_names
 from app.transcript.speakers.splitting import listed_speakers, with_turns
 from app.transcript.speakers.voices import Voices, unpack_all, window_parts
 from app.transcript.speakers.word_labels import label_words
-from workers.messages import Span
+from workers.messages import Segment, Span
 
 _MUCH = 0.3  # of all that a speaker says
 
@@ -92,17 +92,17 @@ def _windows(
         return []
     sounds = find_speakers(voices, SpeakerCount()).tolist()
     spans = window_parts(voices.windows).tolist()
-    holders = _holders(spans, segments)
+    holding = holders(spans, segments)
     speech: Counter[str | None] = Counter()
     alike: Counter[tuple[str | None, int]] = Counter()
-    for (start, end), holder, sound in zip(spans, holders, sounds, strict=True):
+    for (start, end), holder, sound in zip(spans, holding, sounds, strict=True):
         speaker = None if holder is None else segments[holder].speaker
         speech[speaker] += end - start
         alike[speaker, sound] += end - start
     group_of = {number: index for index, group in enumerate(groups) for number in group.segments}
     found: list[dict[int, list[int]]] = [{} for _ in groups]
     listed: set[tuple[int, int]] = set()
-    for window, (holder, sound) in enumerate(zip(holders, sounds, strict=True)):
+    for window, (holder, sound) in enumerate(zip(holding, sounds, strict=True)):
         if holder in group_of:
             group = group_of[holder]
             found[group].setdefault(sound, []).append(window)
@@ -118,16 +118,16 @@ def _windows(
     ]
 
 
-def _holders(parts: Sequence[Span], segments: Sequence[EditedSegment]) -> list[int | None]:
+def holders(parts: Sequence[Span], segments: Sequence[Segment]) -> list[int | None]:
     """The segment (its number) that has more than half of each part of the speech. None: there is none."""
     starts, ends = [start for start, _ in parts], [end for _, end in parts]
-    holders: list[int | None] = [None] * len(parts)
+    found: list[int | None] = [None] * len(parts)
     for number, segment in enumerate(segments):
         for part in range(bisect_right(ends, segment.start), bisect_left(starts, segment.end)):
             inside = min(ends[part], segment.end) - max(starts[part], segment.start)
             if 2 * inside > ends[part] - starts[part]:
-                holders[part] = number
-    return holders
+                found[part] = number
+    return found
 
 
 def _place_without_windows(

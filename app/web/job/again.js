@@ -122,7 +122,7 @@ export function partOfSelection(segments, ids) {
  * What a request says: what differs from before.
  * @param {Job} job
  * @param {Part} part
- * @param {{language: string, model: string, prompt: string, who: string, count: number, keep: boolean}} chosen
+ * @param {{language: string, model: string, prompt: string, hotwords: string, who: string, count: number, keep: boolean}} chosen
  *   `who`: "voices", "channels" or empty. `count`: of speakers; 0: as the voices say.
  * @returns {Body}
  */
@@ -134,6 +134,7 @@ export function bodyOf({ language, model, options }, part, chosen) {
     ...(isOther && { language: chosen.language }),
     ...(chosen.model && chosen.model !== model && { model: chosen.model }),
     ...(chosen.prompt !== (options.prompt ?? "") && { prompt: chosen.prompt || null }),
+    ...(chosen.hotwords !== (options.hotwords ?? "") && { hotwords: chosen.hotwords || null }),
     ...(chosen.who !== who && {
       diarize: chosen.who === "voices",
       channels: chosen.who === "channels" ? "separate" : "mix",

@@ -28,7 +28,8 @@ export function AgainDialog({ job, again, part }) {
     if (isBusy) return;
     const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
     const text = (/** @type {string} */ name) => String(data.get(name) ?? "").trim();
-    const chosen = { language: spoken, model: text("model"), prompt: text("prompt"), who };
+    const words = { prompt: text("prompt"), hotwords: text("hotwords") };
+    const chosen = { language: spoken, model: text("model"), ...words, who };
     setBusy(true);
     setFailure("");
     try {
@@ -62,8 +63,8 @@ export function AgainDialog({ job, again, part }) {
         html`<label class="field"><span>${t("option.model")}</span><select name="model">
           ${models.value.map((name) => html`<option selected=${name === job.model}>${name}</option>`)}</select></label>`
       }
-      <label class="field"><span>${t("option.prompt")}</span>
-        <textarea name="prompt" rows="2" maxlength="4000" dir="auto" defaultValue=${String(job.options.prompt ?? "")}></textarea></label>
+      <${Words} job=${job} name="prompt" />
+      <${Words} job=${job} name="hotwords" />
       <label class="field"><span>${t("option.who")}</span><select onChange=${choose(setWho)}><${WhoChoices} who=${who} /></select></label>
       ${
         who === "voices" &&
@@ -75,6 +76,17 @@ export function AgainDialog({ job, again, part }) {
       <div class="dialog-actions"><button class="button primary"><${Icon} name="retry" />${t("again.start")}</button></div>
     </form>
   </dialog>`;
+}
+
+/** @param {{job: import("./types.js").Job, name: "prompt" | "hotwords"}} props */
+function Words({ job, name }) {
+  const id = `again-${name}`;
+  return html`<div class="field">
+    <label for=${id}>${t(`option.${name}`)}</label>
+    <textarea id=${id} name=${name} rows="2" maxlength="4000" dir="auto" aria-describedby=${`${id}-hint`}
+      defaultValue=${String(job.options[name] ?? "")}></textarea>
+    <small id=${`${id}-hint`}>${t(`option.${name}.hint`)}</small>
+  </div>`;
 }
 
 /** What runs, or why it failed. @param {{again: Again}} props */
