@@ -242,7 +242,8 @@ class CarriedAudio:
     unconverted: bytes = b""  # int16, at the rate of the encoding: what the filter still needs
     position: int = 0  # of the next sample
     unexamined: bytes = b""  # int16: what the speech model needs of the samples before
-    model_state: bytes = b""  # of the speech model, after them; empty before the first frame
+    model_states: bytes = b""  # of the speech model, after them; empty before the first frame
+    levels: bytes = b""  # of the sound so far, float32: see `live_gains`; empty before the first frame
 
     def for_encoding(self, encoding: Encoding) -> "CarriedAudio":
         """The same for audio of an encoding from here on."""

@@ -211,15 +211,15 @@ class MediaPool:
                 session.close()
 
     async def speech_probabilities(
-        self, job: Hashable, pcm_path: Path, start_frame: int, frames: int
+        self, job: Hashable, pcm_path: Path, start_frame: int, frames: int, *beside: Path
     ) -> npt.NDArray[np.float32]:
         """The speech probability of each frame of a chunk: shape (frames,), less at the recording's end.
 
-        Raises as `decode` does.
+        `beside`: see `tasks.speech_probabilities`. Raises as `decode` does.
         """
         found = np.zeros(0, np.float32)
         while len(found) < frames:
-            args = (str(pcm_path), start_frame + len(found), frames - len(found))
+            args = (str(pcm_path), start_frame + len(found), frames - len(found), *map(str, beside))
             done = await self.run(job, MediaCall(tasks.speech_probabilities, args))
             if not done.result:
                 break

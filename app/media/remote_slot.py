@@ -92,11 +92,15 @@ class RemoteMediaSlot(MediaWorkerSlot):
         if job in self._sent:
             await self._forget(job)
 
-    async def _speech_probabilities(self, pcm_path: str, start_frame: int, frames: int) -> bytes:
+    async def _speech_probabilities(
+        self, pcm_path: str, start_frame: int, frames: int, *beside: str
+    ) -> bytes:
         """As `tasks.speech_probabilities`."""
         first = max(0, start_frame - tasks.WARM_UP_FRAMES)
         end = start_frame + frames
-        pcm, offset = await _samples(pcm_path, (first * FRAME_SAMPLES, end * FRAME_SAMPLES))
+        span = (first * FRAME_SAMPLES, end * FRAME_SAMPLES)
+        channels = [await _samples(path, span) for path in (pcm_path, *beside)]
+        pcm, [offset, *_] = zip(*channels, strict=True)
         return await self._process.call(
             remote.speech_probabilities, pcm, offset, start_frame, frames, deadline_s=DEADLINE_S
         )

@@ -81,6 +81,9 @@ class ChannelPipelines:
             pcm_path=channel_path(self.work.pcm_path, channel),
             observer=_ChannelObserver(channel, progress),
             decoded=decoded,
+            beside=[
+                channel_path(self.work.pcm_path, other) for other in decoded.channels if other != channel
+            ],
             channel=channel,
         )
         transcript = await Pipeline(work, vote).run()

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +38,7 @@ class RecordingWork:
     max_duration_s: float = math.inf
     selection: Selection = EVERYTHING  # what of it is wanted
     decoded: Decoded | None = None  # at `pcm_path` from an earlier run, if that decoded all of it
+    beside: Sequence[Path] = ()  # the decoded audio of the other channels, if they are separate
 
     def decode(
         self, peaks: PeakCollector | None = None, *, separate: bool = False
@@ -96,7 +97,9 @@ class ClipSearch:
                 while count := self._frames_to_request(
                     len(chunks), requested - first, frames - requested, finished
                 ):
-                    chunk = work.media_pool.speech_probabilities(work.job, work.pcm_path, requested, count)
+                    chunk = work.media_pool.speech_probabilities(
+                        work.job, work.pcm_path, requested, count, *work.beside
+                    )
                     chunks.append(asyncio.create_task(chunk))
                     chunks[-1].add_done_callback(lambda _: self.advanced.set())
                     requested += count

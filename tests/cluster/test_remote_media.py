@@ -219,6 +219,12 @@ async def test_speech_and_voices_are_those_of_a_local_worker(remote_pool: MediaP
     for start, frames in ((0, 100), (400, 300), (700, 100)):  # the last has fewer; the second a long warm-up
         found = await remote_pool.speech_probabilities("job", UPLOAD, start, frames)
         assert found.tobytes() == tasks.speech_probabilities(str(UPLOAD), start, frames)
+    beside = UPLOAD.with_suffix(".1")
+    for channel, path in ((pcm // 500, UPLOAD), (pcm, beside)):  # quiet beside a loud one: not raised
+        channel.tofile(path)
+    found = await remote_pool.speech_probabilities("job", UPLOAD, 400, 300, beside)
+    assert found.tobytes() == tasks.speech_probabilities(str(UPLOAD), 400, 300, str(beside))
+    upload(pcm.tobytes())
     windows = [(3 * RATE, 4 * RATE), (RATE, 3 * RATE), (24 * RATE, 26 * RATE)]
     voices = await remote_pool.embed_voices("job", UPLOAD, windows)
     # In the same process, for time: torch takes some seconds to load.

@@ -73,6 +73,17 @@ def test_a_sentence_said_five_times_is_written_five_times(real, tmp_path):
     assert sentence.startswith("He was not")
 
 
+@pytest.mark.parametrize(("decibels", "offset"), [(-50, 0.01), (-60, 0)])
+def test_a_quiet_voice_is_transcribed_as_a_loud_one(real, tmp_path, decibels, offset):
+    sound, rate = soundfile.read(READING.path)
+    quiet = sound * 10 ** (decibels / 20) / np.abs(sound).max() + offset
+    soundfile.write(tmp_path / "quiet.flac", quiet, rate)
+    found = real.post(tmp_path / "quiet.flac", **WITH_WORDS).json()
+    assert word_error_rate(READING.text, found["text"].replace("-", " ")) <= 0.08
+    for cue in READING.truth["cues"]:
+        assert min(abs(word["start"] - cue["start"]) for word in found["words"]) <= 0.4
+
+
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The reading three times, with more and more noise, and pauses inside and between clips."""

@@ -16,8 +16,7 @@ from app.live.detection import SpeechDetection
 from app.pool.process import ChildProcess
 from tests.event_loop import until
 from workers.media import live_speech
-from workers.media.silero import SileroModel
-from workers.messages import FRAME_SAMPLES, CarriedAudio, DetectedSpeech, NewAudio
+from workers.messages import CarriedAudio, DetectedSpeech, NewAudio
 
 pytestmark = pytest.mark.anyio
 
@@ -98,8 +97,11 @@ async def test_a_crash_of_the_process_costs_no_audio_of_any_stream(
     await until(lambda: all(stream.carried.position == total for stream in streams))
     await detecting.stop()
     assert detecting._child.pid is None
-    whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
-    expected = SileroModel().probabilities(samples[:whole].astype(np.float32) / 32768)
+    [undisturbed] = live_speech.detect(
+        [NewAudio(str(tmp_path / "undisturbed"), samples.tobytes(), CarriedAudio())]
+    )
+    assert isinstance(undisturbed, DetectedSpeech)
+    expected = np.frombuffer(undisturbed.probabilities, np.float32)
     for stream in streams:
         assert np.allclose(stream.found, expected, atol=1e-5)
         assert np.array_equal(np.fromfile(stream.path, "<i2"), samples)

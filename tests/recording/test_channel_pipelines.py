@@ -43,7 +43,10 @@ class ChannelMedia(FakeMedia):
         yield Decoded(self.samples // 2, False, ())
         yield Decoded(self.samples, True, (), (0, 2))
 
-    async def speech_probabilities(self, job: str, pcm_path: Path, start: int, frames: int) -> Any:
+    async def speech_probabilities(
+        self, job: str, pcm_path: Path, start: int, frames: int, *beside: Path
+    ) -> Any:
+        assert {pcm_path, *beside} == {channel_path(pcm_path.with_suffix(""), channel) for channel in (0, 2)}
         found = await super().speech_probabilities(job, pcm_path, start, frames)
         if pcm_path.suffix == ".2":
             found[len(found) // 2 :] = 0

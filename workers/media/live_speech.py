@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from workers.media.silero import CONTEXT_SAMPLES, SILENT, SileroModel, State
+from workers.media import quiet_sound
+from workers.media.quiet_sound import States
+from workers.media.silero import CONTEXT_SAMPLES, NO_SAMPLES, SILENT, SileroModel, framed
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 Samples = npt.NDArray[np.int16]
@@ -43,32 +45,31 @@ def _detect(new: NewAudio) -> DetectedSpeech:
         _copy(*new.copied, new.pcm_path)
     samples, unconverted = _CONVERTERS[carried.encoding].convert(new.audio, carried.unconverted)
     _write(new.pcm_path, carried.position, samples.tobytes())
-    before = (
-        np.frombuffer(carried.unexamined, "<i2")
-        if carried.unexamined
-        else np.zeros(CONTEXT_SAMPLES, np.int16)
+    unexamined = np.concatenate(
+        (np.frombuffer(carried.unexamined, "<i2") if carried.unexamined else NO_SAMPLES, samples)
     )
-    unexamined = np.concatenate((before, samples))
     whole = CONTEXT_SAMPLES + (len(unexamined) - CONTEXT_SAMPLES) // FRAME_SAMPLES * FRAME_SAMPLES
-    probabilities, state = _model().probabilities_after(
-        _unpacked(carried.model_state), unexamined[:whole].astype(np.float32) / np.float32(32768)
+    frames = framed(unexamined[CONTEXT_SAMPLES:whole], unexamined[:CONTEXT_SAMPLES])
+    before = np.frombuffer(carried.levels, np.float32) if carried.levels else quiet_sound.NO_LEVELS
+    gains, latest = quiet_sound.live_gains(quiet_sound.frame_levels(frames), before)
+    probabilities, states = quiet_sound.probabilities(
+        _model(), frames, gains, _unpacked(carried.model_states)
     )
     rest = unexamined[whole - CONTEXT_SAMPLES :].tobytes()
     position = carried.position + len(samples)
-    return DetectedSpeech(
-        CarriedAudio(carried.encoding, unconverted, position, rest, _packed(state)), probabilities.tobytes()
-    )
+    now = CarriedAudio(carried.encoding, unconverted, position, rest, _packed(states), latest.tobytes())
+    return DetectedSpeech(now, probabilities.tobytes())
 
 
-def _unpacked(state: bytes) -> State:
-    if not state:
-        return SILENT
-    hidden, cell = np.frombuffer(state, np.float32).reshape(2, *SILENT[0].shape)
-    return hidden, cell
+def _unpacked(states: bytes) -> States:
+    if not states:
+        return SILENT, SILENT
+    plain, raised = np.frombuffer(states, np.float32).reshape(2, 2, *SILENT[0].shape)
+    return (plain[0], plain[1]), (raised[0], raised[1])
 
 
-def _packed(state: State) -> bytes:
-    return np.stack(state).tobytes()
+def _packed(states: States) -> bytes:
+    return np.stack(states).tobytes()
 
 
 def _copy(path: str, first: int, new_path: str) -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import FileIO
 from typing import IO
@@ -110,10 +110,14 @@ def _remote(session_id: str) -> str:
     return f"remote {session_id}"
 
 
-def speech_probabilities(pcm: bytes, offset: int, start_frame: int, frames: int) -> bytes:
-    """As `tasks.speech_probabilities`, of a recording with these samples at `offset` bytes."""
-    with _recording(pcm, offset) as path:
-        return tasks.speech_probabilities(path, start_frame, frames)
+def speech_probabilities(channels: Sequence[bytes], offset: int, start_frame: int, frames: int) -> bytes:
+    """As `tasks.speech_probabilities`, of a recording with these samples at `offset` bytes.
+
+    `channels`: the one to examine, and those beside it.
+    """
+    with ExitStack() as opened:
+        path, *beside = [opened.enter_context(_recording(pcm, offset)) for pcm in channels]
+        return tasks.speech_probabilities(path, start_frame, frames, *beside)
 
 
 def embed_voices(pcm: bytes, offset: int, windows: Sequence[Span], model: SpeakerModel) -> bytes:

@@ -19,9 +19,11 @@ _MAX_FRAMES = 512  # in one call of the model
 _STATE_SHAPE = (1, 1, 128)
 
 Floats = npt.NDArray[np.float32]
+Samples = npt.NDArray[np.int16]
 State = tuple[Floats, Floats]  # of the model after a frame
 
 SILENT: State = (np.zeros(_STATE_SHAPE, np.float32), np.zeros(_STATE_SHAPE, np.float32))  # before the first
+NO_SAMPLES: Samples = np.zeros(CONTEXT_SAMPLES, np.int16)
 
 
 class SileroModel:
@@ -36,29 +38,35 @@ class SileroModel:
             model_file(), sess_options=options, providers=["CPUExecutionProvider"]
         )
 
-    def probabilities(self, samples: Floats) -> Floats:
-        """The probability of speech in each frame of `FRAME_SAMPLES`: shape (frames,).
-
-        The last frame may be padded with silence. The values equal those of silero-vad's `audio_forward`.
-        """
-        frames = -(-len(samples) // FRAME_SAMPLES)
-        padded = np.zeros(CONTEXT_SAMPLES + frames * FRAME_SAMPLES, np.float32)
-        padded[CONTEXT_SAMPLES : CONTEXT_SAMPLES + len(samples)] = samples
-        return self.probabilities_after(SILENT, padded)[0]
-
-    def probabilities_after(self, state: State, samples: Floats) -> tuple[Floats, State]:
+    def probabilities(self, frames: Floats, state: State = SILENT) -> tuple[Floats, State]:
         """The probability of speech in each frame, shape (frames,), and the state after the last one.
 
-        `samples`: whole frames, behind `CONTEXT_SAMPLES` of the frame before the first. `state`: after that.
+        `frames`: see `framed`. `state`: after the frame before the first. The values equal those of
+        silero-vad's `audio_forward`.
         """
         hidden, cell = state
         found = [np.zeros(0, np.float32)]
-        framed = _with_context(samples)
-        for first in range(0, len(framed), _MAX_FRAMES):
-            block = {"input": framed[first : first + _MAX_FRAMES], "h": hidden, "c": cell}
+        for first in range(0, len(frames), _MAX_FRAMES):
+            block = {"input": frames[first : first + _MAX_FRAMES], "h": hidden, "c": cell}
             values, hidden, cell = self._session.run(["speech_probs", "hn", "cn"], block)
             found.append(values.reshape(-1))
         return np.concatenate(found), (hidden, cell)
+
+
+def framed(pcm: Samples, before: Samples = NO_SAMPLES) -> Floats:
+    """Frames of `FRAME_SAMPLES`, each behind `CONTEXT_SAMPLES` before it: shape (frames, context + frame).
+
+    `before`: the samples before the first frame. The last frame may be padded with silence.
+    """
+    frames = -(-len(pcm) // FRAME_SAMPLES)
+    length = CONTEXT_SAMPLES + FRAME_SAMPLES
+    if not frames:
+        return np.zeros((0, length), np.float32)
+    padded = np.zeros(CONTEXT_SAMPLES + frames * FRAME_SAMPLES, np.float32)
+    padded[:CONTEXT_SAMPLES] = before
+    padded[CONTEXT_SAMPLES : CONTEXT_SAMPLES + len(pcm)] = pcm
+    windows = np.lib.stride_tricks.sliding_window_view(padded, length)[::FRAME_SAMPLES]
+    return windows / np.float32(32768)
 
 
 def model_file() -> Path:
@@ -67,12 +75,3 @@ def model_file() -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("silero-vad is not installed", name="silero_vad")
     return Path(spec.origin).parent / _FILE
-
-
-def _with_context(samples: Floats) -> Floats:
-    """Frames, each after the end of the previous one: shape (frames, context + frame)."""
-    length = CONTEXT_SAMPLES + FRAME_SAMPLES
-    if len(samples) < length:
-        return np.zeros((0, length), np.float32)
-    windows = np.lib.stride_tricks.sliding_window_view(samples, length)
-    return np.ascontiguousarray(windows[::FRAME_SAMPLES])

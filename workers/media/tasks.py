@@ -7,20 +7,22 @@ detector in functions only.
 import logging
 import math
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from workers import calls, runtime
-from workers.media import refusal
+from workers.media import quiet_sound, refusal
 from workers.media.channels import ChannelFiles, mixed
 from workers.media.decode import Pcm, decoded_pcm, raw_pcm
 from workers.media.findings import Findings
 from workers.media.peaks import PeakFinder
 from workers.media.sessions import session
-from workers.media.silero import SileroModel
+from workers.media.silero import Floats, SileroModel, framed
 from workers.messages import (
     BYTES_PER_SAMPLE,
     CHUNK_FRAMES,
@@ -170,28 +172,38 @@ def decode(
         return decoding.advance(max_samples, max_declared)
 
 
-def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
+def speech_probabilities(pcm_path: str, start_frame: int, frames: int, *beside: str) -> bytes:
     """The probability of speech in each frame of `FRAME_SAMPLES`: float32, little-endian.
 
     The span must be decoded already. At the end of the recording, the result has fewer than `frames` values,
     and the last frame may be padded with silence. If they take long, it has those of the first chunks: see
     `calls.has_taken_long`. The detector first gets up to `WARM_UP_FRAMES` frames before each chunk of
     `CHUNK_FRAMES` and keeps no state between them, so the result depends on the file and the chunks alone.
+
+    Quiet sound is raised: see `quiet_sound`. `beside`: the files of the other channels, if each has its own.
+    Where one of them is loud, nothing is raised: it may be the same voice.
     """
     began_s, found, done = time.process_time(), bytearray(), 0
-    with Path(pcm_path).open("rb") as file:
+    with ExitStack() as opened:
+        files = [opened.enter_context(Path(path).open("rb")) for path in (pcm_path, *beside)]
         for first in range(start_frame, start_frame + frames, CHUNK_FRAMES):
             warm_up = min(first, WARM_UP_FRAMES)
             count = min(CHUNK_FRAMES, start_frame + frames - first)
-            file.seek((first - warm_up) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
-            pcm = file.read((warm_up + count) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
-            samples = np.frombuffer(pcm, "<i2").astype(np.float32) / np.float32(32768)
-            found += _detector().probabilities(samples)[warm_up:].astype("<f4").tobytes()
+            sound, *others = (_read_frames(file, first - warm_up, warm_up + count) for file in files)
+            levels = [quiet_sound.frame_levels(channel) for channel in (sound, *others)]
+            gains = quiet_sound.recording_gains(np.maximum.reduce(levels))
+            values, _ = quiet_sound.probabilities(_detector(), sound, gains)
+            found += values[warm_up:].astype("<f4").tobytes()
             done += count
             if calls.has_taken_long(began_s, done * FRAME_SAMPLES / SAMPLE_RATE * _USUAL_S):
                 break
     log.debug("computed the speech probabilities of %d frames", done)
     return bytes(found)
+
+
+def _read_frames(file: BinaryIO, first: int, count: int) -> Floats:
+    file.seek(first * FRAME_SAMPLES * BYTES_PER_SAMPLE)
+    return framed(np.frombuffer(file.read(count * FRAME_SAMPLES * BYTES_PER_SAMPLE), "<i2"))
 
 
 def limit_memory(headroom_bytes: int) -> None:

@@ -32,6 +32,7 @@ from workers.whisper.backend import (
     WhisperBackend,
 )
 from workers.whisper.model_check import check_files, missing_word_times
+from workers.whisper.quiet_windows import raised
 from workers.whisper.results import (
     SAMPLES_PER_TIMESTAMP,
     LanguageProbs,
@@ -134,7 +135,7 @@ class LoadedModel:
     def _decode_together(self, windows: Sequence[Window]) -> list[WindowResult]:
         """Decode windows that the backend has put together."""
         decoding = windows[0].decoding
-        encoded = self.network.encode([window.pcm for window in windows], decoding.context_s)
+        encoded = self.network.encode([raised(window.pcm) for window in windows], decoding.context_s)
         with calls.measured("detect language"):
             detected = self._detect_languages(windows, encoded)
         languages = [

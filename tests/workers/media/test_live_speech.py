@@ -9,10 +9,11 @@ import pytest
 import soundfile
 
 from workers.media.live_speech import detect
-from workers.media.silero import SileroModel
+from workers.media.silero import SileroModel, framed
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 TALK = Path(__file__).parents[2] / "data/short01.flac"
+LOUD = 2000
 FILTER_SAMPLES = 100  # at the end, which the next audio would complete
 
 Floats = npt.NDArray[np.float32]
@@ -52,9 +53,32 @@ def test_speech_is_found_as_in_a_recording(tmp_path: Path, sizes: list[int]) -> 
     samples = talk()
     found, stored = detected_in(tmp_path / "pcm", samples.tobytes(), Encoding.PCM_16K, sizes)
     whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
-    expected = SileroModel().probabilities(samples[:whole].astype(np.float32) / 32768)
+    expected, _ = SileroModel().probabilities(framed(samples[:whole]))
+    loud = int(np.argmax(np.abs(samples) > LOUD)) // FRAME_SAMPLES + 4  # the silence before it is raised
     assert np.array_equal(stored, samples)
-    assert np.allclose(found, expected, atol=1e-5)
+    assert np.allclose(found[loud:], expected[loud:], atol=1e-5)
+    assert np.array_equal(found > 0.5, expected > 0.5)
+
+
+@pytest.mark.parametrize("sizes", [[1_000_000], [320], [1, 511, 512, 513, 7]])
+def test_a_quiet_voice_is_found_as_a_loud_one(tmp_path: Path, sizes: list[int]) -> None:
+    samples = talk()
+    quiet = np.rint(samples * (33 / np.abs(samples).max())).astype(np.int16)  # -60 dBFS
+    found, _ = detected_in(tmp_path / "pcm", quiet.tobytes(), Encoding.PCM_16K, sizes)
+    loud, _ = detected_in(tmp_path / "pcm", samples.tobytes(), Encoding.PCM_16K, sizes)
+    assert np.mean((found > 0.5) == (loud > 0.5)) > 0.95
+
+
+def test_a_pause_of_somebody_who_talks_makes_no_voice_of_a_television(tmp_path: Path) -> None:
+    samples = talk()
+    television = np.tile(samples // 600, 10)  # at -60 dBFS
+    stream = np.concatenate((samples, television))
+    found, _ = detected_in(tmp_path / "pcm", stream.tobytes(), Encoding.PCM_16K, [960])
+    expected, _ = SileroModel().probabilities(framed(stream))
+    frames = len(television) // FRAME_SAMPLES
+    assert np.allclose(found[-frames:], expected[-frames - 1 : -1], atol=1e-5)
+    alone, _ = detected_in(tmp_path / "alone", television.tobytes(), Encoding.PCM_16K, [960])
+    assert np.mean(alone > 0.5) > 3 * np.mean(found[-frames:] > 0.5), "a voice, if nobody is louder"
 
 
 @pytest.mark.parametrize("sizes", [[480], [1, 2, 3, 1000]])
