@@ -28,7 +28,7 @@ _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be ve
 _KILL_DEADLINE_S = 10.0  # to end once it is killed; one that is stuck in a driver never does
 _STATUS_S = 2.0  # in which the exit status of a process that has ended is known
 _POLL_S = 0.01
-_SAMPLE_S = 0.25  # between two looks at the memory of a process that runs calls
+_SAMPLE_S = 0.5  # between two looks at the memory of a process that runs calls
 _OUTGROWN = 1.5  # times the most memory that others of its kind took: then what it ran is at fault
 # With these, a process ends by its own fault. Anybody can send others.
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
