@@ -66,7 +66,7 @@ class ChildProcess:
         self._initializer = initializer
         self._initargs = initargs
         self._calls = 0  # that are not answered yet
-        self._sampling: asyncio.TimerHandle | None = None  # while there are any
+        self._sampling = False  # a timer looks at its memory, until there are none
         self._peak_bytes = 0  # of its memory, as far as somebody has looked
         self._kills_before: int | None = None  # those for memory, when the last call began
         self._executor: ProcessPoolExecutor | None = None
@@ -128,7 +128,7 @@ class ChildProcess:
     async def _result(self, future: Future[R], process: BaseProcess, deadline_s: float | None) -> R:
         answer, self._kills_before = asyncio.wrap_future(future), memory.oom_kills()
         self._calls += 1
-        if self._sampling is None:
+        if not self._sampling:
             self._sample_later()
         try:
             await asyncio.wait([answer], timeout=deadline_s)
@@ -144,21 +144,20 @@ class ChildProcess:
         finally:
             answer.cancel()
             self._calls -= 1
-            if not self._calls and self._sampling is not None:
-                self._sampling.cancel()
-                self._sampling = None
         if self._peak_bytes > _usual_bytes[self._initializer]:
             _usual_bytes[self._initializer] = self._peak_bytes
         return result
 
     def _sample_later(self) -> None:
-        """Look at the memory of the process now and then, once for all of its calls."""
-        self._sampling = asyncio.get_running_loop().call_later(_SAMPLE_S, self._sample)
+        self._sampling = True
+        asyncio.get_running_loop().call_later(_SAMPLE_S, self._sample)
 
     def _sample(self) -> None:
-        if self.pid is not None:
+        """Look at the memory of the process, and again later while it runs calls: once for all of them."""
+        self._sampling = False
+        if self._calls and self.pid is not None:
             self._peak_bytes = memory.peak_bytes(self.pid) or self._peak_bytes
-        self._sample_later()
+            self._sample_later()
 
     def is_stopped(self) -> bool:
         """Whether something else has stopped the process, which therefore does not answer."""
