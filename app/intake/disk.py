@@ -83,7 +83,8 @@ class DiskSpace:
         self.lock = threading.Lock()
         self._folder = folder
         self.reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
-        self.stored: Counter[str] = Counter()  # bytes in the jobs of each owner
+        # Bytes in the jobs of each owner: counted now and then, with recordings that come and go meanwhile.
+        self.stored: Counter[str] = Counter()
         self.most_stored = sys.maxsize  # bytes that an owner may hold at most
         self.has_others = False  # whether there may be more owners than one: only then, jobs count
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.

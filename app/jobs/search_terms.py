@@ -19,11 +19,10 @@ MAX_BYTES, MAX_DETAILS_BYTES = 344 << 10, 40 << 10
 # Latin, Greek and Cyrillic have the first of these; the marks of other scripts are parts of their words. The
 # rest is invisible: hyphenation, joiners, the spaces of Khmer and Thai without width, variants of characters.
 _IGNORED = re.compile("[\u0300-\u036f\u00ad\u200b\u200d\u2060\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-# Letters with strokes do not decompose; dotless i is an i where others write Turkish.
-_PLAIN = str.maketrans("øłđħŧı", "oldhti")
+# Letters with strokes do not decompose; dotless i is an i where others write Turkish. Letters in Unicode,
+# apostrophes in practice, separate words, as ' and ’ do ("l'eau").
+_PLAIN = str.maketrans("øłđħŧı\u02b9\u02bb\u02bc\ua78c", "oldhti    ")
 _TAG_MARK = "\ue000"  # before and after a tag: no text has words with it
-# Letters in Unicode, apostrophes in practice: they separate words, as ' and ’ do ("l'eau").
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u02b9\u02bb\u02bc\ua78c", " "))
 
 
 def text_words(text: str) -> str:
@@ -72,7 +71,7 @@ def comparable_texts(texts: Iterable[str]) -> list[str]:
 
     Each of `texts` is one line. Costs CPU time on many: let `Helper` call it.
     """
-    lines = _separated(_folded("\n".join(texts))).split("\n")
+    lines = _folded("\n".join(texts)).split("\n")
     return ["".join(f" {run}" for run in _runs_of(line.split())) for line in lines]
 
 
@@ -97,7 +96,7 @@ def _pairs(run: str) -> list[str]:
 
 def _runs(text: str) -> Iterator[str]:
     """The runs of letters, digits and marks, each in scripts with spaces or in scripts without them."""
-    return _runs_of(_separated(_folded(text)).split())
+    return _runs_of(_folded(text).split())
 
 
 def _runs_of(words: Iterable[str]) -> Iterator[str]:
@@ -114,13 +113,10 @@ def _runs_of(words: Iterable[str]) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
+    """A text as it is compared, with spaces, or the ends of its lines, between its words."""
     folded = unicodedata.normalize("NFKC", with_few_marks(text)).casefold()
     plain = _IGNORED.sub("", unicodedata.normalize("NFD", folded))
     # Without the marks, letters of other scripts must be whole again: Hangul, kana.
-    return unicodedata.normalize("NFC", plain).translate(_PLAIN)
-
-
-def _separated(text: str) -> str:
-    """A text with spaces, or the ends of its lines, between its words."""
-    others = {char for char in set(text) - {"\n"} if unicodedata.category(char)[0] not in "LNM"}
-    return text.translate({ord(char): " " for char in others}).translate(_APOSTROPHES)
+    plain = unicodedata.normalize("NFC", plain)
+    others = {char for char in set(plain) - {"\n"} if unicodedata.category(char)[0] not in "LNM"}
+    return plain.translate(_PLAIN | {ord(char): " " for char in others})

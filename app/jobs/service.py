@@ -54,7 +54,6 @@ UNFINISHED = (Status.QUEUED, Status.RUNNING)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
 _COMMIT_S = 600.0  # a commit that seemed to fail comes through within that time, or never
-_COUNTED_COPIES = 10_000  # the largest: a query has no more than 32,766 parameters
 _SWEPT_AT_ONCE = 100  # reading thousands of rows at once would block the event loop
 
 log = structlog.get_logger(__name__)
@@ -117,7 +116,7 @@ class JobService:
         files = await self.store.files() | await self.uploads.start()
         await self._clean(files, {job.id for job in queued})
         await self._service.media.copies.load()
-        await self._count_storage()
+        self.disk.stored = await self.store.bytes_by_owner()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
         self._clips.start()
@@ -155,11 +154,6 @@ class JobService:
         self.on_links_ended()
         await self.store.drop_webhooks(owner)
         await self.uploads.withdraw(owner)
-
-    async def _count_storage(self) -> None:
-        """Count what owners hold. Until the next time, recordings that come and go are added."""
-        copies = self._service.media.copies.sizes().most_common(_COUNTED_COPIES)
-        self.disk.stored = await self.store.bytes_by_owner(dict(copies))
 
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
@@ -352,8 +346,8 @@ class JobService:
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
-            removed = await self._service.media.copies.remove(job.submission.file)
-            self.disk.stored[job.submission.owner] -= removed + (job.submission.size or 0)
+            await self._service.media.copies.remove(job.submission.file)
+            self.disk.stored[job.submission.owner] -= job.submission.size or 0
 
     async def _sweep_forever(self) -> None:
         """Delete expired jobs, and stop the service if another one has acquired the database's lock."""
@@ -378,7 +372,7 @@ class JobService:
         await self._remove_expired()
         await self.uploads.sweep()
         await self.shared_links.load()
-        await self._count_storage()
+        self.disk.stored = await self.store.bytes_by_owner()
 
     async def _remove_expired(self) -> None:
         """Delete the jobs whose time is over, and the recordings of those that stay."""

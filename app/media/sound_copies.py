@@ -6,7 +6,6 @@ import os
 import re
 import time
 import uuid
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -63,13 +62,6 @@ class SoundCopies:
         self._copies = {copy.name: copy for copy in copies}
         await self._trim()
 
-    def sizes(self) -> Counter[str]:
-        """The bytes of the complete copies of each recording."""
-        sizes = Counter[str]()
-        for copy in self._copies.values():
-            sizes[copy.name.partition(".")[0]] += copy.size or 0
-        return sizes
-
     async def stop(self) -> None:
         """End the making of copies."""
         self._stopping = True
@@ -97,16 +89,11 @@ class SoundCopies:
             copy.used_ns = time.time_ns()
             await run_shielded(self._release(copy))
 
-    async def remove(self, recording: str) -> int:
-        """Remove the copies of a recording, whose file is gone already, and end their making.
-
-        Returns how many bytes the complete ones had.
-        """
+    async def remove(self, recording: str) -> None:
+        """Remove the copies of a recording, whose file is gone already, and end their making."""
         copies = [copy for name, copy in self._copies.items() if name.startswith(f"{recording}.")]
-        size = sum(copy.size or 0 for copy in copies)
         await end_tasks(*(copy.making for copy in copies))
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
-        return size
 
     def _find_or_make(
         self, recording: str, form: str, track: TrackChoice, span: tuple[float, float]

@@ -67,7 +67,7 @@ class _ServedSlot(Generic[P, R]):
     @property
     def has_others(self) -> bool:
         """Whether a batch in flight has tasks that are not urgent."""
-        return not all(task.urgent for task in self.tasks())
+        return not all(batch.tasks[0].urgent for batch in self.in_flight)  # as its others
 
 
 class Dispatcher(Generic[P, R]):

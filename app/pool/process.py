@@ -1,7 +1,6 @@
 """One long-lived spawned process that runs one call at a time, and can be watched and killed."""
 
 import asyncio
-import math
 import multiprocessing
 import os
 import re
@@ -31,7 +30,7 @@ _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be ve
 _KILL_DEADLINE_S = 10.0  # to end once it is killed; one that is stuck in a driver never does
 _STATUS_S = 2.0  # in which the exit status of a process that has ended is known
 _POLL_S = 0.01
-_SAMPLE_S = 0.25  # between two looks at the memory of a process, in calls that take longer
+_SAMPLE_S = 0.5  # between two looks at the memory of a process that runs calls
 _OUTGROWN = 1.5  # times the most memory that others of its kind took: then what it ran is at fault
 # With these, a process ends by its own fault. Anybody can send others.
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
@@ -55,6 +54,8 @@ class ChildProcess:
     def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
         self._initializer = initializer
         self._initargs = initargs
+        self._calls = 0  # that are not answered yet
+        self._sampling = False  # a timer looks at its memory, until there are none
         self._peak_bytes = 0  # of its memory, as far as somebody has looked
         self._kills_before: int | None = None  # those for memory, when the last call began
         self._executor: ProcessPoolExecutor | None = None
@@ -115,13 +116,11 @@ class ChildProcess:
 
     async def _result(self, future: Future[R], process: BaseProcess, deadline_s: float | None) -> R:
         answer, self._kills_before = asyncio.wrap_future(future), oom_kills()
-        now = asyncio.get_running_loop().time
-        give_up_at = math.inf if deadline_s is None else now() + deadline_s
+        self._calls += 1
+        if not self._sampling:
+            self._sample_later()
         try:
-            while not answer.done() and (left_s := give_up_at - now()) > 0:
-                await asyncio.wait([answer], timeout=min(left_s, _SAMPLE_S))
-                if not answer.done() and process.pid is not None:
-                    self._peak_bytes = _peak_bytes_of(process.pid) or self._peak_bytes
+            await asyncio.wait([answer], timeout=deadline_s)
             if not answer.done():
                 fault = Fault.OUTSIDE if self.is_stopped() else Fault.OWN
                 process.kill()
@@ -133,9 +132,21 @@ class ChildProcess:
             raise await self._crash_of(process) from None
         finally:
             answer.cancel()
+            self._calls -= 1
         if self._peak_bytes > _usual_bytes[self._initializer]:
             _usual_bytes[self._initializer] = self._peak_bytes
         return result
+
+    def _sample_later(self) -> None:
+        self._sampling = True
+        asyncio.get_running_loop().call_later(_SAMPLE_S, self._sample)
+
+    def _sample(self) -> None:
+        """Look at the memory of the process, and again later while it runs calls: once for all of them."""
+        self._sampling = False
+        if self._calls and self.pid is not None:
+            self._peak_bytes = _peak_bytes_of(self.pid) or self._peak_bytes
+            self._sample_later()
 
     def is_stopped(self) -> bool:
         """Whether something else has stopped the process, which therefore does not answer."""

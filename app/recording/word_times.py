@@ -152,7 +152,7 @@ def _spread(spans: list[Span], words: Sequence[Word], speech: Sequence[Span]) ->
     if len(words) == 1 or sum(is_short) < _HEAPED * len(words):
         return spans
     clock = SpeechClock(spans[0][0], spans[-1][1], speech)
-    letters = [*accumulate((max(1, sum(map(str.isalnum, word.text))) for word in words), initial=0)]
+    letters = [*accumulate((max(1, _letters(word.text)) for word in words), initial=0)]
     starts = [*(clock.reading(start) for start, _ in spans), clock.length]
     known = [
         at
@@ -161,10 +161,16 @@ def _spread(spans: list[Span], words: Sequence[Word], speech: Sequence[Span]) ->
         or (not is_short[at] and abs(start - clock.length * before // letters[-1]) <= _NEAR_SAMPLES)
     ]
     between = np.interp(letters, [letters[at] for at in known], [starts[at] for at in known])
-    edges = [round(edge) for edge in between]
+    edges = list(map(round, between.tolist()))  # numpy's own numbers are slow to round
     for pause, _ in clock.pauses:
         after = min(max(bisect_right(edges, pause), 1), len(words) - 1)
         before = max(after - 1, 1)
         edges[before if pause - edges[before] < edges[after] - pause else after] = pause
     placed = [(clock.begins(start), clock.ends(end)) for start, end in pairwise(edges)]
     return [(start, max(start, end)) for start, end in placed]
+
+
+def _letters(text: str) -> int:
+    """How many letters and digits a word has."""
+    text = text.strip()
+    return len(text) if text.isalnum() else sum(map(str.isalnum, text))

@@ -123,15 +123,17 @@ def moved(segment: S, start: int, end: int, origin: int = 0) -> S:
     """
     words = [word for word in segment.words if word.text]
     starts: list[int] = []
+    at = start
     for word in words:
-        starts.append(min(max(word.start + origin, starts[-1] if starts else start), end))
-    limits = [*starts, end][1:]
-    return replace(
-        segment,
-        start=start,
-        end=end,
-        words=tuple(
-            Word(word.text, word_start, min(max(word.end + origin, word_start), limit), word.probability)
-            for word, word_start, limit in zip(words, starts, limits, strict=True)
-        ),
-    )
+        # Compared, not by `max` and `min`: these lines run for each word.
+        begin = word.start + origin
+        if begin > at:
+            at = begin if begin < end else end
+        starts.append(at)
+    placed = []
+    for word, at, limit in zip(words, starts, [*starts, end][1:], strict=True):
+        finish = word.end + origin
+        if finish > limit:
+            finish = limit
+        placed.append(Word(word.text, at, finish if finish > at else at, word.probability))
+    return replace(segment, start=start, end=end, words=tuple(placed))

@@ -39,6 +39,18 @@ def test_every_operation_needs_a_key(locked):
             assert refused.headers["www-authenticate"] == "Bearer"
 
 
+def test_no_check_of_a_request_waits_for_a_thread(locked, monkeypatch):
+    """A new thread holds the event loop until a core runs it."""
+    monkeypatch.setattr("fastapi.dependencies.utils.run_in_threadpool", None)
+    monkeypatch.setattr("fastapi.routing.run_in_threadpool", None)
+    document = locked.client.get("/openapi.json", headers=bearer(KEYS[0])).json()
+    paths = {
+        re.sub(r"\{\w+\}", "0" * 32, path) for path, methods in document["paths"].items() if "get" in methods
+    }
+    for path in paths - {"/v1/workers/events"}:
+        assert locked.client.get(path, headers=bearer(KEYS[0])).status_code != 500, path
+
+
 def test_public_docs_need_no_key(serve):
     site = serve(api_keys=KEYS, public_docs=True)
     open_paths = {path for path in EVERYWHERE if site.client.get(path).status_code != 401}

@@ -93,7 +93,7 @@ async def test_a_process_that_was_stopped_does_not_hang_by_its_own_fault(child: 
 def take_memory(size: int, then: int) -> None:
     """Take some memory for a while, and send a signal to this process."""
     taken = bytearray(os.urandom(1 << 20) * (size >> 20))
-    time.sleep(0.4)
+    time.sleep(0.8)
     os.kill(os.getpid(), then)
     del taken
 

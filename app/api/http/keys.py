@@ -219,7 +219,7 @@ def shared_link_of(request: Request) -> SharedLink | None:
     return link
 
 
-def operators_only(request: Request) -> None:
+async def operators_only(request: Request) -> None:
     """Raise NotAllowed unless the client is an operator. A dependency of routes."""
     client = client_of(request)
     if not client.is_operator:

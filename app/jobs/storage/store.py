@@ -310,17 +310,13 @@ class Store:
         )
         return dict(tuple(row) for row in await self._database.rows(query))
 
-    async def bytes_by_owner(self, copies: Mapping[str, int]) -> Counter[str]:
-        """About how many bytes the jobs of each owner hold. `copies`: the bytes of those, by recording."""
+    async def bytes_by_owner(self) -> Counter[str]:
+        """About how many bytes the jobs of each owner hold, with their recordings."""
         texts = 1 + sa.case((jobs.c.revision > KEPT, KEPT), else_=jobs.c.revision)
         rows = _JOB_BYTES + texts * _TEXT_BYTES_PER_S * sa.func.coalesce(jobs.c.duration, 0.0)
         size = sa.case((jobs.c.file.is_(None), 0), else_=sa.func.coalesce(jobs.c.size, 0))
         sums = sa.select(jobs.c.owner, sa.func.sum(size + rows)).group_by(jobs.c.owner)
-        held = Counter({owner: int(total) for owner, total in await self._database.rows(sums)})
-        copied = sa.select(jobs.c.owner, jobs.c.file).where(jobs.c.file.in_(copies))
-        for owner, file in await self._database.rows(copied):
-            held[owner] += copies[file]
-        return held
+        return Counter({owner: int(total) for owner, total in await self._database.rows(sums)})
 
     async def refresh_counts(self) -> None:
         """Count the jobs anew, for `counts`. They stay as they are if the database fails.
