@@ -13,10 +13,10 @@ from workers.messages import SAMPLE_RATE, Span
 # synthetic voices, and show it within a sentence, in how far windows next but one to each other are apart.
 # Where that is the first of these distances, the limit is the first one, and so on, with a line between.
 _SPREADS = (0.165, 0.2)
-_LIMITS = (0.07, 0.18)
+_LIMITS = (0.055, 0.16)
 # Added to the limit: the mean of few windows is not exact, and kinds of sound of one speaker alternate.
 _DOUBT = 0.27  # divided by the root of the seconds of the smaller cluster
-_WORTH = 0.02  # of the logarithm of the alternation
+_WORTH = 0.01  # of the logarithm of the alternation
 _SPREAD_PRIOR = 10.0  # as if each cluster had so many more of these windows, as far apart as usual
 _LEAST_COSINE = 0.01  # inside of a cluster; those of several people may have less
 # Few transitions say little: as if so many more had been seen, with so much alternation (smoothing).
