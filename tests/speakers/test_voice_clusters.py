@@ -9,7 +9,7 @@ from app.transcript.speakers.alternation import joined_speakers, spread, transit
 from app.transcript.speakers.clustering import MOST_ITEMS, find_speakers
 from app.transcript.speakers.labelling import SpeakerCount
 from app.transcript.speakers.linkage import average_linkage, centroids, joined, sums_of
-from app.transcript.speakers.voices import STEP, WINDOW, Voices, near_windows
+from app.transcript.speakers.voices import STEP, WINDOW, Voices, near_windows, usual_distance
 from tests.speakers.conversation import Line, conversation, voice
 
 NAMES = "ABCDEF"
@@ -204,51 +204,59 @@ def test_more_windows_than_items_become_fewer_without_mixing_voices() -> None:
     )
 
 
-@pytest.mark.parametrize(("apart", "expected"), [(0.2, 1), (0.45, 2)])
-def test_clusters_hardly_further_apart_than_wide_are_one_speaker(apart: float, expected: int) -> None:
-    source = np.random.default_rng(0)
-    kinds = np.eye(64, dtype=np.float32)[:1] + apart * np.eye(64, dtype=np.float32)[1:3]
-    vectors = kinds.repeat(40, 0) + 0.07 * source.standard_normal((80, 64), np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    windows = [(STEP * number, STEP * number + WINDOW) for number in range(80)]
-    labels = np.arange(80) // 40
-    speech = np.full(2, 40.0 * WINDOW)
-    found = joined_speakers(
-        sums_of(vectors * np.float32(WINDOW), labels),
-        speech,
-        np.full(2, 40.0 * WINDOW**2),
-        transitions(labels, windows),
-        np.zeros((2, 2, 2)),
-        1,
-        None,
-        [],
-        [],
-        1,
-    )
-    assert len(set(found.tolist())) == expected
-
-
-@pytest.mark.parametrize(("noise", "expected"), [(0.05, 2), (0.07, 1)])
-def test_clusters_of_a_voice_that_varies_within_a_sentence_may_be_further_apart(
-    noise: float, expected: int
+@pytest.mark.parametrize(
+    ("apart", "noise", "count", "in_a_row", "expected"),
+    [
+        pytest.param(0.2, 0.05, 40, 40, 1, id="alike"),
+        pytest.param(0.34, 0.05, 40, 40, 2, id="steady voices"),
+        pytest.param(0.34, 0.05, 40, 1, 1, id="kinds of sound of one voice, in turns within a sentence"),
+        pytest.param(0.34, 0.07, 40, 40, 1, id="voices that vary within a sentence, as people's do"),
+        pytest.param(0.8, 0.07, 40, 40, 2, id="people whose voices differ"),
+        pytest.param(0.45, 0.05, 40, 40, 2, id="steady voices that differ more"),
+        pytest.param(0.45, 0.05, 6, 6, 1, id="too little speech to tell"),
+        pytest.param(1.0, 0.07, 4, 4, 2, id="little speech that differs clearly"),
+    ],
+)
+def test_clusters_are_one_speaker_unless_they_differ_more_than_one_voice_does(
+    apart: float, noise: float, count: int, in_a_row: int, expected: int
 ) -> None:
-    """As people's voices do, and synthetic ones do not. Nothing alternates."""
+    """Two clusters of `count` windows, so many of each in a row."""
     source = np.random.default_rng(0)
-    kinds = np.eye(64, dtype=np.float32)[:1] + 0.38 * np.eye(64, dtype=np.float32)[1:3]
-    vectors = kinds.repeat(40, 0) + np.float32(noise) * source.standard_normal((80, 64), np.float32)
+    kinds = np.eye(64, dtype=np.float32)[:1] + np.float32(apart) * np.eye(64, dtype=np.float32)[1:3]
+    labels = np.arange(2 * count) // in_a_row % 2
+    vectors = kinds[labels] + np.float32(noise) * source.standard_normal((2 * count, 64), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    windows = tuple((STEP * number, STEP * number + WINDOW) for number in range(80))
-    labels = np.arange(80) // 40
+    windows = tuple((STEP * number, STEP * number + WINDOW) for number in range(2 * count))
+    near = near_windows(Voices(windows, vectors))
     found = joined_speakers(
-        sums_of(vectors * np.float32(WINDOW), labels),
-        np.full(2, 40.0 * WINDOW),
-        np.full(2, 40.0 * WINDOW**2),
+        sums_of(vectors * np.float32(STEP), labels),
+        np.full(2, float(count * STEP)),
+        np.full(2, float(count) * STEP**2),
         transitions(labels, windows),
-        spread(labels, near_windows(Voices(windows, vectors))),
+        spread(labels, near),
         1,
         None,
         [],
         [],
+        usual_distance(near),
         1,
     )
     assert len(set(found.tolist())) == expected
+
+
+@pytest.mark.parametrize(("words", "expected"), [(3, 1), (8, 2)])
+def test_a_second_of_another_voice_is_nobody_in_a_short_recording_either(words: int, expected: int) -> None:
+    made = conversation([Line("A", 12), Line("B", words), Line("A", 12)])
+    assert len(set(find_speakers(made.voices, SpeakerCount()).tolist())) == expected
+
+
+def test_people_who_vary_are_found_although_no_two_of_their_windows_are_close() -> None:
+    """Three of them, of whom each has sounds that are further apart than synthetic voices are."""
+    source = np.random.default_rng(0)
+    speakers = np.arange(180) // 6 % 3
+    vectors = np.stack([voice(NAMES[speaker]) for speaker in speakers])
+    vectors = vectors + drawn(source, len(vectors), 256, 4)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    windows = tuple((STEP * number, STEP * number + WINDOW) for number in range(len(vectors)))
+    found = find_speakers(Voices(windows, vectors), SpeakerCount())
+    assert len({*zip(found.tolist(), speakers.tolist(), strict=True)}) == len(set(found.tolist())) == 3

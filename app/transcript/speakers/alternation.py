@@ -6,27 +6,22 @@ from itertools import chain, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from app.transcript.speakers.voices import NEAR, Embeddings, NearWindows
+from app.transcript.speakers.voices import Embeddings, NearWindows
 from workers.messages import SAMPLE_RATE, Span
 
-# Two clusters are one speaker if `distance - _WORTH * alternation` is below this, or a little above it if one
-# has little speech: an average of few windows is not exact.
-_LIMIT = 0.2
-_WORTH = 0.15
-_DOUBT = 0.2 * SAMPLE_RATE  # divided by the samples of the smaller cluster
-# They are also one speaker if their distance exceeds the mean distance of two windows inside each of them by
-# less than this: whole sentences of a speaker may be in one cluster and others in the other, and then nothing
-# alternates.
-_MOST_EXCESS = 0.045
-# People vary more than synthetic voices, within a sentence already: where the windows next but one to each
-# other are further apart than this, two clusters are also one speaker if their distance is below so many
-# times that of such windows.
-_VARIED = 1.12 * NEAR
-_MOST_VARIED = 1.55
-_SPREAD_PRIOR = 10.0  # as if each cluster had so many more of these windows, as far apart as all of them
+# Two clusters are one speaker if the distance of their means is below a limit. People vary more than
+# synthetic voices, and show it within a sentence, in how far windows next but one to each other are apart.
+# Where that is the first of these distances, the limit is the first one, and so on, with a line between.
+_SPREADS = (0.165, 0.2)
+_LIMITS = (0.055, 0.16)
+# Added to the limit: the mean of few windows is not exact, and kinds of sound of one speaker alternate.
+_DOUBT = 0.27  # divided by the root of the seconds of the smaller cluster
+_WORTH = 0.01  # of the logarithm of the alternation
+_SPREAD_PRIOR = 10.0  # as if each cluster had so many more of these windows, as far apart as usual
+_LEAST_COSINE = 0.01  # inside of a cluster; those of several people may have less
 # Few transitions say little: as if so many more had been seen, with so much alternation (smoothing).
 _PRIOR_COUNT = 2.0
-_PRIOR = 0.5
+_PRIOR = 0.15
 
 Matrix = npt.NDArray[np.float64]
 
@@ -67,6 +62,7 @@ def joined_speakers(
     most: int | None,
     together: Sequence[Sequence[int]],
     apart: Sequence[tuple[int, int]],
+    usual: float,
     scale: float,
 ) -> npt.NDArray[np.int64]:
     """The speaker of each cluster, of which each is one voice.
@@ -74,9 +70,12 @@ def joined_speakers(
     `sums`: of the vectors in each cluster, weighted by their speech; `squares`: of the weights, likewise;
     `follows`: from `transitions`; `near`: from `spread`;
     `together`: clusters of one speaker each; `apart`: pairs of clusters of different speakers, which stay so;
-    `scale`: of the distances, relative to those of the bundled model. The two clusters that are most likely
-    one speaker are joined again and again: while that is likely enough and more than `least` speakers are
-    left, and in any case while there are more than `most`.
+    `usual`: from `usual_distance`; `scale`: of the distances, relative to those of the bundled model. The two
+    clusters that are most likely one speaker are joined again and again: while that is likely enough and more
+    than `least` speakers are left, and in any case while there are more than `most`.
+
+    How likely that is: a logistic regression of pairs of clusters whose speakers are known, by the cosine
+    distance of their means, how much they vary, how little the smaller one says, and how they alternate.
     """
     products = (sums @ sums.T).astype(np.float64)  # of two clusters' vectors, all pairs
     follows, near, speech, squares = follows.copy(), near.copy(), speech.copy(), squares.copy()
@@ -102,16 +101,15 @@ def joined_speakers(
             join(first, second)
     left = len(set(speakers.tolist()))
     while left > 1:
-        distances = 1 - products / np.outer(speech, speech)
-        widths = _widths(products.diagonal(), speech, squares)
-        excess = distances - (widths[:, None] + widths[None, :]) / 2
-        doubts = _DOUBT / np.minimum(speech[:, None], speech[None, :])
-        costs = distances - scale * (_WORTH * _alternation(follows) + doubts)
-        costs = np.minimum(costs, excess + scale * (_LIMIT - _MOST_EXCESS))
-        costs = np.minimum(costs, scale * _LIMIT * distances / _farthest(near, scale))
+        lengths = speech * _lengths(products.diagonal(), speech, squares)
+        distances = 1 - products / np.outer(lengths, lengths)
+        spreads = _spreads(near, usual) / scale
+        limits = np.interp((spreads[:, None] + spreads[None, :]) / 2, _SPREADS, _LIMITS)
+        doubts = _DOUBT / np.sqrt(np.minimum(speech[:, None], speech[None, :]) / SAMPLE_RATE)
+        costs = distances - scale * (limits + doubts + _WORTH * np.log(_alternation(follows)))
         costs[excluded] = np.inf
         first, second = sorted(map(int, np.unravel_index(costs.argmin(), costs.shape)))
-        is_likely = costs[first, second] < scale * _LIMIT and left > least
+        is_likely = costs[first, second] < 0 and left > least
         is_too_many = most is not None and left > most
         if not np.isfinite(costs[first, second]) or not (is_likely or is_too_many):
             break
@@ -120,29 +118,26 @@ def joined_speakers(
     return np.unique(speakers, return_inverse=True)[1].astype(np.int64)
 
 
-def _widths(
+def _lengths(
     products: npt.NDArray[np.float64], speech: npt.NDArray[np.float64], squares: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """The mean distance of two different windows of each cluster; 0 if it has one window.
+    """The length of the mean vector of each cluster, if it had many windows; 1 if it has one.
 
-    `products`: of each cluster's sum with itself, which has each window with itself as well: at distance 0.
+    `products`: of each cluster's sum with itself, which has each window with itself as well: that is left
+    out, since it makes the mean of few windows longer, and so further from others than it is.
     """
     pairs = speech**2 - squares
-    found: npt.NDArray[np.float64] = np.where(pairs > 0, 1 - (products - squares) / np.maximum(pairs, 1), 0)
+    cosines = np.where(pairs > 0, (products - squares) / np.maximum(pairs, 1), 1)
+    found: npt.NDArray[np.float64] = np.sqrt(np.maximum(cosines, _LEAST_COSINE))
     return found
 
 
-def _farthest(near: Matrix, scale: float) -> Matrix:
-    """Below which distance two clusters are one speaker by how much they vary: shape (n, n)."""
-    sums, counts = near
-    usual = sums.sum() / max(counts.sum(), 1)
+def _spreads(near: Matrix, usual: float) -> npt.NDArray[np.float64]:
+    """The mean distance of near windows inside each cluster: shape (n,)."""
     # Inside of a cluster, each pair of windows is there twice.
-    spreads = (sums.diagonal() / 2 + _SPREAD_PRIOR * usual) / (counts.diagonal() / 2 + _SPREAD_PRIOR)
-    spreads_of_both = (spreads[:, None] + spreads[None, :]) / 2
-    farthest: Matrix = np.where(
-        spreads_of_both > scale * _VARIED, _MOST_VARIED * spreads_of_both, scale * _LIMIT
-    )
-    return farthest
+    sums, counts = near[0].diagonal() / 2, near[1].diagonal() / 2
+    found: npt.NDArray[np.float64] = (sums + _SPREAD_PRIOR * usual) / (counts + _SPREAD_PRIOR)
+    return found
 
 
 def _alternation(follows: Matrix) -> Matrix:

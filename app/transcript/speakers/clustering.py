@@ -10,18 +10,22 @@ import numpy.typing as npt
 from app.transcript.speakers.alternation import joined_speakers, spread, transitions
 from app.transcript.speakers.linkage import Merge, average_linkage, centroids, joined, root, sums_of
 from app.transcript.speakers.voices import (
+    WINDOW,
     Embeddings,
     Voices,
     distance_scale,
     lengths,
     near_windows,
+    usual_distance,
     window_parts,
 )
 from workers.messages import SAMPLE_RATE
 
 MOST_ITEMS = 4000  # that are compared with each other: a matrix of 64 MB
 
-_FARTHEST = 0.21  # distance of clusters that have one voice for sure; more are joined afterwards
+# Distance of clusters that have one voice for sure, relative to that of near windows; more are joined
+# afterwards. People vary more than synthetic voices: a fixed distance leaves too little of them in clusters.
+_FARTHEST = 1.24
 _FOUNDING = SAMPLE_RATE  # samples: all shorter windows are similar, whoever speaks
 _MOST_CLUSTERS = 300  # that are joined one by one
 _LEAST_SPEECH = 5 * SAMPLE_RATE  # samples; less is no speaker of its own, but an odd sound of another one
@@ -89,9 +93,9 @@ def _speakers(
     is_sure = np.isin(owners, [group for pair in apart for group in pair])  # however little they speak
     sure = np.where(is_sure, np.inf, speech)
     near = near_windows(voices)
-    scale = distance_scale(near)
+    usual = usual_distance(near)
     least = count.least + sum(len(group) - 1 for group in together)  # parts of a group become one afterwards
-    labels, is_speaker = _cut(average_linkage(sums, speech, owners), sure, scale * _FARTHEST, least)
+    labels, is_speaker = _cut(average_linkage(sums, speech, owners), sure, _FARTHEST * usual, least)
     labels = _without_small(labels, is_speaker, sums)
 
     def join(labels: Labels, most: int | None) -> Labels:
@@ -107,7 +111,8 @@ def _speakers(
             most,
             of_groups,
             [pair for one, other in apart for pair in product(of_groups[one], of_groups[other])],
-            scale,
+            usual,
+            distance_scale(near),
         )
         return joined_to[labels]
 
@@ -122,7 +127,7 @@ def _have_turns(labels: Labels, weights: Weights, least: int) -> npt.NDArray[np.
 
     `labels`, `weights`: of the windows, in order of time. Windows that have two voices are similar too. The
     longer a recording is, the more there are, but each is by itself, whereas people have turns. Speakers
-    with much of all speech need none.
+    with much of all speech need none, but at least as much as a window has: one odd window is nobody.
     """
     speech = np.bincount(labels, weights)
     firsts = np.flatnonzero(np.diff(labels, prepend=-1))
@@ -130,7 +135,7 @@ def _have_turns(labels: Labels, weights: Weights, least: int) -> npt.NDArray[np.
     in_turns = np.bincount(labels[firsts], np.add.reduceat(weights, firsts) * is_turn)
     share = _LEAST_SHARE * float(speech.sum())
     least_in_turns = np.maximum(min(_LEAST_SPEECH, share), _LEAST_IN_TURNS * speech)
-    is_speaker: npt.NDArray[np.bool_] = (in_turns >= least_in_turns) | (speech >= share)
+    is_speaker: npt.NDArray[np.bool_] = (in_turns >= least_in_turns) | (speech >= max(share, WINDOW))
     is_speaker[np.lexsort((speech, in_turns))[::-1][:least]] = True
     return is_speaker
 

@@ -17,6 +17,7 @@ SHORTEST = SAMPLE_RATE // 5  # samples: less says nothing of a voice
 # Distance of two windows of one voice near each other, with the bundled model: usual, and the most.
 NEAR = 0.165
 _FARTHEST_NEAR = 0.3
+_PRIOR_COUNT = 10  # as if so many more windows had been seen, that far apart
 
 
 def voice_windows(speech: Iterable[Span]) -> tuple[Span, ...]:
@@ -114,3 +115,10 @@ def distance_scale(near: NearWindows) -> float:
     """
     distance = float(np.median(near.distances)) if len(near.distances) else 0.0
     return distance / NEAR if distance > _FARTHEST_NEAR else 1.0
+
+
+def usual_distance(near: NearWindows) -> float:
+    """How far near windows of one voice are apart in this recording. Of few, the model's usual distance."""
+    count = len(near.distances)
+    distance = float(np.median(near.distances)) if count else 0.0
+    return (count * distance + _PRIOR_COUNT * distance_scale(near) * NEAR) / (count + _PRIOR_COUNT)
