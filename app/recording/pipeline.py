@@ -100,7 +100,7 @@ class Pipeline:
         transcript = Transcript(
             task=work.options.task,
             model=work.model,
-            language=max(sorted(+self._languages), key=self._languages.__getitem__, default=silent),
+            language=max(sorted(self._languages), key=self._languages.__getitem__, default=silent),
             samples=self._search.decoded.samples,
             speech=tuple(self._search.speech),
             segments=self._segments,
@@ -183,7 +183,9 @@ class Pipeline:
             else self._transcribe_clip(clip, None, follows_vote=True)
         )
         language = await self._vote.language()
-        if language in (None, transcribed.result.language):
+        result = transcribed.result
+        is_divided = options.multilingual is False and set(result.samples_by_language) - {result.language}
+        if language is None or (language == result.language and not is_divided):
             return transcribed
         return await self._transcribe_clip(clip, language, outvoted=True)
 
@@ -209,6 +211,7 @@ class Pipeline:
         another language lost the vote.
         """
         work, options = self.work, self.work.options
+        votes = language is None and not follows_vote
         request = ClipRequest(
             pcm_path=work.pcm_path,
             start=clip.start,
@@ -218,6 +221,7 @@ class Pipeline:
                 model=work.model,
                 task=options.task,
                 language=language,
+                languages=options.expected_languages,
                 prompt=options.prompt,
                 hotwords=options.hotwords,
                 temperature=options.temperature,
@@ -230,6 +234,9 @@ class Pipeline:
             outvoted=outvoted,
             min_context_s=work.min_context_s,
             channel=work.channel,
+            # If all are to be in one language, only voters say which ones are spoken in them.
+            detect_changes=options.language is None
+            and (options.multilingual is None or (options.multilingual is False and votes)),
         )
         try:
             made = await work.results.get_or_transcribe(request, self._decoder.decode)
@@ -253,7 +260,7 @@ class Pipeline:
                 return  # the task group ends all others
             transcribed = task.result()
             if transcribed is not None:
-                self._languages[transcribed.result.language] += bool(transcribed.result.segments)
+                self._languages.update(transcribed.result.samples_by_language)
                 self._published_spans.append(span)
                 place = partial(clip_segments, span, options=self.work.options)
                 self._segments.add(transcribed.packed, place)

@@ -3,17 +3,20 @@
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workers import calls
 from workers.causes import Cause, cause_of
-from workers.messages import LoadOptions
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions
 from workers.whisper.backend import (
     MAX_INITIAL_TIMESTAMP,
     MAX_TOKENS,
+    SILENT_FRAMES,
     Alignment,
     Generated,
     Search,
+    Slice,
     SpecialTokens,
     TextToAlign,
     places_by_key,
@@ -87,6 +90,27 @@ class CTranslate2Backend:
             for languages in self._whisper.detect_language(encoded)
         ]
 
+    def detect_in_slices(self, encoded: Any, slices: Sequence[Slice]) -> list[list[tuple[str, float]]]:
+        import ctranslate2
+        import numpy as np
+
+        frames = _on_host(encoded)
+        found: list[list[tuple[str, float]]] = [[] for _ in slices]
+        for group in places_by_key(part.frames for part in slices):
+            cut = [
+                np.concatenate((frames[part.window, part.start : part.start + part.frames], self._silence))
+                for part in (slices[place] for place in group)
+            ]
+            detected = self.detect_language(ctranslate2.StorageView.from_array(np.stack(cut)))
+            for place, probabilities in zip(group, detected, strict=True):
+                found[place] = probabilities
+        return found
+
+    @cached_property
+    def _silence(self) -> "npt.NDArray[np.float32]":
+        """The last frames of an encoded window without sound: (frames, values)."""
+        return _on_host(self.encode([bytes(2 * SAMPLE_RATE)], FULL_CONTEXT_S))[0, -SILENT_FRAMES:]
+
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
         samples = search.temperature > 0
         results = self._whisper.generate(
@@ -141,6 +165,15 @@ class CTranslate2Backend:
 
     def close(self) -> None:
         """Nothing: CTranslate2 frees the memory with the object."""
+
+
+def _on_host(encoded: Any) -> "npt.NDArray[np.float32]":
+    """The encoder's output in the host's memory: (windows, frames, values)."""
+    import ctranslate2
+    import numpy as np
+
+    values = encoded.to(ctranslate2.DataType.float32).to_device(ctranslate2.Device.cpu)
+    return np.array(values)
 
 
 def _alignment(result: Any) -> Alignment:
