@@ -104,7 +104,7 @@ def find_runs(
     """The languages of a clip's stretches, in order: the likeliest ones, if each change has a cost.
 
     `probs`: of each stretch; empty if it was not examined. `own`: the language of the clip, from which the
-    first stretch may change. Another one needs `_LEAST_SAMPLES` of speech that is surely in it. `languages`:
+    first stretch may change. Another one needs `_LEAST_SAMPLES` of speech that is not doubtful. `languages`:
     those that a client expects, if it does. `suspects`: the runs are those that may be, if there are others.
     """
     change_cost, least_prob = (_SUSPECTED_CHANGE_COST, 0.0) if suspects else (_CHANGE_COST, _SURE)
@@ -119,7 +119,8 @@ def find_runs(
         likeliest = _likeliest(scores, own, change_cost)
         sure: Counter[str] = Counter()
         for name, (start, end), of_stretch in zip(likeliest, stretches, spoken, strict=True):
-            sure[name] += (end - start) * (_likelihood(name, of_stretch) >= least_prob)
+            is_doubtful = of_stretch and _likelihood(name, of_stretch) < least_prob
+            sure[name] += 0 if is_doubtful else end - start
         rare = {name for name, samples in sure.items() if samples < _LEAST_SAMPLES} - {own}
         if not rare:
             return _runs(stretches, likeliest)
