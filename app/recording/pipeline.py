@@ -21,7 +21,7 @@ from app.recording.speakers import SpeakerFinder
 from app.recording.speech import VadParameters
 from app.transcript.packed import PackedSegments
 from app.transcript.rendering import clip_segments
-from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript
+from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript, samples_by_language
 from workers.messages import SAMPLE_RATE, DecodingOptions, Span
 
 log = structlog.get_logger(__name__)
@@ -184,7 +184,8 @@ class Pipeline:
         )
         language = await self._vote.language()
         result = transcribed.result
-        is_divided = options.multilingual is False and set(result.samples_by_language) - {result.language}
+        spoken = {segment.language for segment in result.segments}
+        is_divided = options.multilingual is False and spoken - {None, language}
         if language is None or (language == result.language and not is_divided):
             return transcribed
         return await self._transcribe_clip(clip, language, outvoted=True)
@@ -260,7 +261,8 @@ class Pipeline:
                 return  # the task group ends all others
             transcribed = task.result()
             if transcribed is not None:
-                self._languages.update(transcribed.result.samples_by_language)
+                result = transcribed.result
+                self._languages.update(samples_by_language(result.segments, result.language))
                 self._published_spans.append(span)
                 place = partial(clip_segments, span, options=self.work.options)
                 self._segments.add(transcribed.packed, place)

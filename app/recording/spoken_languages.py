@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from app.common.languages import near_languages
 from app.recording.clip_planner import MARGIN_SAMPLES
+from app.transcript.timeline import joined_spans
 from workers.messages import SAMPLE_RATE, LanguageProbs, Span
 
 _PAUSE_SAMPLES = SAMPLE_RATE // 5  # a language changes only in a pause that lasts this long
@@ -22,24 +24,6 @@ _LEAST_PROBABILITY = 0.02  # of each language: no stretch excludes one
 # changes around them. To suspect a change, less is enough: then each stretch is detected alone.
 _CHANGE_COST, _SUSPECTED_CHANGE_COST = 3.5, 1.0
 _SURE = 0.5  # the probability of the language of a stretch, if it counts for a change
-# Languages that the model confuses, which nobody means to change between. It takes one for another in speech
-# of one language, so a change from one to another does not count.
-_NEAR = (
-    ("no", "nn", "da", "sv"),
-    ("es", "gl", "ca", "oc"),
-    ("ru", "uk", "be"),
-    ("hr", "sr", "bs", "sl", "mk", "bg"),
-    ("cs", "sk"),
-    ("id", "ms", "jw", "su"),
-    ("hi", "ur", "pa", "ne", "mr"),
-    ("zh", "yue"),
-    ("nl", "af"),
-    ("de", "lb"),
-    ("fi", "et"),
-    ("is", "fo"),
-    ("az", "tr", "tk"),
-)
-_GROUP = {language: group for group in _NEAR for language in group}
 # Of no living speaker: what the model takes for these is nearly always doubtful speech in another language.
 _DEAD = frozenset({"la", "sa"})
 
@@ -56,13 +40,7 @@ class LanguageRun:
 
 def stretches_of(speech: Iterable[Span]) -> tuple[Span, ...]:
     """The stretches of speech between pauses that are long enough for a change of language."""
-    stretches: list[Span] = []
-    for start, end in speech:
-        if stretches and start - stretches[-1][1] < _PAUSE_SAMPLES:
-            stretches[-1] = (stretches[-1][0], end)
-        else:
-            stretches.append((start, end))
-    return tuple(stretches)
+    return tuple(joined_spans(speech, _PAUSE_SAMPLES - 1))
 
 
 def is_examined(stretch: Span) -> bool:
@@ -134,12 +112,8 @@ def _names(own: str, spoken: Sequence[Mapping[str, float]], seconds: Sequence[fl
         for name, probability in probs.items():
             totals[name] = totals.get(name, 0.0) + probability * weight
     ranked = sorted(totals, key=lambda name: (-totals[name], name))
-    first_of = {_near(name): name for name in reversed(ranked)}
-    return [name for name in ranked if first_of[_near(name)] == name]
-
-
-def _near(language: str) -> tuple[str, ...]:
-    return _GROUP.get(language, (language,))
+    first_of = {near_languages(name): name for name in reversed(ranked)}
+    return [name for name in ranked if first_of[near_languages(name)] == name]
 
 
 def _scores(names: Sequence[str], probs: Mapping[str, float], seconds: float) -> dict[str, float]:
@@ -151,7 +125,7 @@ def _scores(names: Sequence[str], probs: Mapping[str, float], seconds: float) ->
 
 def _likelihood(name: str, probs: Mapping[str, float]) -> float:
     """The probability of a language or a near one."""
-    return sum(probs.get(near, 0.0) for near in _near(name))
+    return sum(probs.get(near, 0.0) for near in near_languages(name))
 
 
 def _likeliest(scores: Sequence[Mapping[str, float]], own: str, change_cost: float) -> list[str]:

@@ -24,14 +24,9 @@ class ClipResult:
     segments: tuple[Segment, ...]
 
     @property
-    def samples_by_language(self) -> dict[str, int]:
-        """How long the segments of each language last."""
-        return samples_by_language(self.segments, self.language)
-
-    @property
     def spoken_language(self) -> str:
         """The language of most of it."""
-        samples = self.samples_by_language
+        samples = samples_by_language(self.segments, self.language)
         return max(sorted(samples), key=samples.__getitem__, default=self.language)
 
 

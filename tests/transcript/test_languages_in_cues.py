@@ -15,7 +15,7 @@ from app.transcript.rendering import clip_segments, render_transcript
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
 
-CHINESE = "今天天气很好我们一起去公园散步吧你觉得怎么样"
+CHINESE = "今天天气很好我们一起去公园散步吧你觉得"  # as wide as a line of English
 LATIN = "We could all walk to the park together, if you would like that."
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
