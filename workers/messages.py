@@ -55,6 +55,8 @@ class DecodingOptions:
     model: str
     task: str = "transcribe"  # or "translate"
     language: str | None = None  # ISO 639-1 code; None: detect it from the window
+    languages: tuple[str, ...] = ()  # the only ones that are detected; empty: all
+    language_only: bool = False  # detect the language and decode no text
     prompt: str | None = None
     hotwords: str | None = None
     temperature: float = 0.0
@@ -69,7 +71,7 @@ class DecodingOptions:
         return bool(self.prompt or self.hotwords)
 
     @property
-    def batch_key(self) -> tuple[str, float, int, int, int]:
+    def batch_key(self) -> tuple[str, float, int, int, int, bool]:
         """Windows with equal keys may be in one batch; language, task and prompt may differ within it."""
         return (
             self.model,
@@ -77,6 +79,7 @@ class DecodingOptions:
             self.beam_size,
             self.no_repeat_ngram_size,
             self.context_s,
+            self.language_only,
         )
 
     @property
@@ -98,6 +101,7 @@ class Window:
     pcm_path: str | None = None  # a file of decoded audio: s16le, mono, 16 kHz
     start: int = 0  # the window in the file, in samples
     end: int = 0
+    stretches: tuple[Span, ...] = ()  # whose languages are detected, too; in samples from the window's start
 
     @property
     def samples(self) -> int:
@@ -113,7 +117,7 @@ class Window:
             pcm = file.read(self.samples * BYTES_PER_SAMPLE)
         if len(pcm) < self.samples * BYTES_PER_SAMPLE:
             raise OSError(f"the decoded audio ends before sample {self.end}")
-        return Window(pcm, self.speech, self.decoding)
+        return Window(pcm, self.speech, self.decoding, stretches=self.stretches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,7 @@ class Segment:
     compression_ratio: float
     no_speech_prob: float
     words: tuple[Word, ...] = ()
+    language: str | None = None  # spoken, ISO 639-1; None: that of the transcript
 
     def __reduce__(self) -> tuple[type["Segment"], tuple[Any, ...]]:
         # As words; also segments with more fields.
@@ -161,12 +166,15 @@ class Thresholds:
     no_speech: float = 0.6  # above, with a low log-probability: nobody speaks
 
 
+LanguageProbs = tuple[tuple[str, float], ...]  # ISO 639-1 codes with their probabilities, likeliest first
+
+
 @dataclass(frozen=True, slots=True)
 class WindowResult:
     """The transcript of one window. Times in samples from the window's start."""
 
     language: str  # ISO 639-1: the requested one, or the likeliest
-    language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
+    language_probs: LanguageProbs  # empty if a language was requested
     segments: tuple[Segment, ...]
     tail: Segment | None  # text at the end that has no closing timestamp
     token_count: int
@@ -175,6 +183,8 @@ class WindowResult:
     compression_ratio: float
     thresholds: Thresholds = Thresholds()
     note: str | None = None  # what is missing in the result, and why
+    # Of each of the window's stretches; empty if the model knows one language.
+    stretch_probs: tuple[LanguageProbs, ...] = ()
 
     @property
     def silent(self) -> bool:

@@ -66,6 +66,9 @@ class TranscriptionSegment(BaseModel):
     avg_logprob: float
     compression_ratio: float
     no_speech_prob: float
+    language: str | None = Field(
+        None, description="Spoken language, ISO 639-1; only if several are spoken in the recording."
+    )
     speaker: str | None = Field(None, description="Absent if it is not known.")
 
 
@@ -79,6 +82,11 @@ class TranscriptionWord(BaseModel):
 class VerboseTranscription(BaseModel):
     task: Literal["transcribe", "translate"]
     language: str = Field(description="Spoken language: its lower-case English name.")
+    languages: dict[str, float] | None = Field(
+        None,
+        description="If several are spoken: each one, ISO 639-1, and its part of the text's time, 0 to 1; "
+        "most first.",
+    )
     duration: float = Field(description="Length of the recording (s).")
     text: str
     segments: list[TranscriptionSegment] | None = Field(
@@ -295,6 +303,9 @@ class TimedSegment(BaseModel):
     start: float = Field(description="Seconds from the recording's start.")
     end: float = Field(description="Seconds from the recording's start.")
     text: str
+    language: str | None = Field(
+        None, description="Spoken language, ISO 639-1. Absent if one was chosen for the entire recording."
+    )
     speaker: str | None = Field(description="Of the first word. Null if it is not known.")
     words: list[SegmentWord]
 

@@ -20,7 +20,7 @@ from app.common.errors import InvalidInput
 from app.common.options import Options
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
-from app.transcript.text import chinese
+from app.transcript.text.chinese import convert_segments
 
 
 @command()
@@ -57,7 +57,7 @@ def _render(content: bytes, file: Path, options: Options, chosen: str) -> bytes:
     if reading.note:
         print(f"{file}: {reading.note}", file=sys.stderr)
     transcript = reading.transcript
-    if transcript.text_language in chinese.LANGUAGES:
-        segments = chinese.convert_segments(transcript.segments, options.chinese)
+    if transcript.task != "translate":
+        segments = convert_segments(transcript.segments, options.chinese, transcript.language)
         transcript = replace(transcript, segments=segments)
     return render_transcript(transcript, options, chosen, title=file.stem)

@@ -12,6 +12,7 @@ LANGUAGES: dict[str, str] = _TABLES["names"]
 MAX_SHOWN_CHARS = 40  # of what is no language
 _CODE_CHARS = 3  # of the codes of ISO 639, at most
 _VARIETIES: dict[str, list[str]] = _TABLES["varieties"]
+_NEAR = {language: tuple(near) for near in _TABLES["near"]["groups"] for language in near}
 _CODES_BY_NAME: dict[str, str] = {name: code for code, name in LANGUAGES.items()} | _TABLES["other_names"]
 
 
@@ -43,6 +44,11 @@ def known_code(value: str) -> str | None:
         if candidate in _CODES_BY_NAME:
             return _CODES_BY_NAME[candidate]
     return None
+
+
+def near_languages(code: str) -> tuple[str, ...]:
+    """The languages that Whisper may confuse with this one, itself among them."""
+    return _NEAR.get(code, (code,))
 
 
 def code_in_files(value: str) -> str | None:

@@ -125,6 +125,21 @@ SpeakerNames = Annotated[
 ]
 
 
+def _check_languages(names: str | None) -> str | None:
+    """Language codes for languages that are separated by commas."""
+    return (
+        None if names is None else ",".join(dict.fromkeys(str(language_code(name)) for name in _names(names)))
+    )
+
+
+Languages = Annotated[
+    Annotated[str, Field(max_length=1000)] | None,
+    AfterValidator(_check_languages),
+    BeforeValidator(_blank_is_none),
+    BeforeValidator(_joined_names),
+]
+
+
 class FileOptions(BaseModel):
     """How a transcript becomes a file. No clip's result depends on it."""
 
@@ -195,10 +210,19 @@ class Options(FileOptions):
     )
     language: Language = Field(
         None,
-        description="Language spoken, as ISO 639-1 code or English name. If absent, it is detected from the "
-        "first clips, for the entire recording.",
+        description="Language spoken, as ISO 639-1 code or English name. If absent, it is detected: that of "
+        "the first clips, and wherever people clearly speak another one, that.",
     )
-    multilingual: bool = Field(False, description="Detect the language for each clip.")
+    languages: Languages = Field(
+        None,
+        description="The languages that may be spoken, separated by commas, as `en,fr`. If absent, all that "
+        "the model knows.",
+    )
+    multilingual: Annotated[bool | None, BeforeValidator(_blank_is_none)] = Field(
+        None,
+        description="`false`: one language for the entire recording, that of the first clips. `true`: that "
+        "of each clip by itself. If absent, that of each sentence, where it is sure.",
+    )
     prompt: Text = Field(
         None,
         max_length=4000,
@@ -304,6 +328,11 @@ class Options(FileOptions):
     def names_of_speakers(self) -> tuple[str, ...]:
         """The names in `speaker_names`."""
         return _names(self.speaker_names)
+
+    @property
+    def expected_languages(self) -> tuple[str, ...]:
+        """The codes in `languages`; empty: all languages."""
+        return _names(self.languages)
 
     @property
     def selection(self) -> Selection:

@@ -37,6 +37,7 @@ class WindowRequest:
     speculative: bool = False  # queued while the first clips still decide on the language
     continues: bool = False  # an earlier window of the same clip has been decoded
     late_audio: Callable[[], Audio] | None = None  # what it is by now
+    stretches: tuple[Span, ...] = ()  # whose languages are detected, too
 
     @property
     def samples(self) -> int:
@@ -59,7 +60,10 @@ class WindowRequest:
         decoding = self.decoding
         if decoding.language is None and self.late_language is not None:
             decoding = replace(decoding, language=self.late_language())
-        speech = tuple((start - self.start, end - self.start) for start, end in self.speech)
+        speech, stretches = (
+            tuple((start - self.start, end - self.start) for start, end in spans)
+            for spans in (self.speech, self.stretches)
+        )
         if isinstance(self.pcm, bytes):
-            return Window(self.pcm, speech, decoding)
-        return Window(b"", speech, decoding, str(self.pcm), self.start, self.end)
+            return Window(self.pcm, speech, decoding, stretches=stretches)
+        return Window(b"", speech, decoding, str(self.pcm), self.start, self.end, stretches)

@@ -140,6 +140,7 @@ class StreamDecoder:
             replace(decoding, word_timestamps=True),
             late_language=lambda: self._elected(options),
             min_context_s=self._model.min_context_s,
+            detect_changes=decoding.language in (None, self._elected(options)),
         )
         votes = decoding.language is None and self._vote.elected is None
         index, weight = self._clips, sum(end - start for start, end in clip.speech)
@@ -148,13 +149,6 @@ class StreamDecoder:
             self._vote.announce(index, weight)
         try:
             result = await self._decode_when_ready(request)
-            if options.languages and result.language not in options.languages:
-                expected = [
-                    language for language, _ in result.language_probs if language in options.languages
-                ]
-                language = expected[0] if expected else options.languages[0]
-                request = replace(request, decoding=replace(request.decoding, language=language))
-                result = await self._decode_when_ready(request)
         except Exception as error:
             if votes:
                 self._vote.abstain(index)
@@ -176,6 +170,7 @@ class StreamDecoder:
         return DecodingOptions(
             model=self._model.name,
             language=language or self._elected(options),
+            languages=options.languages,
             prompt=options.prompt,
             hotwords=options.hotwords,
         )

@@ -345,7 +345,7 @@ class LiveStream:
         try:
             result = await self._decoder.decode(item.options, file.path, clip)
             text.result = place_segments(result.segments, (clip.start, clip.end))
-            item.language = result.language
+            item.language = result.spoken_language
         except WhisperfleetError as error:
             text.result, item.error = (), error
         finally:

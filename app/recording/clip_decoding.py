@@ -13,6 +13,15 @@ from typing import Any
 from app.engines.window_request import WindowRequest
 from app.recording.audio_context import context_s, is_doubtful
 from app.recording.prompted import at_sentence_ends, leaves_out_speech, says_more
+from app.recording.spoken_languages import (
+    LanguageRun,
+    examined_part,
+    find_runs,
+    is_examined,
+    mean_probs,
+    parts_of_speech,
+    stretches_of,
+)
 from app.recording.word_times import place_words
 from app.transcript.timeline import ClipResult
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult, Word
@@ -48,6 +57,7 @@ class ClipRequest:
     outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     channel: int = 0  # of the recording
+    detect_changes: bool = False  # of the language, inside the clip
 
     @property
     def key(self) -> ClipKey:
@@ -78,9 +88,80 @@ def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, Cli
         late_language=clip.late_language,
         speculative=clip.speculative,
     )
+    if clip.detect_changes and clip.speech:
+        return (yield from _decode_in_languages(window, clip))
     windows = yield from _decode_span(window, clip, _MAX_HALVINGS)
     first = windows[0][1]
     return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
+
+
+def _decode_in_languages(
+    window: WindowRequest, clip: ClipRequest
+) -> Generator[WindowRequest, WindowResult, ClipResult]:
+    """Decode a clip in which the language may change: then a window ends there, in a pause.
+
+    Where it does not, the windows are those of any other clip. The result's language is the clip's own, which
+    was requested or detected in all of it. If others are spoken, its probabilities are their parts.
+    """
+    windows = _decode_span(window, clip, _MAX_HALVINGS)
+    next(windows)
+    stretches = stretches_of(clip.speech)
+    examined = tuple(examined_part(stretch) for stretch in stretches if is_examined(stretch))
+    first = yield replace(window, stretches=examined)
+    runs = yield from _find_runs(window, stretches, first)
+    if [run.language for run in runs] == [first.language]:
+        decoded = yield from _continue(windows, first)
+        probs = decoded[0][1].language_probs
+    else:
+        decoded, probs = [], parts_of_speech(runs)
+        for run in runs:
+            start, end = max(run.start, clip.start), min(run.end, clip.end)
+            part = _further_window(window, clip, start, end, run.language)
+            decoded += yield from _decode_span(part, clip, _MAX_HALVINGS)
+    return ClipResult(first.language, probs, tuple(_segments(clip, decoded)))
+
+
+def _find_runs(
+    window: WindowRequest, stretches: Sequence[Span], first: WindowResult
+) -> Generator[WindowRequest, WindowResult, list[LanguageRun]]:
+    """The languages of a clip. If its first window suggests a change, each stretch is detected alone.
+
+    `first`: the result of the clip's first window, with the languages of the stretches that are examined.
+    """
+    found = iter(first.stretch_probs)
+    probs = [next(found, ()) if is_examined(stretch) else () for stretch in stretches]
+    languages = window.decoding.languages
+    runs = find_runs(stretches, probs, first.language, languages, suspects=True)
+    if [run.language for run in runs] == [first.language]:
+        return runs
+    for at, stretch in enumerate(stretches):
+        if is_examined(stretch):
+            start, end = examined_part(stretch)
+            decoding = replace(
+                window.decoding, language=None, language_only=True, context_s=context_s(end - start, 0)
+            )
+            alone = yield replace(
+                window,
+                start=start,
+                end=end,
+                speech=((start, end),),
+                decoding=decoding,
+                late_language=None,
+                continues=True,
+            )
+            probs[at] = mean_probs(probs[at], alone.language_probs)
+    return find_runs(stretches, probs, first.language, languages)
+
+
+def _continue(windows: WindowGenerator, result: WindowResult) -> WindowGenerator:
+    """Go on with a generator whose last window has this result."""
+    while True:
+        try:
+            window = windows.send(result)
+        except StopIteration as done:
+            decoded: DecodedWindows = done.value
+            return decoded
+        result = yield window
 
 
 def _further_window(
@@ -254,7 +335,7 @@ def _pause_at(position: int, spans: Sequence[Span]) -> int | None:
 def _segments(clip: ClipRequest, windows: DecodedWindows) -> Iterable[Segment]:
     """The segments of all windows, in samples from the clip's start."""
     segments = [
-        _shift(segment, window.start - clip.start) if window.start > clip.start else segment
+        _shift(segment, window.start - clip.start, result.language if clip.detect_changes else None)
         for window, result in windows
         for text in _texts(result)
         if text.text.strip()
@@ -272,6 +353,7 @@ def _texts(result: WindowResult) -> tuple[Segment, ...]:
     return result.texts if stuck else result.segments
 
 
-def _shift(segment: Segment, samples: int) -> Segment:
+def _shift(segment: Segment, samples: int, language: str | None) -> Segment:
     words = tuple(Word(w.text, w.start + samples, w.end + samples, w.probability) for w in segment.words)
-    return replace(segment, start=segment.start + samples, end=segment.end + samples, words=words)
+    start, end = segment.start + samples, segment.end + samples
+    return replace(segment, start=start, end=end, words=words, language=language)

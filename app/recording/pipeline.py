@@ -21,7 +21,7 @@ from app.recording.speakers import SpeakerFinder
 from app.recording.speech import VadParameters
 from app.transcript.packed import PackedSegments
 from app.transcript.rendering import clip_segments
-from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript
+from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript, samples_by_language
 from workers.messages import SAMPLE_RATE, DecodingOptions, Span
 
 log = structlog.get_logger(__name__)
@@ -100,7 +100,7 @@ class Pipeline:
         transcript = Transcript(
             task=work.options.task,
             model=work.model,
-            language=max(sorted(+self._languages), key=self._languages.__getitem__, default=silent),
+            language=max(sorted(self._languages), key=self._languages.__getitem__, default=silent),
             samples=self._search.decoded.samples,
             speech=tuple(self._search.speech),
             segments=self._segments,
@@ -183,7 +183,10 @@ class Pipeline:
             else self._transcribe_clip(clip, None, follows_vote=True)
         )
         language = await self._vote.language()
-        if language in (None, transcribed.result.language):
+        result = transcribed.result
+        spoken = {segment.language for segment in result.segments}
+        is_divided = options.multilingual is False and spoken - {None, language}
+        if language is None or (language == result.language and not is_divided):
             return transcribed
         return await self._transcribe_clip(clip, language, outvoted=True)
 
@@ -209,6 +212,7 @@ class Pipeline:
         another language lost the vote.
         """
         work, options = self.work, self.work.options
+        votes = language is None and not follows_vote
         request = ClipRequest(
             pcm_path=work.pcm_path,
             start=clip.start,
@@ -218,6 +222,7 @@ class Pipeline:
                 model=work.model,
                 task=options.task,
                 language=language,
+                languages=options.expected_languages,
                 prompt=options.prompt,
                 hotwords=options.hotwords,
                 temperature=options.temperature,
@@ -230,6 +235,9 @@ class Pipeline:
             outvoted=outvoted,
             min_context_s=work.min_context_s,
             channel=work.channel,
+            # If all are to be in one language, only voters say which ones are spoken in them.
+            detect_changes=options.language is None
+            and (options.multilingual is None or (options.multilingual is False and votes)),
         )
         try:
             made = await work.results.get_or_transcribe(request, self._decoder.decode)
@@ -253,7 +261,8 @@ class Pipeline:
                 return  # the task group ends all others
             transcribed = task.result()
             if transcribed is not None:
-                self._languages[transcribed.result.language] += bool(transcribed.result.segments)
+                result = transcribed.result
+                self._languages.update(samples_by_language(result.segments, result.language))
                 self._published_spans.append(span)
                 place = partial(clip_segments, span, options=self.work.options)
                 self._segments.add(transcribed.packed, place)

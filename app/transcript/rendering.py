@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from io import BytesIO
 
 from app.common.options import Options
+from app.transcript.cues.lines import CueStyle
 from app.transcript.cues.profiles import cue_style
 from app.transcript.cues.shaping import shape_cues
 from app.transcript.cues.timing import Cue
@@ -30,6 +32,7 @@ _NEEDS: Mapping[tuple[str, ...], tuple[str, Callable[[Options], bool]]] = {
         "needs diarize or channels=separate",
         lambda options: options.diarize or options.channels == "separate",
     ),
+    ("languages", "multilingual"): ("needs language to be absent", lambda options: options.language is None),
     ("beam_size",): ("needs temperature=0", lambda options: options.temperature == 0),
     ("chinese",): (
         "needs text in Chinese",
@@ -77,8 +80,11 @@ def clip_segments(clip: Span, result: ClipResult, options: Options) -> tuple[Seg
     The pipeline and jobs that still run share them.
     """
     segments = place_segments(result.segments, clip)
-    is_chinese_text = result.language in CHINESE and options.task == "transcribe"
-    return convert_segments(segments, options.chinese) if is_chinese_text else segments
+    return (
+        convert_segments(segments, options.chinese, result.language)
+        if options.task == "transcribe"
+        else segments
+    )
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:
@@ -112,13 +118,21 @@ def render_transcript(
     """
     form = FORMATS[file_format]
     language = transcript.text_language
-    style = cue_style(options, language)
-    if form.max_line_chars is not None:
-        style = replace(style, max_line_chars=min(style.max_line_chars, form.max_line_chars))
+
+    @cache
+    def style_of(language: str) -> CueStyle:
+        style = cue_style(options, language)
+        most = form.max_line_chars or style.max_line_chars
+        return replace(style, max_line_chars=min(style.max_line_chars, most))
+
+    style = replace(style_of(language), of_other=style_of)
+    segments: Iterable[Segment] = transcript.segments
+    if transcript.task == "translate":  # all of it is in English
+        segments = (replace(segment, language=None) if segment.language else segment for segment in segments)
     shown = SpeakerPrefix() if prefix is None and form.names_speakers_in_text else prefix
     if form.is_document and not options.speakers:
         shown = None
-    cues = shape_cues(transcript.segments, transcript.speech, style, language, transcript.samples, shown)
+    cues = shape_cues(segments, transcript.speech, style, language, transcript.samples, shown)
     file_style = FileStyle(
         word_level=options.word_level,
         srt_bom=options.srt_bom,

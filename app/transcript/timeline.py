@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from workers.messages import SAMPLE_RATE, Segment, Span, Warnings, Word, seconds
+from workers.messages import SAMPLE_RATE, LanguageProbs, Segment, Span, Warnings, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
 SHORTEST_SEGMENT = SAMPLE_RATE // 50  # samples: one step of Whisper's timestamps, 20 ms
@@ -18,9 +18,16 @@ S = TypeVar("S", bound=Segment)
 class ClipResult:
     """The transcript of one clip. Times in samples from the clip's start."""
 
-    language: str  # ISO 639-1: the requested one, or the likeliest
-    language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
+    language: str  # ISO 639-1: the requested one, or the likeliest in all of it
+    # Likeliest first; empty if one was requested. If it was found that several are spoken, their parts.
+    language_probs: LanguageProbs
     segments: tuple[Segment, ...]
+
+    @property
+    def spoken_language(self) -> str:
+        """The language of most of it."""
+        samples = samples_by_language(self.segments, self.language)
+        return max(sorted(samples), key=samples.__getitem__, default=self.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,13 @@ class Transcript:
         return seconds(self.samples)
 
     @property
+    def languages(self) -> LanguageProbs:
+        """The languages of its segments, ISO 639-1, and their parts of the time, most first."""
+        samples = samples_by_language(self.segments, self.language)
+        ranked = sorted(samples.items(), key=lambda entry: (-entry[1], entry[0]))
+        return tuple((language, count / sum(samples.values())) for language, count in ranked)
+
+    @property
     def text_language(self) -> str:
         """ISO 639-1 code of the text: English for a translation."""
         return "en" if self.task == "translate" else self.language
@@ -57,6 +71,15 @@ class Transcript:
     @property
     def words(self) -> tuple[Word, ...]:
         return tuple(word for segment in self.segments for word in segment.words)
+
+
+def samples_by_language(segments: Iterable[Segment], language: str) -> dict[str, int]:
+    """How long the segments of each language last; `language`: of those that name none."""
+    samples: dict[str, int] = {}
+    for segment in segments:
+        spoken = segment.language or language
+        samples[spoken] = samples.get(spoken, 0) + max(1, segment.end - segment.start)
+    return samples
 
 
 def place_segments(segments: Iterable[Segment], clip: Span) -> tuple[Segment, ...]:

@@ -1,6 +1,7 @@
 """What users get for a talk, in every format, language and task."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -109,3 +110,57 @@ def test_each_part_of_a_multilingual_talk_is_in_its_language(server):
     pcm = np.concatenate([read_pcm(ES.path), silence, read_pcm(DE.path)])
     text = server.text(encode(pcm, "wav", "pcm_s16le"), multilingual="true")
     assert word_error_rate(f"{ES.text} {DE.text}", text) <= 0.05
+
+
+@pytest.fixture(scope="module")
+def lesson(talk: Talk) -> tuple[bytes, list[dict[str, Any]]]:
+    """Two sentences in each of three languages in turn, with half a second between them; and what is said."""
+    import numpy as np
+
+    from tests.media_files import RATE, encode, read_pcm
+
+    parts, cues = [np.zeros(RATE // 2, np.int16)], []
+    talks = [("en", talk), ("es", ES), ("de", DE)]
+    for turn in range(3):
+        for language, each in talks:
+            pcm = read_pcm(each.path)
+            for cue in each.truth["cues"][2 * turn : 2 * turn + 2]:
+                start, end = round(cue["start"] * RATE), round(cue["end"] * RATE)
+                at = sum(map(len, parts)) / RATE
+                length = (end - start) / RATE
+                cues.append({"start": at, "end": at + length, "language": language, "text": cue["text"]})
+                parts += [pcm[start:end], np.zeros(RATE // 2, np.int16)]
+    return encode(np.concatenate(parts), "wav", "pcm_s16le"), cues
+
+
+def test_people_are_transcribed_in_the_language_that_they_speak(server, lesson):
+    recording, cues = lesson
+    verbose = json.loads(server.text(recording, response_format="verbose_json"))
+    assert word_error_rate(" ".join(cue["text"] for cue in cues), verbose["text"]) <= 0.05
+    right = 0.0
+    for cue in cues:
+        middle = (cue["start"] + cue["end"]) / 2
+        spoken = [each for each in verbose["segments"] if each["start"] <= middle < each["end"]]
+        right += sum(cue["end"] - cue["start"] for each in spoken if each["language"] == cue["language"])
+    assert right >= 0.9 * sum(cue["end"] - cue["start"] for cue in cues)
+    assert verbose["languages"].keys() == {"en", "es", "de"}
+    assert sum(verbose["languages"].values()) == pytest.approx(1, abs=0.001)
+
+
+def test_one_language_may_be_wanted_for_all(server, lesson):
+    verbose = json.loads(server.text(lesson[0], response_format="verbose_json", multilingual="false"))
+    assert verbose["language"] == "spanish"
+    assert "languages" not in verbose
+    assert all("language" not in segment for segment in verbose["segments"])
+
+
+def test_the_languages_of_a_recording_may_be_limited(server, lesson):
+    verbose = json.loads(server.text(lesson[0], response_format="verbose_json", languages="de,English"))
+    assert {segment["language"] for segment in verbose["segments"]} == {"de", "en"}
+
+
+def test_a_lesson_is_translated_into_one_language(server, lesson):
+    vtt = server.text(lesson[0], "translations", response_format="vtt")
+    assert "<lang" not in vtt
+    original = server.text(lesson[0], response_format="vtt")
+    assert {"en", "de"} == set(re.findall("<lang ([a-z]+)>", original)), "most of it is Spanish"

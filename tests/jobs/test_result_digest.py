@@ -52,7 +52,8 @@ def test_with_torch_the_digest_depends_on_its_version_and_with_ctranslate2_it_do
 
 
 OTHER_VALUES = {
-    "task": "translate", "language": "de", "multilingual": True, "prompt": "Hallo", "hotwords": "Zürich",
+    "task": "translate", "language": "de", "languages": "de,en", "multilingual": True, "prompt": "Hallo",
+    "hotwords": "Zürich",
     "temperature": 0.5, "beam_size": 3, "word_timestamps": True, "vad_threshold": 0.4, "min_speech_ms": 1,
     "min_silence_ms": 2, "speech_pad_ms": 3, "profile": "bbc", "max_line_chars": 42, "max_lines": 1,
     "max_cps": 15, "min_cue_s": 1, "max_cue_s": 5, "min_gap_s": 0.5, "fps": 25, "start_offset_s": 0.5,

@@ -441,3 +441,41 @@ async def test_published_text_is_in_the_script_of_the_request(tmp_path: Path) ->
     texts = Texts()
     await transcribe(tmp_path, FakeFleet(answer), observer=texts, language="ja", chinese="traditional")
     assert texts.texts == ["国"] * 8
+
+
+class Bilingual:
+    """English in the first five clips, then French; in each, the model is sure."""
+
+    async def submit(self, job: str, request: WindowRequest, **how: Any) -> TaskResult[WindowResult]:
+        await super().submit(job, request, **how)  # type: ignore[misc]
+        window = request.for_worker()
+        spoken = "en" if request.end < 5 * PERIOD_S * SAMPLE_RATE else "fr"
+        language = window.decoding.language or spoken
+        result = clip_result(
+            request.start // (PERIOD_S * SAMPLE_RATE), window.decoding.language, detected=spoken
+        )
+        text = replace(result.segments[0], text=f" {language}")
+        probs = tuple(((spoken, 0.95),) for _ in window.stretches)
+        return TaskResult(replace(result, segments=(text,), stretch_probs=probs), 0, 0)
+
+
+class BilingualFleet(Bilingual, FakeFleet): ...
+
+
+class SequentialBilingualFleet(Bilingual, SequentialFleet): ...
+
+
+@pytest.mark.parametrize("fleet", [BilingualFleet, SequentialBilingualFleet])
+async def test_people_are_transcribed_in_their_language_in_whatever_order_results_come(
+    tmp_path: Path, fleet: type[FakeFleet]
+) -> None:
+    transcript = await transcribe(tmp_path, fleet(clip_result))
+    assert [segment.language for segment in transcript.segments] == ["en"] * 5 + ["fr"] * 3
+    assert transcript.text == "en en en en en fr fr fr"
+    assert (transcript.language, [code for code, _ in transcript.languages]) == ("en", ["en", "fr"])
+
+
+async def test_one_language_may_be_asked_for_all_clips(tmp_path: Path) -> None:
+    transcript = await transcribe(tmp_path, BilingualFleet(clip_result), multilingual=False)
+    assert transcript.text == "en en en en en en en en"
+    assert {segment.language for segment in transcript.segments} <= {None, "en"}

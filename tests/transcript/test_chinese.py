@@ -20,7 +20,7 @@ def test_text(script: Script, text: str, converted: str) -> None:
 
 def test_words_are_converted_as_a_phrase() -> None:
     original = segment(0, 3, "头发发展", ("头", 0, 1), ("发", 1, 2), ("发展", 2, 3))
-    assert convert_segments([original], "traditional") == (
+    assert convert_segments([original], "traditional", "zh") == (
         segment(0, 3, "頭髮發展", ("頭", 0, 1), ("髮", 1, 2), ("發展", 2, 3)),
     )
-    assert convert_segments([original], "keep") == (original,)
+    assert convert_segments([original], "keep", "zh") == (original,)

@@ -14,7 +14,7 @@ import {
 const DEFAULTS = {
   task: "transcribe",
   language: null,
-  multilingual: false,
+  multilingual: null,
   prompt: null,
   hotwords: null,
   beam_size: 5,
@@ -50,8 +50,8 @@ test("an input gives a value of the option's type, and none for the default", ()
   assert.equal(inputValue(chars, "42", "auto"), 42);
   assert.equal(inputValue(chars, " ", "auto"), undefined);
   assert.equal(inputValue(fieldOf("beam_size", 5), "5", 5), undefined);
-  assert.equal(inputValue(fieldOf("multilingual", false), true, false), true);
-  assert.equal(inputValue(fieldOf("multilingual", false), false, false), undefined);
+  assert.equal(inputValue(fieldOf("allow_partial", false), true, false), true);
+  assert.equal(inputValue(fieldOf("allow_partial", false), false, false), undefined);
   assert.equal(inputValue(fieldOf("prompt", null), "Dr. Meyer", null), "Dr. Meyer");
   assert.equal(inputValue(fieldOf("fps", null), "23.976", null), 23.976);
 });
@@ -61,7 +61,7 @@ test("each option of the service has a field, those of a newer service too", () 
   assert.deepEqual(
     fields.map(({ name, kind }) => [name, kind]),
     [
-      ["multilingual", "check"],
+      ["multilingual", "choice"],
       ["beam_size", "number"],
       ["max_cps", "number"],
       ["fps", "number"],

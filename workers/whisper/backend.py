@@ -1,6 +1,6 @@
 """What a backend computes for `LoadedModel`: the network of a model, in one library."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -55,6 +55,32 @@ class Alignment:
     probabilities: tuple[float, ...]  # of each token among all text tokens
 
 
+def places_by_key(keys: Iterable[Hashable]) -> list[list[int]]:
+    """The places of equal keys, in the order in which keys come first."""
+    places: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    return list(places.values())
+
+
+# Stretches of speech are cut out of a window's encoding in steps of this many frames: so many of them are
+# equally long and share a batch.
+SLICE_STEP = FRAMES_PER_SECOND
+MAX_SLICE_FRAMES = 4 * FRAMES_PER_SECOND  # more say no more about the language
+# Silence behind each slice, encoded alone. Without it, the decoder misses the end of the audio, as it never
+# did in training: it took one of three stretches for another language, and with it one of ten.
+SILENT_FRAMES = FRAMES_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of the encoding of a window."""
+
+    window: int  # its place in the batch
+    start: int  # first frame
+    frames: int
+
+
 class WhisperBackend(Protocol):
     """The network of a model, in one library. Raises RuntimeError, and no type of the library's own."""
 
@@ -74,6 +100,9 @@ class WhisperBackend(Protocol):
 
     def detect_language(self, encoded: Any) -> list[list[tuple[str, float]]]:
         """The languages of each window, and their probabilities, in any order."""
+
+    def detect_in_slices(self, encoded: Any, slices: Sequence[Slice]) -> list[list[tuple[str, float]]]:
+        """The languages of each slice, with silence behind it, as of a window."""
 
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
         """The best text of each window after its prompt. `divide` has put the windows together."""

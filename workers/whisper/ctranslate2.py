@@ -3,19 +3,23 @@
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workers import calls
 from workers.causes import Cause, cause_of
-from workers.messages import LoadOptions
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions
 from workers.whisper.backend import (
     MAX_INITIAL_TIMESTAMP,
     MAX_TOKENS,
+    SILENT_FRAMES,
     Alignment,
     Generated,
     Search,
+    Slice,
     SpecialTokens,
     TextToAlign,
+    places_by_key,
 )
 
 if TYPE_CHECKING:
@@ -52,12 +56,10 @@ class CTranslate2Backend:
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Windows whose prompts have one length, as CTranslate2 needs them: a part for each thread."""
-        groups = [
-            [place for place, tokens in enumerate(prompt_tokens) if tokens == length]
-            for length in dict.fromkeys(prompt_tokens)
-        ]
         return [
-            group[first :: self.threads] for group in groups for first in range(min(self.threads, len(group)))
+            group[first :: self.threads]
+            for group in places_by_key(prompt_tokens)
+            for first in range(min(self.threads, len(group)))
         ]
 
     def encode(self, audio: Sequence[bytes], context_s: int) -> Any:
@@ -88,6 +90,27 @@ class CTranslate2Backend:
             for languages in self._whisper.detect_language(encoded)
         ]
 
+    def detect_in_slices(self, encoded: Any, slices: Sequence[Slice]) -> list[list[tuple[str, float]]]:
+        import ctranslate2
+        import numpy as np
+
+        frames = _on_host(encoded)
+        found: list[list[tuple[str, float]]] = [[] for _ in slices]
+        for group in places_by_key(part.frames for part in slices):
+            cut = [
+                np.concatenate((frames[part.window, part.start : part.start + part.frames], self._silence))
+                for part in (slices[place] for place in group)
+            ]
+            detected = self.detect_language(ctranslate2.StorageView.from_array(np.stack(cut)))
+            for place, probabilities in zip(group, detected, strict=True):
+                found[place] = probabilities
+        return found
+
+    @cached_property
+    def _silence(self) -> "npt.NDArray[np.float32]":
+        """The last frames of an encoded window without sound: (frames, values)."""
+        return _on_host(self.encode([bytes(2 * SAMPLE_RATE)], FULL_CONTEXT_S))[0, -SILENT_FRAMES:]
+
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
         samples = search.temperature > 0
         results = self._whisper.generate(
@@ -116,10 +139,10 @@ class CTranslate2Backend:
         of the others have no text. Windows do not influence one another.
         """
         aligned: list[Alignment | Exception | None] = [None] * len(texts)
-        for start in dict.fromkeys(text.start for text in texts if text is not None):
-            group = [place for place, text in enumerate(texts) if text is not None and text.start == start]
-            for place, found in zip(group, self._align_group(encoded, texts, group), strict=True):
-                aligned[place] = found
+        for group in places_by_key(text and text.start for text in texts):
+            if texts[group[0]] is not None:
+                for place, found in zip(group, self._align_group(encoded, texts, group), strict=True):
+                    aligned[place] = found
         return aligned
 
     def _align_group(
@@ -142,6 +165,15 @@ class CTranslate2Backend:
 
     def close(self) -> None:
         """Nothing: CTranslate2 frees the memory with the object."""
+
+
+def _on_host(encoded: Any) -> "npt.NDArray[np.float32]":
+    """The encoder's output in the host's memory: (windows, frames, values)."""
+    import ctranslate2
+    import numpy as np
+
+    values = encoded.to(ctranslate2.DataType.float32).to_device(ctranslate2.Device.cpu)
+    return np.array(values)
 
 
 def _alignment(result: Any) -> Alignment:

@@ -1,7 +1,7 @@
 """A Whisper model: decodes the windows of a batch together."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, fields, replace
@@ -15,8 +15,10 @@ from workers.causes import Cause, cause_of
 from workers.messages import (
     LOWEST_LOGPROB,
     DecodingOptions,
+    LanguageProbs,
     LoadOptions,
     Segment,
+    Span,
     Thresholds,
     Window,
     WindowResult,
@@ -24,9 +26,13 @@ from workers.messages import (
 )
 from workers.whisper.alignment import ALIGNMENT_ERRORS, words_of_texts
 from workers.whisper.backend import (
+    FRAMES_PER_SECOND,
+    MAX_SLICE_FRAMES,
     MAX_TOKENS,
+    SLICE_STEP,
     Generated,
     Search,
+    Slice,
     SpecialTokens,
     TextToAlign,
     WhisperBackend,
@@ -35,7 +41,6 @@ from workers.whisper.model_check import check_files, missing_word_times
 from workers.whisper.quiet_windows import raised
 from workers.whisper.results import (
     SAMPLES_PER_TIMESTAMP,
-    LanguageProbs,
     TimestampedText,
     leading_spaces,
     rank_languages,
@@ -128,6 +133,7 @@ class LoadedModel:
         decoding = window.decoding
         if self.languages == ("en",):
             decoding = replace(decoding, language="en", task="transcribe")
+            window = replace(window, stretches=())
         elif decoding.language not in self.languages:
             decoding = replace(decoding, language=None)
         return replace(window, decoding=decoding)
@@ -138,9 +144,14 @@ class LoadedModel:
         encoded = self.network.encode([raised(window.pcm) for window in windows], decoding.context_s)
         with calls.measured("detect language"):
             detected = self._detect_languages(windows, encoded)
+            of_stretches = self._detect_in_stretches(windows, encoded)
         languages = [
             window.decoding.language or probs[0][0] for window, probs in zip(windows, detected, strict=True)
         ]
+        if decoding.language_only:
+            return [
+                _without_text(language, probs) for language, probs in zip(languages, detected, strict=True)
+            ]
         prompts = [
             self._prompt(window.decoding, language)
             for window, language in zip(windows, languages, strict=True)
@@ -151,7 +162,10 @@ class LoadedModel:
         rows = [self._row(*parts) for parts in zip(windows, languages, detected, generated, strict=True)]
         with calls.measured("align words"):
             self._align_words(rows, encoded)
-        return [_window_result(row, self._thresholds) for row in rows]
+        return [
+            replace(_window_result(row, self._thresholds), stretch_probs=probs)
+            for row, probs in zip(rows, of_stretches, strict=True)
+        ]
 
     def _row(
         self, window: Window, language: str, language_probs: LanguageProbs, result: Generated
@@ -186,8 +200,25 @@ class LoadedModel:
             return [()] * len(windows)
         detected = self.network.detect_language(encoded)
         return [
-            () if window.decoding.language else rank_languages(probs)[:_MAX_LANGUAGES]
+            () if window.decoding.language else _likeliest(probs, window.decoding.languages)
             for window, probs in zip(windows, detected, strict=True)
+        ]
+
+    def _detect_in_stretches(
+        self, windows: Sequence[Window], encoded: Any
+    ) -> list[tuple[LanguageProbs, ...]]:
+        """The likeliest languages of each stretch of each window: the decoder sees only its frames."""
+        slices = [
+            _slice(place, stretch, window)
+            for place, window in enumerate(windows)
+            for stretch in window.stretches
+        ]
+        if not slices:
+            return [()] * len(windows)
+        found = iter(self.network.detect_in_slices(encoded, slices))
+        return [
+            tuple(_likeliest(next(found), window.decoding.languages) for _ in window.stretches)
+            for window in windows
         ]
 
     def _prompt(self, decoding: DecodingOptions, language: str) -> list[int]:
@@ -244,6 +275,28 @@ def _special_tokens(hf_tokenizer: "tokenizers.Tokenizer") -> SpecialTokens:
         no_timestamps=tokenizer.no_timestamps,
         no_speech=tokenizer.no_speech,
         suppressed=get_suppressed_tokens(tokenizer, [_SUPPRESS_NON_SPEECH]),
+    )
+
+
+def _likeliest(probs: Iterable[tuple[str, float]], languages: Sequence[str]) -> LanguageProbs:
+    """The likeliest languages, of some or of all."""
+    return rank_languages(
+        (language, probability) for language, probability in probs if not languages or language in languages
+    )[:_MAX_LANGUAGES]
+
+
+def _slice(place: int, stretch: Span, window: Window) -> Slice:
+    """The first frames of a stretch, in whole steps. It has one step at least."""
+    end = min(stretch[1] // SAMPLES_PER_TIMESTAMP, window.decoding.context_s * FRAMES_PER_SECOND)
+    start = min(stretch[0] // SAMPLES_PER_TIMESTAMP, end - SLICE_STEP)
+    steps = min(end - start, MAX_SLICE_FRAMES) // SLICE_STEP
+    return Slice(place, start, steps * SLICE_STEP)
+
+
+def _without_text(language: str, probs: LanguageProbs) -> WindowResult:
+    """The result of a window of which only the language was asked for."""
+    return WindowResult(
+        language, probs, (), None, token_count=0, avg_logprob=0.0, no_speech_prob=0.0, compression_ratio=0.0
     )
 
 

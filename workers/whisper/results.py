@@ -9,9 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workers.messages import SAMPLE_RATE
-
-LanguageProbs = tuple[tuple[str, float], ...]
+from workers.messages import SAMPLE_RATE, LanguageProbs
 
 _SCORE_DIGITS = 4  # after the point
 SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms

@@ -12,12 +12,13 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.audio.openai_responses import TEXT, segment_entry
+from app.api.audio.openai_responses import TEXT, segment_entries
 from app.api.audio.speaker_labels import speaker_00, with_labels
 from app.api.http.forms import QueryFields
 from app.api.http.receiving import received
 from app.api.http.unused import WARNING, note_without_effect
 from app.api.operation.system import VERSION
+from app.api.schemas import TranscriptionSegment
 from app.common.errors import InvalidInput, WhisperfleetError
 from app.common.languages import language_name
 from app.common.options import Options, Text
@@ -202,15 +203,16 @@ def _json(transcript: Transcript, *, words: bool) -> bytes:
     document = {
         "text": transcript.text,
         "segments": [
-            _segment(number, segment, words=words) for number, segment in enumerate(transcript.segments)
+            _segment(entry, segment, words=words)
+            for entry, segment in zip(segment_entries(transcript), transcript.segments, strict=True)
         ],
         "language": transcript.language,
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
 
 
-def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
-    entry = segment_entry(number, segment).model_dump(exclude_none=True)
+def _segment(found: TranscriptionSegment, segment: Segment, *, words: bool) -> dict[str, Any]:
+    entry = found.model_dump(exclude_none=True)
     if not words:
         return entry
     spoken = zip(word_entries(segment), segment.words, strict=True)

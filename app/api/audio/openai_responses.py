@@ -82,11 +82,15 @@ def brief_response(transcript: Transcript) -> Response:
 def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
     """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it."""
     transcript = unpacked(transcript)
-    entries = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
+    entries = segment_entries(transcript)
+    languages = dict(transcript.languages)
     verbose = VerboseTranscription.model_validate(
         {
             "task": transcript.task,
             "language": language_name(transcript.language),
+            "languages": {code: round(part, 4) for code, part in languages.items()}
+            if len(languages) > 1
+            else None,
             "duration": seconds(transcript.samples),
             "text": transcript.text,
             "segments": entries if segments else None,
@@ -103,8 +107,16 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
     return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
 
 
-def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
-    """A segment in the format of openai-whisper and OpenAI's API."""
+def segment_entries(transcript: Transcript) -> list[TranscriptionSegment]:
+    """The segments in the format of openai-whisper and OpenAI's API, with languages if there are several."""
+    language = transcript.language if len(transcript.languages) > 1 else None
+    return [
+        _segment_entry(number, segment, language and (segment.language or language))
+        for number, segment in enumerate(transcript.segments)
+    ]
+
+
+def _segment_entry(number: int, segment: Segment, language: str | None) -> TranscriptionSegment:
     return TranscriptionSegment(
         id=number,
         seek=segment.start // SEEK_FRAME_SAMPLES,
@@ -116,6 +128,7 @@ def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
         avg_logprob=segment.avg_logprob,
         compression_ratio=segment.compression_ratio,
         no_speech_prob=segment.no_speech_prob,
+        language=language,
         speaker=speaker_of(segment),
     )
 

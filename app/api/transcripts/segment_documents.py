@@ -100,12 +100,14 @@ def _with_segments(fields: Mapping[str, object], entries: Iterable[bytes]) -> by
 def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
     """Each segment on its own: one large document would hold the GIL while it is encoded."""
     for segment in segments:
+        language = {"language": segment.language} if segment.language is not None else {}
         yield _json(
             {
                 "id": segment.id,
                 "start": seconds(segment.start),
                 "end": seconds(segment.end),
                 "text": segment.text.strip(),
+                **language,
                 "speaker": segment.speaker,
                 "words": [word for word in word_entries(segment) if word["word"]],
             }

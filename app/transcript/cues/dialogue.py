@@ -57,12 +57,13 @@ class _Dialogue:
         """The units of each cue of each passage. The first line of a turn leaves space for a name."""
         before: str | None = None
         for passage in passages:
-            first, style = passage[0], self._style
+            first = passage[0]
+            style = self._style.of(first.language)
             name = self._name(first)
             if not name:
                 yield split(passage, style)
             elif self._is_repeated:
-                yield split(passage, self._narrowed(width(name)))
+                yield split(passage, _narrowed(style, width(name)))
             elif first.speaker == before:
                 yield split(passage, style)
             else:
@@ -103,7 +104,7 @@ class _Dialogue:
         for cue in cues:
             if self._style.max_lines > 1 and any(_overlap(cue, other) >= _LONG_OVERLAP for other in others):
                 lead = max(width(self._lead(cue[0], place)) for place in (0, 1))
-                result += split(cue, replace(self._narrowed(lead), max_lines=1))
+                result += split(cue, replace(_narrowed(self._style.of(cue[0].language), lead), max_lines=1))
             else:
                 result.append(cue)
         return result
@@ -114,7 +115,8 @@ class _Dialogue:
         if first.speaker == second.speaker or self._style.max_lines < 2:
             return False
         return (
-            not (first.hand_times or second.hand_times)
+            first.language == second.language
+            and not (first.hand_times or second.hand_times)
             and second.start - before[-1].end < PAUSE
             and max(before[-1].end, after[-1].end) - first.start <= self._style.max_samples
             and not (is_sound(first.text) or is_sound(second.text))
@@ -147,16 +149,17 @@ class _Dialogue:
 
     def _lines_of_one(self, cue: CueUnits) -> Iterator[Lines]:
         name = "" if cue[0].speaker == self._named and not self._is_repeated else self._name(cue[0])
+        style = self._style.of(cue[0].language)
         if not name:
-            yield break_lines(cue, self._style.max_line_chars)
+            yield break_lines(cue, style.max_line_chars)
             return
         named = (_led(cue[0], name), *cue[1:])
         if self._is_repeated:  # `split` has left space for it
-            first, *others = break_lines(cue, self._narrowed(width(name)).max_line_chars)
+            first, *others = break_lines(cue, _narrowed(style, width(name)).max_line_chars)
             yield ((named[0], *first[1:]), *others)
         else:
-            parts = [named] if self._fits(named) else split(named, self._style)
-            yield from (break_lines(part, self._style.max_line_chars) for part in parts)
+            parts = [named] if self._fits(named) else split(named, style)
+            yield from (break_lines(part, style.max_line_chars) for part in parts)
 
     def _name(self, unit: TimedText) -> str:
         """What names the speaker before the unit; empty if nothing does.
@@ -165,17 +168,17 @@ class _Dialogue:
         """
         if self._prefix is None or unit.speaker is None:
             return ""
-        columns = self._style.max_line_chars
+        columns = self._style.of(unit.language).max_line_chars
         left = columns - width(unit.text.strip(SPACES))
         most = min(columns // 2, max(left, _SHORTEST_NAME))
-        return self._prefix.of(unit.speaker, most, self._language)
+        return self._prefix.of(unit.speaker, most, unit.language or self._language)
 
     def _lead(self, unit: TimedText, place: int, named: str | None = None) -> str:
         """What begins a line in a cue of two speakers."""
         if self._prefix is not None and unit.speaker is not None:
             is_named = unit.speaker == named and place == 0 and not self._is_repeated
             return "" if is_named else self._name(unit)
-        dash = dashes(self._language)[place]
+        dash = dashes(unit.language or self._language)[place]
         if begins_with_dash(unit.text):
             return ""
         return f"{dash} " if dash == "-" and begins_with_minus(unit.text) else dash
@@ -183,16 +186,15 @@ class _Dialogue:
     def _fits_line(self, cue: CueUnits, place: int) -> bool:
         units = (_led(cue[0], self._lead(cue[0], place)), *cue[1:])
         widths = WidthIndex([unit.text for unit in units])
-        limit = self._style.max_line_chars
+        limit = self._style.of(cue[0].language).max_line_chars
         return widths.between(0, len(units)) <= limit and count_lines(units, widths, limit) == 1
 
     def _fits(self, units: CueUnits) -> bool:
         widths = WidthIndex([unit.text for unit in units])
-        return count_lines(units, widths, self._style.max_line_chars) <= self._style.max_lines
-
-    def _narrowed(self, by: int) -> CueStyle:
-        columns = self._style.max_line_chars
-        return replace(self._style, max_line_chars=max(columns - by, columns // 2))
+        return (
+            count_lines(units, widths, self._style.of(units[0].language).max_line_chars)
+            <= self._style.max_lines
+        )
 
     def _cost(self, run: Sequence[CueUnits], begin: int, end: int) -> int:
         """The cost of one cue for those from `begin` to `end`.
@@ -216,6 +218,11 @@ def _overlap(cue: CueUnits, other: CueUnits) -> int:
 
 def _start(cue: CueUnits) -> int:
     return cue[0].start
+
+
+def _narrowed(style: CueStyle, by: int) -> CueStyle:
+    columns = style.max_line_chars
+    return replace(style, max_line_chars=max(columns - by, columns // 2))
 
 
 def _led(unit: TimedText, lead: str) -> TimedText:

@@ -1,8 +1,8 @@
 """The limits that cues keep, and the lines that a cue's text breaks into. Pure."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from app.transcript.cues.timed_text import TimedText
@@ -32,6 +32,12 @@ class CueStyle:
     min_gap: int = MIN_GAP  # samples between two cues
     fps: float | None = None  # cues begin and end on frames of this rate
     start_offset: int = 0  # samples that each cue begins before its first word
+    # The style of cues in another language; None: the same.
+    of_other: Callable[[str], "CueStyle"] | None = field(default=None, compare=False)
+
+    def of(self, language: str | None) -> "CueStyle":
+        """The style of cues in a language; None: in that of all text."""
+        return self if self.of_other is None or language is None else self.of_other(language)
 
 
 Lines = tuple[tuple[TimedText, ...], ...]  # the units of each line of a cue; none is empty

@@ -27,8 +27,8 @@ def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator
     """The units of the segments as passages, ordered by their start; each of one speaker.
 
     `segments`: ordered by their start, each of one speaker, who has no other one at the same time. A passage
-    also ends when somebody else speaks who goes on after it; it does not when others only interject. A
-    segment timed by hand shares none with others.
+    also ends when the language changes, and when somebody else speaks who goes on after it; it does not when
+    others only interject. A segment timed by hand shares none with others.
     """
     growing: dict[str | None, _Growing] = {}  # by speaker
     done: list[Passage] = []  # passages that start after one that grows
@@ -74,12 +74,15 @@ class _Growing:
     def add(self, units: Sequence[TimedText]) -> Iterator[Passage]:
         """The passages that end before or with the units of the next segment."""
         for unit in units:
-            if self.units and unit.begins_segment and (unit.hand_times or self.units[-1].hand_times):
-                yield self.finish()
+            if self.units and unit.begins_segment:
+                before = self.units[-1]
+                languages = {unit.language or self.language, before.language or self.language}
+                if unit.hand_times or before.hand_times or len(languages) > 1:
+                    yield self.finish()
             if self.units:
                 last, continued = self.units[-1], unit
                 if unit.begins_segment:
-                    last, continued = _continued(self.units, unit, self.language)
+                    last, continued = _continued(self.units, unit, unit.language or self.language)
                 ends_sentence = continued.break_before is Break.SENTENCE
                 if unit.start - last.end >= (PAUSE if ends_sentence else _PAUSE_IN_SENTENCE):
                     yield self.finish()

@@ -93,9 +93,10 @@ def shape_cues(
     """The cues of a recording, made one by one, in order, at least `style.min_gap` apart.
 
     `segments` as `timeline.place_segments` or `corrections.correct` gives them; `speech`: where the recording
-    has speech, ordered, in samples; `language`: ISO 639-1 code of the text; `samples`: length of the
-    recording. No cue stays after its end. Each word of the segments is in one cue, in order. No cue is longer
-    than `style.max_samples`. At most one passage of 30 s of each speaker waits in memory.
+    has speech, ordered, in samples; `language`: ISO 639-1 code of the text, where a segment names no other;
+    `samples`: length of the recording. No cue stays after its end. Each word of the segments is in one cue,
+    in order. No cue is longer than `style.max_samples`, and none has two languages. At most one passage of
+    30 s of each speaker waits in memory.
 
     No line has words of two speakers, and no cue those of three. `prefix`: how the text says who speaks;
     without it, dashes begin the lines of two speakers in one cue, and `Cue.speakers` says the rest.
@@ -104,5 +105,8 @@ def shape_cues(
     it is, and abutting ones have no gap.
     """
     apart = without_overlap(split_turns(segments))
-    units = (timed_units(segment, speech, language, style.max_line_chars) for segment in apart)
+    units = (
+        timed_units(segment, speech, segment.language or language, style.of(segment.language).max_line_chars)
+        for segment in apart
+    )
     return timed(cue_lines(passages(units, language), style, language, prefix), style, samples)

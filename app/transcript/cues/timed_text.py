@@ -23,6 +23,7 @@ class TimedText:
     begins_segment: bool = False
     hand_times: Span | None = None  # start and end of its segment, if someone chose them
     speaker: str | None = None  # None: not known
+    language: str | None = None  # ISO 639-1 code of the text; None: that of all text
 
 
 def timed_units(
@@ -51,7 +52,9 @@ def timed_units(
     for text, (begins, ends), break_before in zip(texts, spoken, breaks, strict=True):
         start = clock.begins(begins)
         end = max(clock.ends(ends), start)
-        units.append(TimedText(text, start, end, break_before, not units, hand_times, speaker))
+        units.append(
+            TimedText(text, start, end, break_before, not units, hand_times, speaker, segment.language)
+        )
     return tuple(units)
 
 

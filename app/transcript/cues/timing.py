@@ -25,6 +25,11 @@ class Cue:
         """Who speaks each line; empty if the units are not known."""
         return tuple(line[0].speaker for line in self.units if line)
 
+    @property
+    def language(self) -> str | None:
+        """ISO 639-1 code of its text; None: that of all text."""
+        return next((line[0].language for line in self.units if line), None)
+
 
 def timed(cues: Iterable[Lines], style: CueStyle, samples: int) -> Iterator[Cue]:
     """The lines of each cue, from when to when they are shown, in order, at least `style.min_gap` apart.
@@ -63,7 +68,7 @@ class _Timing:
 
     def __init__(self, style: CueStyle, samples: int) -> None:
         self._rate = style.fps or SAMPLE_RATE  # ticks per second
-        self._chars_per_tick = style.max_cps / self._rate
+        self._style = style
         self._shortest = max(self._ticks(SHORTEST_CUE), 1)
         self._min = self._ticks(style.min_samples, math.ceil)
         self._max = max(self._ticks(style.max_samples, math.floor), 1)
@@ -144,7 +149,8 @@ class _Timing:
     def _end_of(self, lines: Lines, texts: Sequence[str], start: int, next_start: int | None) -> int:
         """When a cue ends. If the next one starts soon, it stays until then: a short gap flickers."""
         chars = sum(map(width, texts)) + len(texts) - 1
-        reading = math.ceil(chars / self._chars_per_tick)
+        chars_per_tick = self._style.of(lines[0][0].language).max_cps / self._rate
+        reading = math.ceil(chars / chars_per_tick)
         end = max(self._spoken_end(lines), start + self._min, start + reading)
         if next_start is None:
             return max(min(end, start + self._max, self._last), start + self._shortest)

@@ -46,6 +46,7 @@ class FileCue(NamedTuple):
     lines: list[str]
     units: tuple[TimedText, ...]  # of all lines, in samples; empty if unknown
     speakers: tuple[str, ...]  # the name of who speaks each line; empty if unknown
+    language: str | None  # ISO 639-1 code of the text; None: that of all text
 
 
 def plain_line(text: str) -> str:
@@ -90,7 +91,7 @@ def timed_cues(
             ):  # lines get lost or joined only where one person speaks all of them
                 speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * len(lines)
             names = tuple("" if speaker is None else shown_name(speaker) for speaker in speakers)
-            yield FileCue(start, previous_end, lines, units, names)
+            yield FileCue(start, previous_end, lines, units, names, cue.language)
 
 
 def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = ".") -> str:

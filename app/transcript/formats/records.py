@@ -36,24 +36,27 @@ def write_json(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
 
     `whisperfleet subtitles` makes the other formats of it. For that, `speech` says where somebody speaks.
     """
+    several = len(transcript.languages) > 1
     document = {
         "task": transcript.task,
         "language": transcript.language,
         "duration": _seconds(transcript.samples),
         "text": transcript.text,
-        "segments": [_segment(segment) for segment in transcript.segments],
+        "segments": [_segment(segment, several) for segment in transcript.segments],
         "speech": [{"start": _seconds(start), "end": _seconds(end)} for start, end in transcript.speech],
     }
     yield from json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2).iterencode(document)
     yield "\n"
 
 
-def _segment(segment: Segment) -> dict[str, Any]:
+def _segment(segment: Segment, names_language: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "start": _seconds(segment.start),
         "end": _seconds(segment.end),
         "text": segment.text.strip(),
     }
+    if names_language and segment.language is not None:
+        entry["language"] = segment.language
     speaker = speaker_of(segment)
     if speaker is not None:
         entry["speaker"] = speaker

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from app.common.languages import language_tag
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import (
     FileCue,
@@ -38,7 +39,9 @@ def write_srt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
         lines = _without_markup(cue.lines)
         marked = [
-            line if line.isascii() or not is_mixed(line, transcript.text_language) else embed(line)
+            line
+            if line.isascii() or not is_mixed(line, cue.language or transcript.text_language)
+            else embed(line)
             for line in lines
         ]
         block = _block(number, cue, marked, ",")
@@ -48,14 +51,17 @@ def write_srt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
 def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """WebVTT; only its header if there are no cues. `word_level`: a timestamp before each word.
 
-    Each line is a voice span, unless the text itself says who speaks.
+    Each line is a voice span, unless the text itself says who speaks, and a language span (4.2.2) if its
+    language is not that of the transcript.
     """
     yield "WEBVTT\n\n"
     for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
         lines = (
             _with_timestamps(cue) if style.word_level else (escape(line, quote=False) for line in cue.lines)
         )
-        marked = embed_ambiguous(cue.lines, lines, transcript.text_language)
+        marked = embed_ambiguous(cue.lines, lines, cue.language or transcript.text_language)
+        if cue.language not in (None, transcript.text_language):
+            marked = [f"<lang {language_tag(cue.language)}>{line}</lang>" for line in marked]
         if style.prefix is None:
             marked = [_voiced(line, name) for line, name in zip(marked, cue.speakers, strict=True)]
         yield _block(number, cue, marked, ".")

@@ -30,10 +30,12 @@ def write_ttml(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
     for cue in timed_cues(cues):
         speakers = [name and agents.setdefault(name, f"speaker{len(agents) + 1}") for name in cue.speakers]
         spoken = list(dict.fromkeys(filter(None, speakers)))
-        lines = [_content(line, language) for line in cue.lines]
+        lines = [_content(line, cue.language or language) for line in cue.lines]
         if len(set(speakers)) > 1:
             lines = [f"<span{_agent(by)}>{line}</span>" for line, by in zip(lines, speakers, strict=True)]
         times = f'begin="{clock(cue.start)}" end="{clock(cue.end)}"'
+        if cue.language not in (None, language):
+            times += f' xml:lang="{escape(language_tag(cue.language))}"'
         paragraphs.append(f"      <p {times}{_agent(' '.join(spoken))}>{'<br/>'.join(lines)}</p>\n")
     listed = "".join(
         _AGENT.format(agent=agent, name=escape(name, quote=False)) for name, agent in agents.items()

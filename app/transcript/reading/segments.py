@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+from app.common.languages import known_code
 from app.transcript.edited import edited
 from app.transcript.reading.alignment import align, words_of_segments
 from app.transcript.reading.fields import (
@@ -36,6 +37,7 @@ class _Draft:
     end: int | None
     words: list[ReadWord]
     speaker: str | None
+    language: str | None
 
 
 def listed_segments(
@@ -55,7 +57,8 @@ def listed_segments(
         timed = fill_word_times(words, 0, max((end for _, end in spans), default=0))
         assigned = words_of_segments(zip(texts, spans, strict=True), timed)
     for draft, text, span, candidates in zip(drafts, texts, spans, assigned, strict=True):
-        yield new_segment(span, text, _aligned(text, span, candidates), draft.speaker)
+        segment = new_segment(span, text, _aligned(text, span, candidates), draft.speaker)
+        yield replace(segment, language=draft.language)
 
 
 def _drafts(listed: list[Any]) -> Iterator[_Draft]:
@@ -71,7 +74,8 @@ def _drafts(listed: list[Any]) -> Iterator[_Draft]:
         text = text_field(entry, "text", inside)
         text = text if text.strip() else joined_words(words)
         if text.strip():
-            yield _Draft(text, start, end, words, name_field(entry, "speaker"))
+            language = known_code(name_field(entry, "language") or "")
+            yield _Draft(text, start, end, words, name_field(entry, "speaker"), language)
 
 
 def _spans(drafts: Sequence[_Draft], duration: int | None) -> list[Span]:

@@ -25,11 +25,17 @@ def convert_text(text: str, script: Script) -> str:
     return converted
 
 
-def convert_segments(segments: Iterable[Segment], script: Script) -> tuple[Segment, ...]:
-    """The segments with their text, and the text of their words, in that script."""
+def convert_segments(segments: Iterable[Segment], script: Script, language: str) -> tuple[Segment, ...]:
+    """The segments, those in Chinese with their text, and the text of their words, in that script.
+
+    `language`: of segments that name none.
+    """
     if script == "keep":
         return tuple(segments)
-    return tuple(_convert_segment(segment, script) for segment in segments)
+    return tuple(
+        _convert_segment(segment, script) if (segment.language or language) in LANGUAGES else segment
+        for segment in segments
+    )
 
 
 def _convert_segment(segment: Segment, script: Script) -> Segment:

@@ -73,6 +73,7 @@ export const CHOICES = {
   task: ["transcribe", "translate"],
   profile: ["netflix", "bbc", "broadcast", "social"],
   chinese: ["keep", "traditional", "simplified"],
+  multilingual: ["false", "true"],
 };
 
 /** The service checks the same: these ranges spare the user a refusal. Lowest, highest, step. */

@@ -7,6 +7,8 @@ from app.recording.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.workers.whisper.windows import window
 from workers.messages import (
+    DecodingOptions,
+    Window,
     WindowResult,
     WorkerInfo,
 )
@@ -93,3 +95,37 @@ def test_control_tokens_in_a_prompt_are_removed(demo: WorkerInfo) -> None:
     )
     assert text(first) == text(whisper.decode([window("short00", prompt="hello", hotwords="hello")])[0])
     assert text(second)
+
+
+def lesson(stretches: bool = True) -> Window:
+    """A sentence in each of three languages."""
+    parts = [
+        window(name, 2.5, start).pcm for name, start in (("talk", 1.0), ("talk_es", 1.0), ("talk_de", 1.0))
+    ]
+    length = len(parts[0]) // 2
+    spans = tuple((at * length, (at + 1) * length) for at in range(len(parts)))
+    decoding = DecodingOptions("demo", language="en", context_s=15)
+    return Window(b"".join(parts), spans, decoding, stretches=spans if stretches else ())
+
+
+def test_the_languages_of_stretches_are_detected(demo: WorkerInfo) -> None:
+    [plain, result, _] = whisper.decode([lesson(stretches=False), lesson(), window("talk_de")])
+    assert [probs[0][0] for probs in result.stretch_probs] == ["en", "es", "de"]
+    assert all(probs[0][1] > 0.5 for probs in result.stretch_probs)
+    assert replace(result, stretch_probs=()) == plain, "the text is the same"
+
+
+def test_only_languages_that_are_expected_are_detected(demo: WorkerInfo) -> None:
+    expected = replace(lesson(), decoding=replace(lesson().decoding, language=None, languages=("de", "en")))
+    [result] = whisper.decode([expected])
+    assert result.language in ("de", "en")
+    assert {language for probs in result.stretch_probs for language, _ in probs} == {"de", "en"}
+
+
+def test_the_language_alone_may_be_detected(demo: WorkerInfo) -> None:
+    alone, usual = (
+        whisper.decode([window("talk_es", language_only=True)]),
+        whisper.decode([window("talk_es")]),
+    )
+    assert (alone[0].language, alone[0].language_probs) == (usual[0].language, usual[0].language_probs)
+    assert (alone[0].segments, alone[0].tail, alone[0].token_count) == ((), None, 0)

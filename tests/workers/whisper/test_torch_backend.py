@@ -234,3 +234,19 @@ def model_file(kind: int, values: np.ndarray) -> bytes:
     scalar = text("heads") + number(0, 1) + number(2, 1) + number(2, 4) + number(4, 2)
     aliases = number(1, 4) + text("same") + text("weight")
     return number(6, 4) + text("WhisperSpec") + number(3, 4) + number(2, 4) + weight + scalar + aliases
+
+
+def test_the_languages_of_stretches_are_those_of_ctranslate2_whatever_is_beside_them(
+    ours: LoadedModel, ctranslate2: LoadedModel
+) -> None:
+    spans = ((0, 40_000), (44_000, 100_000), (104_000, 150_000))
+    several = [
+        replace(window(name, word_timestamps=False), stretches=spans)
+        for name in ("talk", "talk_es", "talk_de")
+    ]
+    found = [result.stretch_probs for result in ours.decode(several)]
+    assert [ours.decode([one])[0].stretch_probs for one in several] == found
+    for probs, of_others in zip(found, ctranslate2.decode(several), strict=True):
+        for one, other in zip(probs, of_others.stretch_probs, strict=True):
+            assert one[0][0] == other[0][0]
+            assert abs(one[0][1] - other[0][1]) < 0.01

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -17,16 +18,20 @@ from workers import calls
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions
 from workers.whisper.backend import (
     FRAMES_PER_SECOND,
+    SILENT_FRAMES,
     Alignment,
     Generated,
     Search,
+    Slice,
     SpecialTokens,
     TextToAlign,
+    places_by_key,
 )
 from workers.whisper.model_check import read_vocabulary
 from workers.whisper.torch.decoder import (
     PROMPT_PLACES,
     Decoder,
+    KeysAndValues,
     part_of,
     prefill,
     prompt_places,
@@ -47,6 +52,7 @@ _USUAL_BEAMS = 5
 _WINDOW_PLACES = PROMPT_PLACES[-1] + MAX_NEW_TOKENS * _USUAL_BEAMS  # of a window, for prompt and texts
 _ENCODED_AT_ONCE = 4  # windows; so many keep a GPU busy, and short drafts do not wait for more
 _STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}  # the device waits while the host looks whether all are done
+_SILENT_FEATURE = -1.5  # of digital silence, in each mel bin
 _FREE_SHARE = 0.95  # of a GPU's free memory, that a model and its batches may take
 # Copies of what the search and the alignment compute with, that exist at the same time.
 _LOGITS_COPIES, _MEDIAN_COPIES, _PATH_COPIES = 4, 14, 8
@@ -142,6 +148,39 @@ class TorchBackend:
         return [list(zip(self._languages.values(), row, strict=True)) for row in probabilities.tolist()]
 
     @_computing()
+    def detect_in_slices(self, encoded: _Encoded, slices: Sequence[Slice]) -> list[list[tuple[str, float]]]:
+        found: list[list[tuple[str, float]]] = [[] for _ in slices]
+        start = torch.full((self._at_once, 1), self._tokens.sot, device=self._device)
+        for group in places_by_key(part.frames for part in slices):
+            for first in range(0, len(group), self._at_once):
+                places = group[first : first + self._at_once]
+                # Always as many: so the other slices change nothing.
+                filled = [slices[place] for place in [*places, *places[:1] * (self._at_once - len(places))]]
+                audio = [
+                    (_cut(keys, filled, silent_keys), _cut(values, filled, silent_values))
+                    for (keys, values), (silent_keys, silent_values) in zip(
+                        self._audio, self._silence, strict=True
+                    )
+                ]
+                logits = self._network.logits(prefill(self._network, audio, start)[:, 0])
+                probabilities = logits[: len(places), list(self._languages)].float().softmax(-1)
+                for place, row in zip(places, probabilities.tolist(), strict=True):
+                    found[place] = list(zip(self._languages.values(), row, strict=True))
+        return found
+
+    @cached_property
+    def _silence(self) -> KeysAndValues:
+        """What the decoder's layers see of the last frames of a window without sound, for some windows."""
+        features = torch.zeros(
+            (1, self._network.mel_bins, 2 * AUDIO_FRAMES), dtype=self._dtype, device=self._device
+        )
+        features[..., : 2 * FRAMES_PER_SECOND] = _SILENT_FEATURE
+        encoded = self._network.encode(features)[:, -SILENT_FRAMES:].expand(self._at_once, -1, -1)
+        silence = reserve(self._network, self._at_once, SILENT_FRAMES)
+        remember(self._network, encoded, silence, 0)
+        return silence
+
+    @_computing()
     def generate(
         self, encoded: _Encoded, prompts: Sequence[Sequence[int]], search: Search
     ) -> list[Generated]:
@@ -215,6 +254,12 @@ class TorchBackend:
         if self._alignment_heads:
             text = TextToAlign((self._tokens.sot,), (0,), FRAMES_PER_SECOND)
             self.align(encoded, [text] * self.batch_size)
+
+
+def _cut(seen: Tensor, slices: Sequence[Slice], silence: Tensor) -> Tensor:
+    """The keys or values of slices with equally many frames, and silence: (slices, heads, frames, values)."""
+    parts = [seen[part.window, :, part.start : part.start + part.frames] for part in slices]
+    return torch.cat((torch.stack(parts), silence), 2)
 
 
 def batch_bytes(network: Network, windows: int, alignment_heads: int) -> int:
