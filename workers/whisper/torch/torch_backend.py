@@ -115,13 +115,8 @@ class TorchBackend:
 
     def divide(self, prompt_tokens: Sequence[int], beams: int) -> list[list[int]]:
         """Windows whose prompts have as many places, in batches."""
-        groups: dict[int, list[int]] = {}  # by the places of the prompt
-        for at, tokens in enumerate(prompt_tokens):
-            groups.setdefault(prompt_places(tokens), []).append(at)
-        most = self._windows(beams)
-        return [
-            group[first : first + most] for group in groups.values() for first in range(0, len(group), most)
-        ]
+        groups, most = places_by_key(map(prompt_places, prompt_tokens)), self._windows(beams)
+        return [group[first : first + most] for group in groups for first in range(0, len(group), most)]
 
     def _windows(self, beams: int) -> int:
         """How many windows a batch with so many beams has, those that only fill it among them."""
