@@ -31,7 +31,7 @@ RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 _LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # a further window starts this long before the remaining speech
 # A further window is decoded if at least so much speech remains:
 _CUT_OFF_SAMPLES = SAMPLE_RATE // 10  # behind text without a closing timestamp
-_MISSED_SAMPLES = SAMPLE_RATE  # behind a window that the decoder ended by itself
+_MISSED_SAMPLES = SAMPLE_RATE // 2  # behind a window that the decoder ended by itself
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
 _NEAR_SAMPLES = 3 * SAMPLE_RATE // 10  # a timestamp so near to an edge of speech means that edge
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves

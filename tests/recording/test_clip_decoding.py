@@ -134,8 +134,13 @@ def test_a_short_sentence_at_the_end_is_decoded_though_the_last_timestamp_is_jus
     assert [text for _, _, text in texts(result)] == ["one two", "three"]
 
 
-def test_a_short_rest_gets_no_further_window() -> None:
-    _, windows = decode(clip_of(5, (0.3, 4.7)), script(window_result(segment(0.3, 4.2, "all of it"))))
+def test_the_rest_gets_a_further_window_if_somebody_may_have_said_something() -> None:
+    """Half a second is enough for "Who's there?"."""
+    clip = clip_of(5, (0.3, 4.0), (4.3, 4.9))
+    results = window_result(segment(0.3, 4.0, "all but the end")), window_result(segment(0, 0.6, "Yes."))
+    _, windows = decode(clip, script(*results))
+    assert len(windows) == 2
+    _, windows = decode(clip_of(5, (0.3, 4.7)), script(window_result(segment(0.3, 4.3, "all of it"))))
     assert len(windows) == 1
 
 
