@@ -44,6 +44,7 @@ jobs = sa.Table(
     sa.Column("clips_total", sa.Integer),
     sa.Column("duration", sa.Float),
     sa.Column("language", sa.String(16)),
+    sa.Column("languages", sa.JSON(none_as_null=True)),  # and their parts, if several are spoken
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("failed_spans", sa.JSON, nullable=False),
     sa.Column("identity", sa.String(64), key="result_digest"),

@@ -63,6 +63,10 @@ class Job(BaseModel):
         description=f"The recording's sound tracks, the first {MAX_TRACKS}; null until it is decoded."
     )
     language: str | None = Field(description="Spoken language, ISO 639-1.")
+    languages: dict[str, float] | None = Field(
+        description="If several are spoken: each one, ISO 639-1, and its part of the text's time, 0 to 1; "
+        "most first. Null also if an older version of the service made the transcript."
+    )
     model: str
     options: Options
     progress: JobProgress
@@ -105,7 +109,8 @@ class Job(BaseModel):
 SHARED_FIELDS = frozenset(
     {
         *("id", "object", "status", "created_at", "finished_at", "expires_at", "audio_expires_at"),
-        *("title", "duration", "language", "speakers", "revision", "progress", "failed_spans", "warnings"),
+        *("title", "duration", "language", "languages", "speakers", "revision"),
+        *("progress", "failed_spans", "warnings"),
     }
 )
 
@@ -125,6 +130,7 @@ def document(job: StoredJob, now: float) -> Job:
         audio_tracks=job.audio_tracks
         and [SoundTrack(**asdict(track)) for track in job.audio_tracks[:MAX_TRACKS]],
         language=job.language,
+        languages=job.languages,
         model=submission.model,
         options=submission.options,
         progress=JobProgress(

@@ -139,6 +139,7 @@ class Job:
     revision: int = 0  # number of the newest correction; 0: the transcript is the original
     excerpt: str | None = None  # the beginning of the newest transcript; None: not known
     speakers: tuple[str, ...] | None = None  # of the newest transcript, in order; None: not known
+    languages: dict[str, float] | None = None  # of the newest transcript, if several are known
     corrected_at: float | None = None  # when people last changed the transcript
     expires_at: float | None = None  # when the service deletes it; see `app.jobs.storage.retention`
     audio_expires_at: float | None = None  # when it deletes the recording

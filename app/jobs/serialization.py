@@ -36,6 +36,7 @@ class Summary(NamedTuple):
     excerpt: str  # its beginning
     speakers: list[str]  # the first `MAX_LISTED_SPEAKERS` that are known, in the order in which they begin
     language: str | None  # that is spoken, ISO 639-1; None if nobody speaks
+    languages: dict[str, float] | None  # if several are spoken, see `Transcript.languages`
     failed_spans: tuple[Span, ...]  # that could not be transcribed
 
 
@@ -92,6 +93,7 @@ def summary(transcript: Transcript) -> Summary:
         excerpt[:EXCERPT_CHARS],
         list(speakers)[:MAX_LISTED_SPEAKERS],
         spoken_language(transcript),
+        transcript.languages,
         transcript.failed_spans,
     )
 

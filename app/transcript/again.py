@@ -76,7 +76,9 @@ def merge_again(
     same = {_content(segment): segment for segment in replaced}
     numbers = count()
     new: list[EditedSegment] = []
+    other_language = None if again.language == merged.language else again.language
     for segment in _placed(_edited(again.segments), gaps):
+        segment = replace(segment, language=segment.language or other_language)
         new_id = f"{clip_start(starts, segment.start)}-r{revision}-{next(numbers)}"
         new.append(same.pop(_content(segment), replace(segment, id=new_id)))
     failed = subtract_spans(base.failed_spans, [(first, last)])

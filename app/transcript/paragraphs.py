@@ -20,15 +20,16 @@ _SENTENCE_END = re.compile(r"[.!?…。！？।۔؟][\"'”’»)]*\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """What one speaker says in a row, on one line. `start` in samples of the recording."""
+    """What one speaker says in a row, in one language, on one line. `start` in samples of the recording."""
 
     start: int
     speaker: str | None
+    language: str  # of the text, ISO 639-1
     text: str
 
 
 def paragraphs_of(transcript: Transcript) -> Iterator[Paragraph]:
-    """In order. A new one begins with another speaker, after a pause, and where one is long."""
+    """In order. A new one begins with another speaker or language, after a pause, and where one is long."""
     failed = sorted(start for start, _ in transcript.failed_spans)
     run: list[Segment] = []
     length = 0
@@ -36,15 +37,16 @@ def paragraphs_of(transcript: Transcript) -> Iterator[Paragraph]:
         if not plain_line(segment.text):
             continue
         has_gap = bool(failed) and failed[0] <= segment.start
+        is_other = bool(run) and _language(segment, transcript) != _language(run[-1], transcript)
         while failed and failed[0] <= segment.start:
             failed.pop(0)
-        if run and (has_gap or _ends_before(segment, run[-1], length)):
-            yield _paragraph(run)
+        if run and (has_gap or is_other or _ends_before(segment, run[-1], length)):
+            yield _paragraph(run, transcript)
             run, length = [], 0
         run.append(segment)
         length += len(segment.text.strip())
     if run:
-        yield _paragraph(run)
+        yield _paragraph(run, transcript)
 
 
 def _ends_before(segment: Segment, before: Segment, length: int) -> bool:
@@ -57,6 +59,12 @@ def _ends_before(segment: Segment, before: Segment, length: int) -> bool:
     )
 
 
-def _paragraph(run: list[Segment]) -> Paragraph:
+def _language(segment: Segment, transcript: Transcript) -> str:
+    """That of the segment's text."""
+    is_translated = transcript.task == "translate"
+    return transcript.text_language if is_translated else segment.language or transcript.language
+
+
+def _paragraph(run: list[Segment], transcript: Transcript) -> Paragraph:
     text = joined_lines(plain_line(segment.text) for segment in run)
-    return Paragraph(run[0].start, speaker_of(run[0]), text)
+    return Paragraph(run[0].start, speaker_of(run[0]), _language(run[0], transcript), text)

@@ -53,11 +53,13 @@ class Transcript:
         return seconds(self.samples)
 
     @property
-    def languages(self) -> LanguageProbs:
-        """The languages of its segments, ISO 639-1, and their parts of the time, most first."""
+    def languages(self) -> dict[str, float] | None:
+        """If several are spoken: each one, ISO 639-1, and its part of the segments' time, most first."""
         samples = samples_by_language(self.segments, self.language)
+        if len(samples) < 2:
+            return None
         ranked = sorted(samples.items(), key=lambda entry: (-entry[1], entry[0]))
-        return tuple((language, count / sum(samples.values())) for language, count in ranked)
+        return {language: round(count / sum(samples.values()), 4) for language, count in ranked}
 
     @property
     def text_language(self) -> str:

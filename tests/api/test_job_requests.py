@@ -63,8 +63,8 @@ def test_fields_of_a_job(site):
     accepted = site.submit(CONTENT).json()
     assert accepted.keys() == {
         "id", "object", "status", "created_at", "started_at", "finished_at", "filename", "url", "duration",
-        "language", "model", "options", "progress", "error", "failed_spans", "warnings", "webhook_url",
-        "revision", "expires_at", "audio_expires_at",
+        "language", "languages", "model", "options", "progress", "error", "failed_spans", "warnings",
+        "webhook_url", "revision", "expires_at", "audio_expires_at",
         "audio_tracks", "owner", "excerpt", "speakers", "title", "notes", "tags", "parent",
     }  # fmt: skip
     assert (accepted["object"], accepted["filename"], accepted["model"]) == ("job", "talk.wav", "tiny")

@@ -243,7 +243,7 @@ def test_a_shared_link_opens_one_transcript_as_it_says(owners: Site) -> None:
 
 SHARED_FIELDS = """
     id object status created_at finished_at expires_at audio_expires_at
-    title duration language speakers revision progress failed_spans warnings
+    title duration language languages speakers revision progress failed_spans warnings
 """
 HIDDEN = {"prompt": "hidden-prompt", "hotwords": "hidden-words", "tags": "hidden-tag", "notes": "hidden-note"}
 

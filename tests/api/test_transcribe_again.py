@@ -100,6 +100,32 @@ def test_a_part_again_replaces_that_part_alone(site: Site) -> None:
     assert [revision["changed"] for revision in revisions(site, job)] == [2, 0]
 
 
+def test_a_part_of_a_recording_in_several_languages_is_detected_as_before(site: Site) -> None:
+    first, second = TRANSCRIPT.segments
+    site.service.transcript = replace(TRANSCRIPT, segments=(first, replace(second, language="fr")))
+    job = done(site)
+    languages = site.job(job)["languages"]
+    assert list(languages) == ["fr", "en"]
+    site.service.transcript = replace(SECOND, language="fr")  # as of a part that is in one language
+    assert site.finished(child_of(site, job, start=2.3, end=3.9)["id"])["language"] == "fr"
+    options = site.service.calls[-1].options
+    assert (options.language, options.languages) == (None, "fr,en")
+    segments = site.client.get(f"/v1/jobs/{job}/segments").json()["segments"]
+    assert [(each["text"], each.get("language")) for each in segments] == [
+        (FIRST_TEXT, None), ("A lazy cat.", "fr"),
+    ]  # fmt: skip
+    assert (site.job(job)["language"], site.job(job)["languages"]) == ("en", languages)
+    for fields in (
+        {"language": "de", "keep_corrections": False},
+        {"languages": "de"},
+        {"multilingual": True},
+    ):
+        site.finished(child_of(site, job, start=2.3, end=3.9, **fields)["id"])
+        options = site.service.calls[-1].options
+        names = ("language", "languages", "multilingual")
+        assert [getattr(options, name) for name in names] == [fields.get(name) for name in names]
+
+
 def revisions(site: Site, job: str) -> Any:
     return site.client.get(f"/v1/jobs/{job}/revisions").json()["data"]
 

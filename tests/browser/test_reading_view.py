@@ -86,6 +86,32 @@ def test_someone_new_reads_paragraphs_and_the_choice_is_remembered(
     page.locator(".paragraph").first.wait_for()
 
 
+def test_another_language_is_named_and_marked(new_page: NewPage, site: Server, interview: str) -> None:
+    def in_two_languages(route: Route) -> None:
+        answer = route.fetch()
+        content = answer.json()
+        if "segments" in content:
+            content["segments"][1]["language"] = "fr"
+        else:
+            content["languages"] = {"en": 0.82, "fr": 0.18}
+        route.fulfill(response=answer, json=content)
+
+    page = new_page(site, layout="text")
+    for path in (f"**/v1/jobs/{interview}", f"**/v1/jobs/{interview}/segments"):
+        page.route(path, in_two_languages)
+    open_job(page, interview)
+    expect(page.get_by_text("English 82%, French 18%")).to_be_visible()
+    expect(page.locator(".segment-language")).to_have_text(["French"])
+    languages = "texts => texts.map(text => text.lang)"
+    assert page.locator(".paragraph-text").evaluate_all(languages)[:3] == ["en", "fr", "en"]
+    page.get_by_role("button", name="Subtitles").click()
+    expect(page.locator(".segment-language")).to_have_text(["French"])
+    assert page.locator("p.segment-text").evaluate_all(languages)[:3] == ["en", "fr", "en"]
+    page.locator("li.segment").nth(1).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("textarea.segment-text")).to_have_attribute("lang", "fr")
+
+
 def test_a_paragraph_is_corrected_in_place(page: Page, site: Server, talk: Talk) -> None:
     """Segments keep their ids, and words their times. Nothing moves while somebody writes."""
     job = spoken(site, talk.path)

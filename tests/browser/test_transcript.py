@@ -140,9 +140,12 @@ def test_scripts_from_right_to_left_and_without_spaces(page, site, talk):
 
     def in_arabic(route):
         answer = route.fetch()
-        route.fulfill(response=answer, json={**answer.json(), "language": "ar"})
+        document = {**answer.json(), "language": "ar"}
+        for segment in document.get("segments", ()):
+            segment["language"] = "ar"
+        route.fulfill(response=answer, json=document)
 
-    page.route(re.compile(rf"/v1/jobs/{job_id}$"), in_arabic)
+    page.route(re.compile(rf"/v1/jobs/{job_id}(/segments)?$"), in_arabic)
     rows = open_job(page, job_id)
     for row, is_right in zip(rows.all(), [True, True, False, False, False], strict=True):
         time, text = row.locator(".segment-time").bounding_box(), row.locator("p.segment-text")

@@ -202,7 +202,10 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
         async with database.write() as connection:
             for statement in (
                 "ALTER TABLE jobs DROP COLUMN corrected_at",
-                *(f"ALTER TABLE jobs DROP COLUMN {name}" for name in ("warnings", "interruptions")),
+                *(
+                    f"ALTER TABLE jobs DROP COLUMN {name}"
+                    for name in ("warnings", "interruptions", "languages")
+                ),
                 *("DROP INDEX jobs_by_owner", "DROP INDEX jobs_by_size", "DROP TABLE link_secrets"),
                 "DROP INDEX jobs_by_parent",
                 *(

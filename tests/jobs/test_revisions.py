@@ -14,6 +14,7 @@ from app.common.errors import OutcomeUnknown, PreconditionFailed, UnknownJob
 from app.database.connection import Database
 from app.database.tables import revisions, transcripts
 from app.jobs.corrections import PackedCorrection
+from app.jobs.document import document
 from app.jobs.job import Job
 from app.jobs.serialization import (
     EXCERPT_CHARS,
@@ -21,6 +22,7 @@ from app.jobs.serialization import (
     identified,
     pack_transcript,
     pack_with_summary,
+    summary,
     unpack_transcript,
 )
 from app.jobs.storage.revisions import KEPT, KEPT_BY_LINKS, briefest
@@ -82,6 +84,20 @@ async def test_a_list_has_the_beginning_and_the_speakers_of_the_newest_text(stor
     assert listed.excerpt.startswith("Hallo. Und Und")
     assert len(listed.excerpt) == EXCERPT_CHARS
     assert listed.speakers == ("Anna",)
+
+
+@ON_BOTH
+async def test_a_job_names_the_languages_of_its_newest_text_if_there_are_several(store: Store) -> None:
+    first, second = identified(TRANSCRIPT)
+    french = replace(TRANSCRIPT, segments=(first, replace(second, language="fr")))
+    job = await store.begin(await store.add(submission()))
+    job = await store.succeed(job, french, keep_file=True)
+    assert list((job.languages or {}).items()) == [("de", 0.9697), ("fr", 0.0303)]
+    assert document(job, 0).languages == job.languages
+    one = PackedCorrection(PackedTranscript(1, pack_transcript(TRANSCRIPT)), summary(TRANSCRIPT), 1)
+    assert (await store.correct(job, one)).languages is None
+    back = PackedCorrection(PackedTranscript(2, pack_transcript(french)), summary(french), 1)
+    assert (await store.correct(job, back)).languages == job.languages
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=3 * KEPT).map(sorted))

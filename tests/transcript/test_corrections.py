@@ -67,12 +67,13 @@ def test_words_of_corrected_texts(case: dict[str, Any]) -> None:
 
 
 def test_split_segments_keep_their_words() -> None:
-    (base,) = transcript(spoken(1, 3, "I see the dog"))
+    (base,) = transcript(replace(spoken(1, 3, "I see the dog"), language="en"))
     edits = [SegmentEdit(1000, 2100, "I see", base.id), SegmentEdit(2100, 3000, "the dog", base.id)]
     first, second = corrected([base], edits).segments
     assert (words(first), words(second)) == ("I 1-1.5 see 1.5-2", "the 2.1-2.5 dog 2.5-3")
     assert (first.id, second.id) == ("0-0", "0-r1-0")
     assert (first.text, second.text) == (" I see", " the dog")
+    assert (first.language, second.language) == ("en", "en")
     assert first.timed_by_hand
     assert second.timed_by_hand
 

@@ -102,7 +102,10 @@ CASES = json.loads((DATA / "paragraphs.json").read_text())
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
 def test_paragraphs_end_where_those_of_the_page_do(case: dict) -> None:  # type: ignore[type-arg]
     segments = [
-        by(one["speaker"], one["start"], one["end"], one["text"] * one.get("repeat", 1))
+        replace(
+            by(one["speaker"], one["start"], one["end"], one["text"] * one.get("repeat", 1)),
+            language=one.get("language"),
+        )
         for one in case["segments"]
     ]
     failed = tuple((samples(span["start"]), samples(span["end"])) for span in case["failed"])

@@ -4,8 +4,11 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from io import BytesIO
+from typing import Any
 
 import pytest
+from docx import Document
 from test_format_readers import ttml_document
 from transcript_cases import samples, span, spoken
 
@@ -38,6 +41,10 @@ def transcript(*segments: Segment, task: str = "transcribe") -> Transcript:
 
 def render(file_format: str, *segments: Segment, task: str = "transcribe") -> str:
     return render_transcript(transcript(*segments, task=task), Options(), file_format).decode()
+
+
+def word_document(*segments: Segment, task: str = "transcribe") -> Any:
+    return Document(BytesIO(render_transcript(transcript(*segments, task=task), Options(), "docx")))
 
 
 def lines(srt: str) -> list[str]:
@@ -73,6 +80,21 @@ def test_a_recording_in_one_language_and_a_translation_name_none(file_format: st
     assert render(file_format, *spoken_so, task="translate") == render(file_format, *plain, task="translate")
 
 
+def test_word_documents_have_a_paragraph_for_each_language_and_name_it_if_it_is_another() -> None:
+    hebrew = said(12.1, 13, "כן", "he")
+    of_runs = [
+        [
+            (run._r.xpath("string(w:rPr/w:lang/@w:val)"), bool(run._r.xpath("w:rPr/w:rtl")))
+            for run in paragraph.runs
+        ]
+        for paragraph in word_document(*LESSON, hebrew).paragraphs
+    ]
+    assert of_runs == [[("", False)], [("zh", False)], [("fr", False)], [("", False)], [("he", True)]]
+    translated = word_document(*LESSON, task="translate")
+    assert len(translated.paragraphs) == 1
+    assert not translated.element.xpath("//w:rPr/w:lang")
+
+
 def test_json_names_languages_if_there_are_several_and_reads_them_again() -> None:
     document = json.loads(render("json", *LESSON))
     assert [each["language"] for each in document["segments"]] == ["en", "zh", "fr", "en"]
@@ -83,10 +105,10 @@ def test_json_names_languages_if_there_are_several_and_reads_them_again() -> Non
 
 
 def test_the_languages_of_a_transcript_have_their_parts() -> None:
-    languages = transcript(*LESSON).languages
-    assert [language for language, _ in languages] == ["en", "zh", "fr"]
-    assert sum(part for _, part in languages) == pytest.approx(1)
-    assert transcript(spoken(0, 1, "a")).languages == (("en", 1.0),)
+    languages = transcript(*LESSON).languages or {}
+    assert list(languages) == ["en", "zh", "fr"]
+    assert sum(languages.values()) == pytest.approx(1, abs=0.001)
+    assert transcript(spoken(0, 1, "a"), said(1, 2, "b", "en")).languages is None
 
 
 def test_only_chinese_is_converted_into_the_other_script() -> None:

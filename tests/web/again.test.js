@@ -45,4 +45,9 @@ test("a request says what differs from before", () => {
     num_speakers: 3,
     keep_corrections: false,
   });
+  const lesson = { ...job, languages: { en: 0.7, de: 0.3 } };
+  assert.deepEqual(bodyOf(lesson, {}, { ...same, language: "en" }), {
+    language: "en",
+    keep_corrections: true,
+  });
 });

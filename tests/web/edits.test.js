@@ -115,6 +115,15 @@ test("no split leaves an empty part", () => {
   for (const offset of [-1, 0, 20, 99]) assert.equal(edits.split(TALK, "a", offset), TALK);
 });
 
+test("corrections keep the language of a segment, and that of the first of joined ones", () => {
+  const spoken = TALK.map((one, index) => ({ ...one, ...(index === 1 && { language: "fr" }) }));
+  /** @param {readonly Segment[]} segments */
+  const languages = (segments) => segments.map(({ language }) => language);
+  assert.deepEqual(languages(edits.split(spoken, "b", 3)), [undefined, "fr", "fr", undefined]);
+  assert.deepEqual(languages(edits.join(spoken, "b")), [undefined, "fr"]);
+  assert.deepEqual(languages(edits.insert(spoken, 2, 7, 8)), [undefined, "fr", "fr", undefined]);
+});
+
 test("joined texts have a space, but not in scripts without spaces", () => {
   const [joined, rest] = edits.join(TALK, "a");
   assert.deepEqual([joined.text, joined.end, joined.words.length], ["The quick brown fox. It jumps.", 7, 6]);

@@ -122,7 +122,8 @@ for (const { about, segments, failed, paragraphs } of JSON.parse(
         words: [],
       }),
     );
-    const counts = paragraphsOf(spoken, failed).flatMap(({ segments }) =>
+    const job = /** @type {any} */ ({ language: "en" });
+    const counts = paragraphsOf(spoken, failed, job).flatMap(({ segments }) =>
       segments ? [segments.length] : [],
     );
     assert.deepEqual(counts, paragraphs);

@@ -83,14 +83,11 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
     """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it."""
     transcript = unpacked(transcript)
     entries = segment_entries(transcript)
-    languages = dict(transcript.languages)
     verbose = VerboseTranscription.model_validate(
         {
             "task": transcript.task,
             "language": language_name(transcript.language),
-            "languages": {code: round(part, 4) for code, part in languages.items()}
-            if len(languages) > 1
-            else None,
+            "languages": transcript.languages,
             "duration": seconds(transcript.samples),
             "text": transcript.text,
             "segments": entries if segments else None,
@@ -109,7 +106,7 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
 
 def segment_entries(transcript: Transcript) -> list[TranscriptionSegment]:
     """The segments in the format of openai-whisper and OpenAI's API, with languages if there are several."""
-    language = transcript.language if len(transcript.languages) > 1 else None
+    language = transcript.language if transcript.languages else None
     return [
         _segment_entry(number, segment, language and (segment.language or language))
         for number, segment in enumerate(transcript.segments)

@@ -39,6 +39,7 @@ _OF_PARENT = FILE_OPTIONS | {"audio_track", "word_timestamps"}
 _UNCHANGED = (
     "A job that failed runs again as it was submitted: send `{}`, or submit its recording as a new job."
 )
+_OF_LANGUAGE = frozenset({"language", "languages", "multilingual"})
 _COUNTS = frozenset({"num_speakers", "min_speakers", "max_speakers"})
 
 IfMatch = Annotated[
@@ -135,8 +136,13 @@ def _inherited(parent: Job, given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("diarize"):
         ruled_out.add("channels")
     inherited = options.model_dump(exclude=ruled_out)
-    if given.keys() & {"start", "end"} and options.language is None and not options.multilingual:
-        inherited["language"] = parent.language  # a part may be too short to tell
+    is_detected = options.language is None and not options.multilingual
+    if is_detected and given.keys() & {"start", "end"} and not given.keys() & _OF_LANGUAGE:
+        # A part may be too short to tell.
+        if parent.languages is None:
+            inherited["language"] = parent.language
+        elif options.languages is None:
+            inherited["languages"] = ",".join(parent.languages)
     return inherited
 
 

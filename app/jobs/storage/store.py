@@ -812,6 +812,7 @@ def _listed(summary: Summary) -> dict[str, Any]:
         "excerpt": summary.excerpt,
         "speakers": summary.speakers,
         "language": summary.language,
+        "languages": summary.languages,
         "failed_spans": list(summary.failed_spans),
     }
 

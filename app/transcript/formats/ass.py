@@ -35,7 +35,7 @@ def write_ass(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     events = []
     for cue in timed_cues(cues, centiseconds):
         lines = _karaoke(cue) if style.word_level else [line.translate(_SIMILAR) for line in cue.lines]
-        marked = embed_ambiguous(cue.lines, lines, transcript.text_language)
+        marked = embed_ambiguous(cue.lines, lines, cue.language or transcript.text_language)
         names = [styles.setdefault(name, f"Speaker {len(styles)}") for name in cue.speakers]
         text = _styled(marked, names)
         times = ",".join(clock(time, digits=2, hour_digits=1) for time in (cue.start, cue.end))

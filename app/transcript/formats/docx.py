@@ -23,6 +23,7 @@ from app.transcript.timeline import Transcript
 
 _BODY = "word/document.xml"
 _BODY_END = b"<w:sectPr"  # the page's size: the last element of the body
+_SCRIPTS = ("w:val", "w:eastAsia", "w:bidi")  # attributes of `w:lang`: each has the same language
 _TITLE, _SPEAKER, _TIME = "Title", "Speaker", "Time"  # styles, which readers can change
 
 
@@ -60,7 +61,7 @@ def _template(title: str, language: str) -> BytesIO:
             properties._element.remove(element)
     styles = document.styles
     for spelling in styles.element.iter(qn("w:lang")):
-        for script in ("w:val", "w:eastAsia", "w:bidi"):
+        for script in _SCRIPTS:
             spelling.set(qn(script), language)
     styles["Normal"].paragraph_format.space_after = Pt(8)
     styles.add_style(_SPEAKER, WD_STYLE_TYPE.CHARACTER).font.bold = True
@@ -71,16 +72,18 @@ def _template(title: str, language: str) -> BytesIO:
 
 
 def _paragraphs(transcript: Transcript, style: FileStyle) -> Iterator[str]:
-    is_rtl = is_right_to_left(transcript.text_language)
     if heading := style.heading:
+        is_rtl = is_right_to_left(transcript.text_language)
         yield _paragraph([_run(heading, is_rtl=is_rtl)], _TITLE, is_rtl=is_rtl)
     for paragraph in paragraphs_of(transcript):
+        is_rtl = is_right_to_left(paragraph.language)
+        other = "" if paragraph.language == transcript.text_language else language_tag(paragraph.language)
         runs = []
         if style.times:
             runs.append(_run(f"{time_stamp(paragraph.start)} ", _TIME))
         if name := style.name_of(paragraph.speaker):
             runs.append(_run(f"{name} ", _SPEAKER, is_rtl=is_rtl))
-        runs.append(_run(paragraph.text, is_rtl=is_rtl))
+        runs.append(_run(paragraph.text, is_rtl=is_rtl, language=other))
         yield _paragraph(runs, is_rtl=is_rtl)
 
 
@@ -90,8 +93,11 @@ def _paragraph(runs: Iterable[str], style: str = "", *, is_rtl: bool) -> str:
     return f"<w:p>{properties and f'<w:pPr>{properties}</w:pPr>'}{''.join(runs)}</w:p>"
 
 
-def _run(text: str, style: str = "", *, is_rtl: bool = False) -> str:
+def _run(text: str, style: str = "", *, is_rtl: bool = False, language: str = "") -> str:
+    """`language`: a tag of BCP 47, if it is not that of the styles."""
     properties = f'<w:rStyle w:val="{style}"/>' if style else ""
     properties += "<w:rtl/>" if is_rtl else ""
+    spelling = " ".join(f'{script}="{language}"' for script in _SCRIPTS)
+    properties += f"<w:lang {spelling}/>" if language else ""
     shown = f'<w:t xml:space="preserve">{escape(text, quote=False)}</w:t>'
     return f"<w:r>{properties and f'<w:rPr>{properties}</w:rPr>'}{shown}</w:r>"

@@ -36,7 +36,7 @@ def write_json(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
 
     `whisperfleet subtitles` makes the other formats of it. For that, `speech` says where somebody speaks.
     """
-    several = len(transcript.languages) > 1
+    several = transcript.languages is not None
     document = {
         "task": transcript.task,
         "language": transcript.language,

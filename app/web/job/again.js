@@ -126,12 +126,12 @@ export function partOfSelection(segments, ids) {
  *   `who`: "voices", "channels" or empty. `count`: of speakers; 0: as the voices say.
  * @returns {Body}
  */
-export function bodyOf({ language, model, options }, part, chosen) {
+export function bodyOf({ language, languages, model, options }, part, chosen) {
   const who = whoOf(options);
   const isOther = chosen.language !== "" && chosen.language !== language;
   return {
     ...part,
-    ...(isOther && { language: chosen.language }),
+    ...((isOther || (languages && chosen.language)) && { language: chosen.language }),
     ...(chosen.model && chosen.model !== model && { model: chosen.model }),
     ...(chosen.prompt !== (options.prompt ?? "") && { prompt: chosen.prompt || null }),
     ...(chosen.hotwords !== (options.hotwords ?? "") && { hotwords: chosen.hotwords || null }),

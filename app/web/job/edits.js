@@ -105,7 +105,7 @@ export function setSpeakers(segments, ids, speaker) {
 }
 
 /**
- * Insert an empty segment, of the speaker before it.
+ * Insert an empty segment, of the speaker before it and in the same language.
  * @param {Segments} segments
  * @param {number} at Index of the segment that comes after it.
  * @param {number} start
@@ -114,14 +114,14 @@ export function setSpeakers(segments, ids, speaker) {
  * @returns {Segments} The same array if there is no time between the neighbours.
  */
 export function insert(segments, at, start, end, limit = Infinity) {
-  const speaker = (segments[at - 1] ?? segments[at])?.speaker ?? null;
+  const { speaker = null, language } = segments[at - 1] ?? segments[at] ?? {};
   const earlier = segments.slice(0, at).findLast((segment) => segment.speaker === speaker);
   const later = segments.slice(at).find((segment) => segment.speaker === speaker);
   const times = fitted(start, end, earlier?.end ?? 0, later?.start ?? limit);
   if (!times) return segments;
   return inOrder([
     ...segments.slice(0, at),
-    { id: newId(), ...times, text: "", speaker, words: [] },
+    { id: newId(), ...times, text: "", speaker, ...(language && { language }), words: [] },
     ...segments.slice(at),
   ]);
 }

@@ -8,7 +8,7 @@ import { html, useRef } from "../vendor/ui.js";
 
 /** @typedef {import("./types.js").Job} Job */
 
-const SPEAKERS_SHOWN = 3;
+const NAMES_SHOWN = 3;
 const LOOKS = { queued: "", running: "accent", succeeded: "success", failed: "danger", cancelled: "" };
 
 /** @param {{job: Job}} props */
@@ -69,12 +69,13 @@ function timeText(seconds) {
   return t(`time.${unit}`, values);
 }
 
-/** Its length and language, and who speaks. @param {Job} job */
-export function contentFacts({ duration, progress, language: code, speakers }) {
+/** Its length and languages, and who speaks. @param {Job} job */
+export function contentFacts({ duration, progress, language: code, languages, speakers }) {
   const length = duration ?? progress.total_s;
-  return [length ? clock(length) : "", code ? languageName(code) : "", namesOf(speakers ?? [])].filter(
-    Boolean,
-  );
+  const parts = Object.entries(languages ?? {});
+  const several = namesOf(parts.map(([name, part]) => `${languageName(name)} ${percent(part)}`));
+  const spoken = several || (code ? languageName(code) : "");
+  return [length ? clock(length) : "", spoken, namesOf(speakers ?? [])].filter(Boolean);
 }
 
 /** When it was added, when what of it is deleted, and whose it is if it is somebody else's. @param {Job} job */
@@ -85,14 +86,14 @@ export function timeFacts({ created_at, expires_at, audio_expires_at, owner }) {
   return [shortDateTime(created_at, language.value), ...(text ? [text] : []), ...(whose ? [whose] : [])];
 }
 
-/** @param {string[]} speakers */
-function namesOf(speakers) {
-  const others = speakers.length - SPEAKERS_SHOWN;
-  return [...speakers.slice(0, SPEAKERS_SHOWN), ...(others > 0 ? [`+${others}`] : [])].join(", ");
+/** @param {string[]} names */
+function namesOf(names) {
+  const others = names.length - NAMES_SHOWN;
+  return [...names.slice(0, NAMES_SHOWN), ...(others > 0 ? [`+${others}`] : [])].join(", ");
 }
 
 /** @param {string} code */
-function languageName(code) {
+export function languageName(code) {
   try {
     return new Intl.DisplayNames([language.value], { type: "language" }).of(code) ?? code;
   } catch {

@@ -8,10 +8,12 @@ import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { caretIn, placeCaret } from "./carets.js";
 import { setText } from "./edits.js";
 import { change } from "./edits_rules.js";
+import { languageName } from "./job_facts.js";
 import { editNeighbour } from "./segment_actions.js";
 import { press, SpeakerField, TimeFields } from "./segment_editor.js";
 import { SegmentText } from "./segment_row.js";
 import { SpeakerMenu } from "./speaker_menu.js";
+import { otherLanguage } from "./types.js";
 import { caretAfterChange } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -36,7 +38,8 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
   const [{ id, start }] = segments;
   const time = clock(start);
   const tabindex = current ? 0 : -1;
-  const language = session.job.value?.language;
+  const job = session.job.value;
+  const other = otherLanguage(job, segments[0]);
   const colourOf = (/** @type {string | null} */ name) =>
     view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
   const edited = segments.find((segment) => segment.id === editing?.id);
@@ -50,7 +53,8 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
       <button class="segment-time numbers" tabindex=${tabindex} data-play disabled=${!hasSound.value} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     </div>
     <div class="paragraph-body">
-      <p class="paragraph-text" data-anchor dir="auto" lang=${language ?? undefined}>
+      ${other && html`<span class="segment-language">${languageName(other)}</span>`}
+      <p class="paragraph-text" data-anchor dir="auto" lang=${other ?? job?.language ?? undefined}>
         ${segments.map(
           // The space between two belongs to the later one: a selection that begins outside of what gets the focus ends.
           (

@@ -8,6 +8,7 @@ import { caretIn } from "./carets.js";
 import { setSpeaker, setText, setTimes } from "./edits.js";
 import { MOST_SPEAKER_CHARS } from "./edits_rules.js";
 import { editNeighbour, joinWithNext, joinWithPrevious, splitSegment } from "./segment_actions.js";
+import { otherLanguage } from "./types.js";
 import { caretAfterChange } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -41,6 +42,7 @@ function caretOf({ id }) {
 
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
 function TextField({ screen, segment, editing }) {
+  const job = screen.session.job.value;
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   useLayoutEffect(
     () => showText(/** @type {HTMLTextAreaElement} */ (field.current), segment.text),
@@ -61,7 +63,7 @@ function TextField({ screen, segment, editing }) {
     if (kept && field.current) showText(field.current, kept.text);
   };
   return html`<textarea class="segment-text" data-anchor ref=${field} dir="auto" rows="1" spellcheck=${true}
-    lang=${screen.session.job.value?.language ?? undefined} aria-label=${t("edit.text")} onInput=${write}
+    lang=${otherLanguage(job, segment) ?? job?.language ?? undefined} aria-label=${t("edit.text")} onInput=${write}
     onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment)} />`;
 }
 

@@ -6,10 +6,12 @@ import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
+import { languageName } from "./job_facts.js";
 import { assignSpeaker, insertAfter, joinSegments, removeSegments, splitSegment } from "./segment_actions.js";
 import { SegmentEditor } from "./segment_editor.js";
 import { SpeakerMenu } from "./speaker_menu.js";
 import { turnFrom } from "./speakers.js";
+import { otherLanguage } from "./types.js";
 import { isUnsure, piecesOf } from "./words.js";
 
 /** @typedef {import("./transcript_rows.js").SegmentRow} Row */
@@ -36,6 +38,8 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
   const colourOf = (/** @type {string | null} */ name) =>
     screen.view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
   const colour = colourOf(segment.speaker);
+  const job = screen.session.job.value;
+  const other = otherLanguage(job, segment);
   return html`<li class=${`segment ${colour && "spoken"} ${colour}`} data-key=${segment.id} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
     data-current=${isCurrent} data-selected=${isSelected} aria-posinset=${position + 1} aria-setsize=${count}>
     <button class="segment-time numbers" tabindex=${tabindex} data-play disabled=${!hasSound.value}
@@ -49,7 +53,8 @@ export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, e
       ${
         editing
           ? html`<${SegmentEditor} screen=${screen} segment=${segment} editing=${editing} />`
-          : html`<${SegmentText} segment=${segment} colourOf=${colourOf} language=${screen.session.job.value?.language} />`
+          : html`${other && html`<span class="segment-language">${languageName(other)}</span>`}
+            <${SegmentText} segment=${segment} colourOf=${colourOf} language=${other ?? job?.language} />`
       }
     </div>
     <div class="segment-actions">

@@ -5,7 +5,7 @@ import { remembered } from "../core/storage.js";
 import { html, render, useEffect } from "../vendor/ui.js";
 import { contentFacts, timeFacts } from "./job_facts.js";
 import { directionOf, paragraphsOf } from "./transcript_rows.js";
-import { titleOf } from "./types.js";
+import { otherLanguage, titleOf } from "./types.js";
 import { piecesOf } from "./words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -22,14 +22,15 @@ export const shown = remembered("documents", { times: false, speakers: true });
 export function Sheet({ job, segments, most = Number.POSITIVE_INFINITY }) {
   const { times, speakers } = shown.value;
   const first = most === Number.POSITIVE_INFINITY ? segments : segments.slice(0, 100);
-  const paragraphs = paragraphsOf(first.flatMap(turnsOf), job.failed_spans).filter(
+  const paragraphs = paragraphsOf(first.flatMap(turnsOf), job.failed_spans, job).filter(
     ({ segments }) => segments,
   );
   return html`<article class="sheet" dir=${directionOf(job.language)} lang=${job.language ?? undefined}>
     <h1 dir="auto">${titleOf(job)}</h1>
     <p class="sheet-facts">${[...timeFacts(job), ...contentFacts(job)].join(" · ")}</p>
     ${paragraphs.slice(0, most).map(
-      ({ segments: parts = [], key }) => html`<p key=${key} dir="auto">
+      ({ segments: parts = [], key }) => html`<p key=${key} dir="auto"
+        lang=${otherLanguage(job, parts[0]) ?? undefined}>
         ${times && html`<span class="sheet-time numbers">${clock(parts[0].start)} </span>`}
         ${speakers && parts[0].speaker && html`<strong><bdi>${parts[0].speaker}</bdi>: </strong>`}
         ${parts.map(({ text }) => text.trim()).join(" ")}

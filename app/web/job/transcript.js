@@ -51,13 +51,14 @@ function List({ session, playback, view, search, isGrowing }) {
   const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
   const follower = useMemo(() => createFollower(screen), [screen]);
   const segments = session.segments.value;
-  const failed = session.job.value?.failed_spans ?? [];
+  const job = session.job.value;
+  const failed = job?.failed_spans ?? [];
   const layout = view.layout.value;
   const { list } = view;
   const inSight = useMemo(() => (scrollY > 0 ? list.seen(view.current.peek()) : null), [layout]); // of the other layout
   const rows = useMemo(
-    () => (layout === "text" ? paragraphsOf : rowsOf)(segments, failed),
-    [segments, JSON.stringify(failed), layout],
+    () => (layout === "text" ? paragraphsOf(segments, failed, job) : rowsOf(segments, failed)),
+    [segments, JSON.stringify(failed), job?.language, layout],
   );
   useMemo(() => {
     list.setRows(

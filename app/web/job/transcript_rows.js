@@ -1,8 +1,10 @@
 /** The rows of a transcript: its segments, and what could not be transcribed between them. */
 
 import { lastSpeaker } from "./speakers.js";
+import { otherLanguage } from "./types.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {import("./types.js").Job} Job */
 /** @typedef {{start: number, end: number}} Span seconds */
 /**
  * @typedef {object} SegmentRow
@@ -16,7 +18,7 @@ import { lastSpeaker } from "./speakers.js";
 /**
  * @typedef {object} Paragraph
  * @property {string} key
- * @property {readonly Segment[]} segments At least one. Of one speaker, as far as the first words say it.
+ * @property {readonly Segment[]} segments At least one. Of one speaker, as far as the first words say it, and one language.
  * @property {string | null} heading
  * @property {number} position Among the paragraphs, from 0.
  * @property {undefined} [segment]
@@ -67,12 +69,13 @@ const SENTENCE_END = /[.!?…。！？।۔؟]["'”’»)]*\s*$/u;
 const knownParagraphs = new WeakMap();
 
 /**
- * The segments as paragraphs: a new one begins with another speaker, after a pause, and where one is long.
+ * The segments as paragraphs: a new one begins with another speaker or language, after a pause, and where one is long.
  * @param {readonly Segment[]} segments
  * @param {readonly Span[]} failed In order.
+ * @param {Job | null} [job]
  * @returns {Row[]} A paragraph stays the same object while nothing of it changes.
  */
-export function paragraphsOf(segments, failed) {
+export function paragraphsOf(segments, failed, job = null) {
   /** @type {Row[]} */
   const rows = [];
   /** @type {Segment[]} */
@@ -86,7 +89,8 @@ export function paragraphsOf(segments, failed) {
   for (const segment of segments) {
     const before = run.at(-1);
     const hasGap = left.length > 0 && left[0].start <= segment.start;
-    if (hasGap || (before && (endsParagraph(before, segment, length) || length > MOST_CHARACTERS))) end();
+    const isLong = length > MOST_CHARACTERS;
+    if (hasGap || (before && (isLong || endsParagraph(before, segment, length, job)))) end();
     while (left.length && left[0].start <= segment.start)
       rows.push(failedRow(/** @type {Span} */ (left.shift())));
     run.push(segment);
@@ -96,10 +100,11 @@ export function paragraphsOf(segments, failed) {
   return [...rows, ...left.map(failedRow)];
 }
 
-/** @param {Segment} before @param {Segment} after @param {number} length Characters so far. */
-function endsParagraph(before, after, length) {
+/** @param {Segment} before @param {Segment} after @param {number} length Characters so far. @param {Job | null} job */
+function endsParagraph(before, after, length, job) {
   return (
     after.speaker !== lastSpeaker(before) ||
+    otherLanguage(job, after) !== otherLanguage(job, before) ||
     after.start - before.end >= PAUSE_S ||
     (length > LONG_CHARACTERS && SENTENCE_END.test(before.text))
   );

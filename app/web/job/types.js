@@ -21,6 +21,7 @@
  * @property {number} end seconds
  * @property {string} text
  * @property {string | null} speaker Of its first words.
+ * @property {string} [language] That is spoken, where the service knows it.
  * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
  */
 
@@ -55,6 +56,7 @@
  * @property {number | null} duration seconds
  * @property {unknown[] | null} audio_tracks null until the recording is decoded
  * @property {string | null} language
+ * @property {Record<string, number> | null} [languages] If several are spoken: their parts, most first.
  * @property {string} [model]
  * @property {Record<string, unknown>} options
  * @property {Progress} progress
@@ -137,6 +139,16 @@
 /** @param {Job} job */
 export function isActive(job) {
   return job.status === "queued" || job.status === "running";
+}
+
+/**
+ * The language of a segment's text, if it is another one than the recording's.
+ * @param {Job | null} job
+ * @param {Segment} segment
+ */
+export function otherLanguage(job, { language }) {
+  const isKnown = job?.language && language && job.options?.task !== "translate";
+  return isKnown && language !== job.language ? language : null;
 }
 
 /** Whether the service has the recording. Only one from a URL may be missing. @param {Job} job */
