@@ -100,7 +100,7 @@ def limit_of_partial_uploads(settings: Settings) -> Limit:
         PARTIAL_UPLOADS * settings.max_uploads,
         f"{PARTIAL_UPLOADS} times WHISPER_MAX_UPLOADS",
         "resumable uploads are incomplete or have no job yet",
-        "too_many_uploads",
+        code="too_many_uploads",
         verb="keeps",
         remedy="submit or delete some, then retry",
     )
