@@ -11,7 +11,7 @@ _MIN_INNER_CHARS = 4  # of a name that is a part of another
 def nearest_name(name: str, known: Collection[str]) -> str | None:
     """The name in `known` that is most similar to `name`, or else one that it contains or is a part of.
 
-    Case does not matter.
+    Of several such ones, that of the most similar length. Case does not matter.
     """
     folded = {one.lower(): one for one in known}
     wanted = name[:MAX_COMPARED_CHARS].lower()
@@ -21,4 +21,6 @@ def nearest_name(name: str, known: Collection[str]) -> str | None:
         for one in folded
         if min(len(one), len(wanted)) >= _MIN_INNER_CHARS and (one in wanted or wanted in one)
     ]
-    return folded[near[0]] if near else folded[max(shared, key=len)] if shared else None
+    if near:
+        return folded[near[0]]
+    return folded[min(shared, key=lambda one: abs(len(one) - len(wanted)))] if shared else None

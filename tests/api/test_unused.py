@@ -107,7 +107,9 @@ def test_clients_of_other_programs_read_what_was_ignored(site: Site) -> None:
     assert warning(site.transcribe(max_lines_chars="secret", zzz="secret")) == (
         "ignored: max_lines_chars (did you mean max_line_chars?), zzz"
     )
-    assert warning(site.transcribe("translations", language="de")) == "ignored: language"
+    assert warning(site.transcribe("translations", language="de")) == (
+        "ignored: language (did you mean languages?)"
+    )
     assert warning(site.transcribe("speech/timestamps", model=None, treshold="0.5")) == (
         "ignored: treshold (did you mean threshold?)"
     )
