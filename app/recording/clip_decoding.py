@@ -18,7 +18,6 @@ from app.recording.spoken_languages import (
     examined_part,
     find_runs,
     is_examined,
-    mean_probs,
     parts_of_speech,
     stretches_of,
 )
@@ -149,7 +148,7 @@ def _find_runs(
                 late_language=None,
                 continues=True,
             )
-            probs[at] = mean_probs(probs[at], alone.language_probs)
+            probs[at] = alone.language_probs
     return find_runs(stretches, probs, first.language, languages)
 
 

@@ -54,14 +54,6 @@ def examined_part(stretch: Span) -> Span:
     return start, min(end, start + _LONGEST_EXAMINED_SAMPLES)
 
 
-def mean_probs(one: LanguageProbs, other: LanguageProbs) -> LanguageProbs:
-    """The mean of two detections of the same stretch."""
-    total: Counter[str] = Counter()
-    for language, probability in (*one, *other):
-        total[language] += probability / 2  # type: ignore[assignment]
-    return tuple(total.items())
-
-
 def parts_of_speech(runs: Sequence[LanguageRun]) -> LanguageProbs:
     """How much of the speech is in which language, most first: they add up to 1."""
     speech: Counter[str] = Counter()
