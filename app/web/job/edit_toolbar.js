@@ -6,6 +6,7 @@ import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect } from "../vendor/ui.js";
 import { partOfSelection } from "./again.js";
+import { focusField } from "./find_bar.js";
 import { SaveStatus } from "./saving_status.js";
 import { assignSpeaker, goToUnsure, joinSegments, removeSegments, travel } from "./segment_actions.js";
 
@@ -79,9 +80,8 @@ function goToCurrent({ view }) {
 function openSearch(search, mode) {
   const selected = getSelection()?.toString().trim() ?? "";
   if (selected && selected.length < 100) search.query.value = selected;
-  if (search.mode.value === mode)
-    /** @type {HTMLInputElement | null} */ (document.querySelector(".find-bar input"))?.select();
   search.mode.value = mode;
+  focusField(search); // where it was open already
 }
 
 /**

@@ -349,6 +349,7 @@ const texts = {
   "find.replaceMode": "Suchen und ersetzen",
   "find.replace": "Ersetzen",
   "find.replaceAll": "Alle ersetzen",
+  "find.remove": { one: "{count} Stelle löschen?", other: "{count} Stellen löschen?" },
   "find.replaced": { one: "{count} Stelle ersetzt.", other: "{count} Stellen ersetzt." },
 
   // Player

@@ -336,6 +336,7 @@ export default {
   "find.replaceMode": "Find and replace",
   "find.replace": "Replace",
   "find.replaceAll": "Replace all",
+  "find.remove": { one: "Delete {count} place?", other: "Delete {count} places?" },
   "find.replaced": { one: "{count} place replaced.", other: "{count} places replaced." },
 
   // Player

@@ -344,6 +344,7 @@ const texts = {
   "find.replaceMode": "Buscar y reemplazar",
   "find.replace": "Reemplazar",
   "find.replaceAll": "Reemplazar todo",
+  "find.remove": { one: "¿Eliminar {count} lugar?", other: "¿Eliminar {count} lugares?" },
   "find.replaced": { one: "{count} lugar reemplazado.", other: "{count} lugares reemplazados." },
 
   // Player
