@@ -53,6 +53,7 @@ SELECTED = (
     "() => { const f = document.activeElement; return f.value.slice(f.selectionStart, f.selectionEnd) }"
 )
 
+
 def shown(page):
     return page.locator("p.segment-text").all_inner_texts()
 

@@ -539,6 +539,7 @@ const texts = {
   "share.days7": "Eine Woche",
   "share.days30": "30 Tage",
   "share.days365": "Ein Jahr",
+  "share.goes": "Das Transkript selbst wird am {time} gelöscht, und der Link mit ihm, wenn es niemand korrigiert.",
   "share.make": "Link erstellen",
   "share.made": "Der Link ist nur jetzt zu sehen. Bitte kopieren.",
   "share.copy": "Link kopieren",

@@ -524,6 +524,7 @@ export default {
   "share.days7": "A week",
   "share.days30": "30 days",
   "share.days365": "A year",
+  "share.goes": "The transcript itself goes on {time}, and the link with it, unless someone corrects it.",
   "share.make": "Make a link",
   "share.made": "Your link. It is shown only now, so copy it.",
   "share.copy": "Copy link",

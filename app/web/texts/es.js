@@ -532,6 +532,7 @@ const texts = {
   "share.days7": "Una semana",
   "share.days30": "30 días",
   "share.days365": "Un año",
+  "share.goes": "La propia transcripción se elimina el {time}, y el enlace con ella, si nadie la corrige.",
   "share.make": "Crear enlace",
   "share.made": "El enlace solo se muestra ahora. Cópialo.",
   "share.copy": "Copiar enlace",
