@@ -436,6 +436,11 @@ def test_the_keyboard_alone_reaches_everything(page, site, job):
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     expect(page.locator("textarea.segment-text")).to_be_focused()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowUp")  # there is no other line
+    expect(page.locator("textarea.segment-text")).to_have_value(LINES[1])
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("textarea.segment-text")).to_have_value(LINES[2])
     page.keyboard.press("Alt+ArrowDown")
     assert field_text(page) == LINES[3]
     page.keyboard.press("Alt+ArrowUp")
