@@ -78,11 +78,27 @@ function marked(text, query) {
   return [...parts, text.slice(at)];
 }
 
+const SECOND_CLICK_MS = 500;
+const SAME_PLACE_PX = 8;
+
+let clicked = { clientX: 0, clientY: 0, timeStamp: -Infinity };
+
+/** The second half of a double click is not meant for the row that has slid below the pointer. @param {MouseEvent} event */
+function isSecondClick(event) {
+  const { clientX, clientY, timeStamp } = clicked;
+  const isByPointer = event.detail > 0;
+  const isNear = Math.hypot(event.clientX - clientX, event.clientY - clientY) < SAME_PLACE_PX;
+  clicked = event;
+  return isByPointer && isNear && event.timeStamp - timeStamp < SECOND_CLICK_MS;
+}
+
 /** @param {{job: Job}} props */
 function RemoveButton({ job }) {
   const [icon, label] = isActive(job) ? ["stop", t("history.cancelJob")] : ["trash", t("history.delete")];
-  /** @param {Event} event */
-  const remove = (event) => removeRow(/** @type {HTMLElement} */ (event.currentTarget), job);
+  /** @param {MouseEvent} event */
+  const remove = (event) => {
+    if (!isSecondClick(event)) removeRow(/** @type {HTMLElement} */ (event.currentTarget), job);
+  };
   return html`<button class="icon-button" aria-label=${`${label}: ${nameOf(job)}`} title=${label} onClick=${remove}>
     <${Icon} name=${icon} />
   </button>`;
