@@ -237,6 +237,7 @@ def test_bringing_back_twice_in_a_row_is_once(page, site, job):
     revise(site, job, set_text(0, "First correction."))
     dialog = open_revisions(page, job)
     dialog.locator("[data-revision='0']").click()
+    expect(dialog.get_by_role("button", name="Bring back")).to_be_enabled()
     dialog.get_by_role("button", name="Bring back").evaluate("(button) => [button.click(), button.click()]")
     expect(page.locator(".toast")).to_contain_text("Brought back: Original")
     assert site.job(job["id"])["revision"] == 2
