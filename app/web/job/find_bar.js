@@ -60,7 +60,7 @@ export function focusField({ mode, query }) {
   const isKnown = mode.peek() === "replace" && query.peek() !== "";
   /** @type {HTMLInputElement | null | undefined} */
   const field = bar?.querySelector(isKnown ? "[name=replacement]" : "[name=query]");
-  field?.focus();
+  field?.focus({ preventScroll: true }); // the bar is in sight, wherever one reads
   field?.select();
 }
 
@@ -130,7 +130,8 @@ function Replacement({ screen, search }) {
   /** @param {"one" | "all"} which */
   const replace = (which) => {
     const count = which === "all" ? found : 1;
-    if (!text && asked !== which) {
+    const isShown = which === "all" || search.at.peek() >= 0; // else the first one is shown only
+    if (!text && isShown && asked !== which) {
       ask(which);
       return announce(t("find.remove", { count }));
     }
