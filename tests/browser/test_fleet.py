@@ -68,8 +68,13 @@ def job(site, five_minutes) -> str:
 
 
 def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(page, site, five_minutes):
+    page.set_viewport_size({"width": 1280, "height": 800})
     fleet(page)
     expect(page.locator(".lane")).to_have_count(8)
+    last = lane(page, 7).bounding_box()
+    assert (
+        last["y"] + last["height"] <= page.locator(".axis").bounding_box()["y"] + 1
+    )  # all of them are in sight
     expect(page.get_by_text("8 of 8")).to_be_visible()
     job = site.submit(five_minutes)
     expect(page.locator(".lane .badge", has_text="Busy").first).to_be_visible()

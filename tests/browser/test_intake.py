@@ -390,15 +390,21 @@ def test_an_upload_goes_on_with_another_key(page, site, shorts):
     assert [url.rpartition("/")[2] for url in begun] == ["uploads", "jobs"]
 
 
-def test_a_file_that_is_too_large_is_not_sent(page, site, long_recording):
+def test_a_file_that_is_too_large_or_empty_is_not_sent(page, site, long_recording, tmp_path):
+    empty = tmp_path / "empty.wav"
+    empty.touch()
     with_service_data(page, max_upload_mb=10)
     requests = []
     page.on("request", lambda request: requests.append(request.url))
-    choose(page, long_recording)
+    choose(page, long_recording, empty)
+    expect(row(page, empty.name)).to_contain_text("The file is empty")
     expect(row(page, long_recording.name)).to_contain_text("larger than the 10 MB that the service takes")
     expect(row(page, long_recording.name).get_by_role("button", name=re.compile("Retry"))).to_have_count(0)
     page.get_by_role("button", name=f"Remove: {long_recording.name}").click()
     expect(row(page, long_recording.name)).to_have_count(0)
+    page.reload()
+    page.locator(".drop-zone").wait_for()
+    expect(row(page, empty.name)).to_have_count(0)
     assert not [url for url in requests if "/v1/uploads" in url]
 
 
@@ -523,7 +529,8 @@ def test_a_recording_of_the_microphone_becomes_a_job(page, site):
     assert job["duration"] == pytest.approx(1.5, abs=1.4)
 
 
-def test_leaving_while_recording_asks_and_a_discarded_recording_can_be_kept(page, site):
+def test_leaving_while_recording_asks_and_a_discarded_recording_can_be_kept(page, site, shorts):
+    job = site.finished(site.submit(shorts[0])["id"])
     page.context.grant_permissions(["microphone"])
     page.goto("/")
     page.get_by_role("button", name="Record").click()
@@ -531,11 +538,14 @@ def test_leaving_while_recording_asks_and_a_discarded_recording_can_be_kept(page
     asked = []
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
     page.close(run_before_unload=True)
-    page.get_by_role("link", name="Fleet", exact=True).click()
+    page.locator(f"[data-job='{job['id']}'] a").first.click()
+    expect(page.locator(".player")).to_be_visible()
+    box = page.locator(".microphone").bounding_box()
+    assert box["y"] + box["height"] <= page.locator(".player").bounding_box()["y"]
     page.get_by_role("button", name="Discard the recording").click()
     assert asked == ["beforeunload"]
     page.get_by_role("button", name="Keep it").click()
-    wait_for_jobs(page, site, 1)
+    wait_for_jobs(page, site, 2)
 
 
 def test_a_refused_microphone_says_how_to_allow_it(page):

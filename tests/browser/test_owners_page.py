@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import NewPage, watched_page
 from tests.browser.transcript_pages import open_job, save, with_lines
@@ -233,12 +234,25 @@ def test_a_link_to_read_without_the_recording_and_its_end(
     expect(guest.get_by_role("dialog", name="Access key")).to_be_visible()
 
 
-def test_a_link_to_read_may_show_revisions(sign_in: Any, new_page: NewPage, owned: Server, job: str) -> None:
+def test_a_link_to_read_may_show_revisions_and_goes_with_its_transcript(
+    sign_in: Any, new_page: NewPage, owned: Server, job: str
+) -> None:
     alice, guest = sign_in(ALICE), new_page(owned)
+    end = (datetime.now(UTC) + timedelta(days=3)).isoformat()
+
+    def goes_soon(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"expires_at": end})
+
+    alice.route(f"**/v1/jobs/{job}", goes_soon)
     guest.goto(share(alice, job, revisions=True))
     expect(guest.get_by_role("button", name="Revisions")).to_have_count(1)
     expect(guest.locator(".save-status")).to_have_count(0)
     expect(alice.get_by_role("listitem").filter(has_text="with earlier revisions")).to_have_count(1)
+    goes = alice.get_by_text("The transcript itself goes on")
+    expect(goes).to_be_visible()  # before the week of the link is over
+    alice.get_by_label("How long?").select_option(label="A day")
+    expect(goes).to_have_count(0)
 
 
 def test_signing_out_forgets_the_key_and_drafts_if_wished(sign_in: Any, job: str) -> None:

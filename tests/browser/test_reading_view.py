@@ -131,6 +131,13 @@ def test_a_paragraph_is_corrected_in_place(page: Page, site: Server, talk: Talk)
     page.keyboard.type(" Yes.")
     page.keyboard.press("ArrowRight")
     expect(in_place(page)).to_contain_text("more")
+    page.keyboard.press(
+        "ArrowUp"
+    )  # to the line above, which is of the segment before, and back to where it was
+    expect(in_place(page)).to_contain_text(f"{before[0]['text']} Yes.")
+    page.keyboard.press("ArrowDown")
+    expect(in_place(page)).to_contain_text("more")
+    page.keyboard.press("Control+Home")
     page.evaluate("() => document.execCommand('insertText', false, 'One\\ntwo ')")
     page.keyboard.press("Escape")
     expect(in_place(page)).to_have_count(0)

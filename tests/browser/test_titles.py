@@ -32,6 +32,7 @@ def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
     assert axe(page) == []
     press(sentence)
     expect(page.locator(".segment:focus")).to_contain_text("Überblick of the budget")
+    assert page.evaluate("getSelection().toString()") == "Überblick"  # and not only the place that would play
     (segment,) = (each["id"] for each in stored(site, wanted) if "budget" in each["text"])
     assert page.url.endswith(f"/#/jobs/{wanted}?at={segment}")
     page.wait_for_function("() => Math.abs(document.querySelector('audio, video')?.currentTime - 0.8) < 0.05")
@@ -43,6 +44,7 @@ def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     assert axe(page) == []
+    expect(dialog.get_by_label("Title")).to_be_focused()
     dialog.get_by_label("Tags").fill("team, 2026")
     dialog.get_by_label("Notes").fill("With the new\nfigures")
     dialog.get_by_label("Title").fill("Weekly <b>meeting</b>")

@@ -1,3 +1,4 @@
+import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placed } from "../../app/web/core/placement.js";
@@ -43,4 +44,12 @@ test("a result has the name of its recording", () => {
   assert.equal(fileNameOf(job("🦊".repeat(130)), "srt"), `${"🦊".repeat(120)}.srt`);
   assert.equal(fileNameOf(job("talk.mp3"), "srt", 0), "talk.original.srt");
   assert.equal(fileNameOf(job("talk.mp3"), "srt", 12), "talk.revision-12.srt");
+});
+
+test("a model in a folder of the service is named without the folder", async () => {
+  const { modelName } = await import("../../app/web/job/job_facts.js");
+  assert.equal(modelName("/srv/models/whisper-large-v3/"), "whisper-large-v3");
+  assert.equal(modelName("C:\\models\\tiny"), "tiny");
+  assert.equal(modelName("large-v3"), "large-v3");
+  assert.equal(modelName("Systran/faster-whisper-tiny"), "Systran/faster-whisper-tiny");
 });

@@ -70,9 +70,9 @@ test("very long texts are replaced as a whole", () => {
 });
 
 test("segments are compared by their ids, in the order of time", () => {
-  const newest = [segment("1", 0, "one"), segment("2", 1, "two"), segment("4", 3, "four")];
+  const before = [segment("1", 0, "one"), segment("2", 1, "two"), segment("4", 3, "four")];
   const shown = [segment("1", 0, "one"), segment("3", 2, "three"), { ...segment("4", 3, "four"), end: 5 }];
-  const changes = compareRevisions(shown, newest);
+  const changes = compareRevisions(shown, before);
   assert.deepEqual(
     changes.map(({ id, kind, isMoved }) => [id, kind, isMoved]),
     [
@@ -89,4 +89,13 @@ test("a segment whose text differs shows its words", () => {
   const [change] = compareRevisions([segment("1", 0, "the cat")], [segment("1", 0, "the dog")]);
   assert.equal(change.kind, "changed");
   assert.equal(marked(change.parts), "the -dog-+cat+");
+});
+
+test("another speaker is no other time", () => {
+  const before = segment("1", 0, "hello");
+  const [change] = compareRevisions([{ ...before, speaker: "Ben" }], [before]);
+  assert.deepEqual(
+    [change.kind, change.isMoved, change.speakers],
+    ["changed", false, { from: null, to: "Ben" }],
+  );
 });

@@ -52,3 +52,13 @@ def test_texts_have_no_words_of_programmers() -> None:
     values = re.findall(r'"((?:[^"\\]|\\.)*)",?(?= [}]|\n)', source)
     assert len(values) > 400
     assert [value for value in values if JARGON.search(re.sub(r"https?://|\{\w+\}", "", value))] == []
+
+
+@pytest.mark.parametrize("texts", TEXTS, ids=lambda path: path.stem)
+def test_splitting_a_segment_and_sharing_a_transcript_have_different_names(texts: Path) -> None:
+    """German has one word for both."""
+    source = texts.read_text("utf-8")
+    split, share = (re.search(rf'"{key}": "(.+)"', source) for key in ("edit.split", "share.open"))
+    assert split
+    assert share
+    assert split[1] != share[1]

@@ -77,5 +77,6 @@ export function caretIn(field) {
 export function placeCaret(field, start, end) {
   field.normalize();
   const node = field.firstChild ?? field;
-  getSelection()?.setBaseAndExtent(node, start, node, end);
+  const most = node.nodeValue?.length ?? 0;
+  getSelection()?.setBaseAndExtent(node, Math.min(start, most), node, Math.min(end, most));
 }

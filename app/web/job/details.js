@@ -57,7 +57,7 @@ function DetailsDialog({ job, session, onClose }) {
     ${failure && html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`}
     <form class="settings" onSubmit=${save}>
       <label class="field"><span>${t("details.name")}</span>
-        <input class="input" name="title" dir="auto" autocomplete="off" maxlength="200" defaultValue=${job.title ?? ""}
+        <input class="input" name="title" dir="auto" autocomplete="off" autofocus maxlength="200" defaultValue=${job.title ?? ""}
           placeholder=${job.filename ?? ""} /></label>
       <label class="field"><span>${t("details.tags")}</span>
         <input class="input" name="tags" dir="auto" autocomplete="off" defaultValue=${(job.tags ?? []).join(", ")} aria-describedby="details-commas" />

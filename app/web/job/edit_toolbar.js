@@ -6,8 +6,9 @@ import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect } from "../vendor/ui.js";
 import { partOfSelection } from "./again.js";
+import { focusField } from "./find_bar.js";
 import { SaveStatus } from "./saving_status.js";
-import { assignSpeaker, editUnsure, joinSegments, removeSegments, travel } from "./segment_actions.js";
+import { assignSpeaker, goToUnsure, joinSegments, removeSegments, travel } from "./segment_actions.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find.js").Search} Search */
@@ -23,7 +24,7 @@ export function EditToolbar({ screen, search, children }) {
       isEditable &&
       html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
       <${Tool} icon="redo" text="edit.redo" keys="Control+Shift+Z" isOff=${!session.canRedo.value} run=${() => travel(screen, "redo")} />
-      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" run=${() => editUnsure(screen, 1)} />`
+      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" run=${() => goToUnsure(screen, 1)} />`
     }
     <${Tool} icon="search" text="find.open" keys="Control+F" run=${() => openSearch(search, "find")} />
     <span class="space"></span>
@@ -79,9 +80,8 @@ function goToCurrent({ view }) {
 function openSearch(search, mode) {
   const selected = getSelection()?.toString().trim() ?? "";
   if (selected && selected.length < 100) search.query.value = selected;
-  if (search.mode.value === mode)
-    /** @type {HTMLInputElement | null} */ (document.querySelector(".find-bar input"))?.select();
   search.mode.value = mode;
+  focusField(search); // where it was open already
 }
 
 /**
@@ -100,10 +100,15 @@ function useEditingKeys(screen, search) {
     { keys: "s", text: "edit.setSpeaker", run: () => askForSpeaker(screen) },
     { keys: "1 – 9", text: "edit.setSpeaker" },
     { keys: "Shift+ArrowDown", text: "keys.select" },
-    { keys: "n", text: "edit.nextUnsure", run: () => editUnsure(screen, 1, false) },
-    { keys: "Shift+n", text: "edit.previousUnsure", run: () => editUnsure(screen, -1, false) },
-    { keys: "F8", text: "edit.nextUnsure", run: () => editUnsure(screen, 1), inFields: true },
-    { keys: "Shift+F8", text: "edit.previousUnsure", run: () => editUnsure(screen, -1), inFields: true },
+    { keys: "n", text: "edit.nextUnsure", run: () => goToUnsure(screen, 1) },
+    { keys: "Shift+n", text: "edit.previousUnsure", run: () => goToUnsure(screen, -1) },
+    { keys: "F8", text: "edit.nextUnsure", run: () => goToUnsure(screen, 1, true), inFields: true },
+    {
+      keys: "Shift+F8",
+      text: "edit.previousUnsure",
+      run: () => goToUnsure(screen, -1, true),
+      inFields: true,
+    },
     { keys: "Control+z", text: "edit.undo", run: () => travel(screen, "undo"), inFields: true },
     { keys: "Control+Shift+z", text: "edit.redo", run: () => travel(screen, "redo"), inFields: true },
     { keys: "Control+y", text: "edit.redo", run: () => travel(screen, "redo"), inFields: true },

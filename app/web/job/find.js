@@ -143,6 +143,23 @@ export function findMatches(segments, query, options = {}) {
 }
 
 /**
+ * Where words begin that are searched, as in the list of all transcripts.
+ * @param {string} text
+ * @param {string} query
+ * @returns {{start: number, end: number}[]} In order. They may overlap.
+ */
+export function placesOf(text, query) {
+  const segment = { id: "", start: 0, end: 0, text, speaker: null, words: [] };
+  return query
+    .split(/\s+/)
+    .flatMap((word) => findMatches([segment], word))
+    .filter(
+      ({ start }) => start === 0 || isUnspaced(text[start]) || !/[\p{L}\p{N}\p{M}]/u.test(text[start - 1]),
+    )
+    .sort((one, other) => one.start - other.start);
+}
+
+/**
  * @param {Segment} segment
  * @param {boolean} isExact
  */

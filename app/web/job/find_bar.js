@@ -3,7 +3,7 @@
 import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
-import { html, useEffect, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { rangeIn } from "./carets.js";
 import { toastStep } from "./segment_actions.js";
 
@@ -13,10 +13,9 @@ import { toastStep } from "./segment_actions.js";
 
 /** @param {{screen: Screen, search: Search}} props */
 export function FindBar({ screen, search }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   const mode = search.mode.value;
   const canReplace = screen.session.editable.value;
-  useLayoutEffect(() => field.current?.select(), [mode]); // the next key is typed into it
+  useLayoutEffect(() => focusField(search), [mode]);
   useEffect(() => hideMatches, []);
   if (!mode) return null;
 
@@ -38,7 +37,7 @@ export function FindBar({ screen, search }) {
   };
   return html`<div class="find-bar" role="search" onKeyDown=${press}>
     <div class="find-line">
-      <${QueryField} screen=${screen} search=${search} field=${field} />
+      <${QueryField} screen=${screen} search=${search} />
       <${Count} search=${search} />
       <${Step} search=${search} direction=${-1} text="find.previous" />
       <${Step} search=${search} direction=${1} text="find.next" />
@@ -55,8 +54,18 @@ export function FindBar({ screen, search }) {
   </div>`;
 }
 
-/** @param {{screen: Screen, search: Search, field: import("../vendor/ui.js").RefObject<HTMLInputElement>}} props */
-function QueryField({ screen, search, field }) {
+/** The cursor goes where one types next: what is known is not asked for again. @param {Search} search */
+export function focusField({ mode, query }) {
+  const bar = document.querySelector(".find-bar");
+  const isKnown = mode.peek() === "replace" && query.peek() !== "";
+  /** @type {HTMLInputElement | null | undefined} */
+  const field = bar?.querySelector(isKnown ? "[name=replacement]" : "[name=query]");
+  field?.focus({ preventScroll: true }); // the bar is in sight, wherever one reads
+  field?.select();
+}
+
+/** @param {{screen: Screen, search: Search}} props */
+function QueryField({ screen, search }) {
   const { view } = screen;
   const origin = useRef(/** @type {string | null} */ (null)); // where one reads: the query leads away, letter by letter
   /** @param {Event} event */
@@ -73,7 +82,7 @@ function QueryField({ screen, search, field }) {
     search.move(event.shiftKey ? -1 : 1);
     announce(countText(search));
   };
-  return html`<input class="input" ref=${field} type="search" dir="auto" autocomplete="off" aria-label=${t("find.query")}
+  return html`<input class="input" name="query" type="search" dir="auto" autocomplete="off" aria-label=${t("find.query")}
     placeholder=${t("find.query")} value=${search.query.value} onInput=${write} onKeyDown=${press} />`;
 }
 
@@ -109,25 +118,46 @@ function Toggle({ search, state, text, label }) {
   return html`<button class="icon-button" aria-pressed=${state.value} aria-label=${t(text)} title=${t(text)} onClick=${toggle}>${label}</button>`;
 }
 
-/** @param {{screen: Screen, search: Search}} props */
+/**
+ * What would only delete asks first: its button becomes the question.
+ * @param {{screen: Screen, search: Search}} props
+ */
 function Replacement({ screen, search }) {
-  const hasMatches = search.matches.value.length > 0;
-  const all = () => {
-    const count = search.replaceEvery();
-    if (count) toastStep(screen, t("find.replaced", { count }));
+  const [asked, ask] = useState(/** @type {"one" | "all" | null} */ (null));
+  const { length: found } = search.matches.value;
+  const text = search.replacement.value;
+  useEffect(() => ask(null), [text, search.query.value]);
+  /** @param {"one" | "all"} which */
+  const replace = (which) => {
+    const count = which === "all" ? found : 1;
+    const isShown = which === "all" || search.at.peek() >= 0; // else the first one is shown only
+    if (!text && isShown && asked !== which) {
+      ask(which);
+      return announce(t("find.remove", { count }));
+    }
+    if (which === "one") return search.replaceOne();
+    if (search.replaceEvery()) toastStep(screen, t("find.replaced", { count }));
+    focusField(search); // its button is off now
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
-    search.replaceOne();
+    if (found) replace("one");
   };
   return html`<div class="find-line">
-    <input class="input" dir="auto" autocomplete="off" aria-label=${t("find.replacement")} placeholder=${t("find.replacement")}
-      value=${search.replacement.value} onKeyDown=${press}
+    <input class="input" name="replacement" dir="auto" autocomplete="off" aria-label=${t("find.replacement")} placeholder=${t("find.replacement")}
+      value=${text} onKeyDown=${press}
       onInput=${(/** @type {Event} */ event) => (search.replacement.value = /** @type {HTMLInputElement} */ (event.target).value)} />
-    <button class="button" disabled=${!hasMatches} onClick=${search.replaceOne}>${t("find.replace")}</button>
-    <button class="button" disabled=${!hasMatches} onClick=${all}>${t("find.replaceAll")}</button>
+    ${
+      /** @type {const} */ (["one", "all"]).map(
+        (
+          which,
+        ) => html`<button class=${asked === which ? "button danger" : "button"} disabled=${!found} onClick=${() => replace(which)}>
+        ${asked === which ? t("find.remove", { count: which === "all" ? found : 1 }) : t(which === "all" ? "find.replaceAll" : "find.replace")}
+      </button>`,
+      )
+    }
   </div>`;
 }
 

@@ -78,6 +78,11 @@ export function contentFacts({ duration, progress, language: code, languages, sp
   return [length ? clock(length) : "", spoken, namesOf(speakers ?? [])].filter(Boolean);
 }
 
+/** A model in a folder of the service by the folder's name alone. @param {string | null | undefined} model */
+export function modelName(model) {
+  return model && /^([/~.]|[A-Z]:)/i.test(model) ? model.split(/[/\\]/).findLast(Boolean) : model;
+}
+
 /** When it was added, when what of it is deleted, and whose it is if it is somebody else's. @param {Job} job */
 export function timeFacts({ created_at, expires_at, audio_expires_at, owner }) {
   const until = expires_at ?? audio_expires_at;

@@ -11,6 +11,7 @@ import { errorText, t, warningText } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
 import { isSmall } from "../core/window_size.js";
 import { removeJobs } from "../list/deletions.js";
+import { filter } from "../list/job_store.js";
 import { openSettings } from "../shell/settings_dialog.js";
 import { computed, html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
 import { createAgain } from "./again.js";
@@ -18,9 +19,9 @@ import { AgainDialog, AgainNotice } from "./again_dialog.js";
 import { Details } from "./details.js";
 import { EditToolbar } from "./edit_toolbar.js";
 import { CopyMenu, copyItems, DownloadMenu, downloadItems } from "./exports.js";
-import { createSearch } from "./find.js";
+import { createSearch, placesOf } from "./find.js";
 import { FindBar } from "./find_bar.js";
-import { contentFacts, JobProgress, StatusBadge, timeFacts } from "./job_facts.js";
+import { contentFacts, JobProgress, modelName, StatusBadge, timeFacts } from "./job_facts.js";
 import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
 import { PreviewDialog } from "./preview_dialog.js";
@@ -96,10 +97,10 @@ function useOpening(at, { session, playback, view }) {
   );
   const isHere = segment.value !== undefined;
   useEffect(() => {
-    const start = segment.peek()?.start;
-    if (at === null || start === undefined) return;
-    playback.seek(start);
-    view.go(at);
+    const shown = segment.peek();
+    if (at === null || !shown) return;
+    playback.seek(shown.start);
+    view.go(at, true, placesOf(shown.text, filter.peek().q)[0]); // the word that the list has searched
   }, [isHere, segment]);
 }
 
@@ -173,7 +174,7 @@ function JobHeader({ session, playback, again, isWhole, toggle }) {
       isWhole &&
       html`<p class="job-facts small muted numbers">
         <${StatusBadge} job=${job} />
-        <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : job.model].filter(Boolean).join(" · ")}</span>
+        <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : modelName(job.model)].filter(Boolean).join(" · ")}</span>
       </p>`
     }
     ${

@@ -5,7 +5,7 @@ import { Icon } from "../core/icons.js";
 import { hasSound } from "../core/me.js";
 import { t } from "../core/text.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
-import { caretIn, placeCaret } from "./carets.js";
+import { caretIn, offsetIn, placeCaret } from "./carets.js";
 import { setText } from "./edits.js";
 import { change } from "./edits_rules.js";
 import { languageName } from "./job_facts.js";
@@ -135,17 +135,51 @@ function InlineField({ screen, segment, editing }) {
 }
 
 /**
- * The arrows go on in the neighbouring segment: who writes sees one text.
+ * The arrows go on in the neighbouring segment, up and down to the line that is there: who writes sees one text.
  * @param {KeyboardEvent} event
  * @param {Screen} screen
  * @param {Segment} segment
  */
 function cross(event, screen, { id, text }) {
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.isComposing) return;
-  const { start, end } = caretIn(/** @type {HTMLElement} */ (event.target));
+  const field = /** @type {HTMLElement} */ (event.target);
+  const { start, end } = caretIn(field);
   const direction =
     event.key === "ArrowRight" && start === text.length ? 1 : event.key === "ArrowLeft" && end === 0 ? -1 : 0;
-  if (!direction) return;
+  if (direction) editNeighbour(screen, id, direction);
+  else if (
+    !/^Arrow(Up|Down)$/.test(event.key) ||
+    !crossLine(field, screen, id, event.key === "ArrowDown" ? 1 : -1)
+  )
+    return;
   event.preventDefault();
-  editNeighbour(screen, id, direction);
+}
+
+/**
+ * Edit what is above or below the caret, if it is of another segment.
+ * @param {HTMLElement} field
+ * @param {Screen} screen
+ * @param {string} id
+ * @param {1 | -1} direction
+ * @returns {boolean} Whether it is.
+ */
+function crossLine(field, screen, id, direction) {
+  const caret = getSelection()?.getRangeAt(0).getClientRects()[0];
+  const box = field.getBoundingClientRect();
+  const line = Number.parseFloat(getComputedStyle(field).lineHeight);
+  const { left, top, bottom } = caret ?? box;
+  const y = direction > 0 ? bottom + line / 2 : top - line / 2;
+  const place = document.caretPositionFromPoint?.(left, y);
+  const row = /** @type {HTMLElement | null | undefined} */ (
+    place?.offsetNode.parentElement?.closest(".segment")
+  );
+  const other = row?.querySelector(".segment-text");
+  if (place && other && row?.dataset.key && row.dataset.key !== id) {
+    const at = other.contains(place.offsetNode) ? offsetIn(other, place.offsetNode, place.offset) : 0;
+    screen.view.edit(row.dataset.key, { start: at, end: at });
+    return true;
+  }
+  const isAtEdge = direction > 0 ? y > box.bottom : y < box.top;
+  if (isAtEdge) editNeighbour(screen, id, direction); // the gap between paragraphs
+  return isAtEdge;
 }

@@ -1,4 +1,4 @@
-/** What a revision changes, compared with the newest one: segment by segment, and word by word. */
+/** What a revision changed, compared with the one before it: segment by segment, and word by word. */
 
 import { keptTokens } from "./words.js";
 
@@ -10,22 +10,23 @@ import { keptTokens } from "./words.js";
  * @property {string} id
  * @property {number} start seconds
  * @property {number} end seconds
- * @property {"same" | "changed" | "added" | "removed"} kind `added`: only the shown revision has it.
- * @property {boolean} isMoved Its times or its speaker differ.
+ * @property {"same" | "changed" | "added" | "removed"} kind `added`: only the shown revision has it, `removed`: only the one before.
+ * @property {boolean} isMoved Its times differ.
+ * @property {{from: string | null, to: string | null} | null} speakers Whose it was and is; null: the same speaker's.
  * @property {Part[]} parts Its text.
  */
 
 /**
- * The segments of a revision in order, with those that only the newest one has between them.
+ * The segments of a revision in order, with those that it has removed between them.
  * @param {readonly Segment[]} shown
- * @param {readonly Segment[]} newest
+ * @param {readonly Segment[]} before
  * @returns {Change[]}
  */
-export function compareRevisions(shown, newest) {
-  const inNewest = new Map(newest.map((segment) => [segment.id, segment]));
+export function compareRevisions(shown, before) {
+  const inBefore = new Map(before.map((segment) => [segment.id, segment]));
   const inShown = new Set(shown.map((segment) => segment.id));
-  const changes = shown.map((segment) => changeOf(segment, inNewest.get(segment.id)));
-  const removed = newest
+  const changes = shown.map((segment) => changeOf(segment, inBefore.get(segment.id)));
+  const removed = before
     .filter((segment) => !inShown.has(segment.id))
     .map((segment) => whole(segment, "removed"));
   return [...changes, ...removed].sort((a, b) => a.start - b.start);
@@ -33,16 +34,21 @@ export function compareRevisions(shown, newest) {
 
 /**
  * @param {Segment} segment
- * @param {Segment | undefined} other The same one in the newest revision.
+ * @param {Segment | undefined} other The same one in the revision before.
  * @returns {Change}
  */
 function changeOf(segment, other) {
   if (!other) return whole(segment, "added");
-  const isMoved =
-    segment.start !== other.start || segment.end !== other.end || segment.speaker !== other.speaker;
+  const isMoved = segment.start !== other.start || segment.end !== other.end;
+  const speakers = segment.speaker === other.speaker ? null : { from: other.speaker, to: segment.speaker };
   const isSame = segment.text === other.text;
   const parts = isSame ? whole(segment, "same").parts : compareTexts(other.text, segment.text);
-  return { ...whole(segment, isSame && !isMoved ? "same" : "changed"), isMoved, parts };
+  return {
+    ...whole(segment, isSame && !isMoved && !speakers ? "same" : "changed"),
+    isMoved,
+    speakers,
+    parts,
+  };
 }
 
 /**
@@ -57,6 +63,7 @@ function whole({ id, start, end, text }, kind) {
     end,
     kind,
     isMoved: false,
+    speakers: null,
     parts: [{ kind: kind === "changed" ? "same" : kind, text }],
   };
 }

@@ -7,7 +7,7 @@ import { DialogHead, showModal } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { html, signal, useEffect, useMemo, useState } from "../vendor/ui.js";
+import { computed, html, signal, useEffect, useMemo, useState } from "../vendor/ui.js";
 import { downloadResult, formatItems } from "./exports.js";
 import { compareRevisions } from "./revision_diff.js";
 
@@ -86,7 +86,7 @@ function Shown({ store, job, onRestore }) {
     </div>
     ${
       changes
-        ? html`<${Changes} changes=${changes} isNewest=${isNewest} isAll=${isAll} setAll=${setAll} />`
+        ? html`<${Changes} changes=${changes} before=${store.before.value} isAll=${isAll} setAll=${setAll} />`
         : html`<${Loading} store=${store} />`
     }
   </section>`;
@@ -97,17 +97,26 @@ function Loading({ store }) {
   return store.failure.value ? null : html`<p class="muted" aria-busy="true">${t("loading")}</p>`;
 }
 
-/** @param {{changes: Change[], isNewest: boolean, isAll: boolean, setAll: (isAll: boolean) => void}} props */
-function Changes({ changes, isNewest, isAll, setAll }) {
+/**
+ * @param {{changes: Change[], before: number | null, isAll: boolean, setAll: (isAll: boolean) => void}} props
+ *   `before`: the revision that they are compared with.
+ */
+function Changes({ changes, before, isAll, setAll }) {
   const different = changes.filter((change) => change.kind !== "same");
-  const explanation = isNewest
-    ? "revisions.isNewest"
-    : different.length
-      ? "revisions.difference"
-      : "revisions.same";
+  const isOfSpeakers = different.every(
+    ({ speakers, isMoved, parts }) => speakers && !isMoved && parts.every(isSame),
+  );
+  const explanation =
+    before === null
+      ? "revisions.isOriginal"
+      : !different.length
+        ? "revisions.same"
+        : isOfSpeakers
+          ? "revisions.speakersAlone"
+          : "revisions.difference";
   const shown = isAll || !different.length ? changes : different;
   return html`
-    <p class="small muted">${t(explanation)}</p>
+    <p class="small muted">${t(explanation, { name: nameOf(before ?? 0) })}</p>
     ${
       different.length > 0 &&
       html`<label class="check small">
@@ -120,11 +129,17 @@ function Changes({ changes, isNewest, isAll, setAll }) {
   `;
 }
 
+/** @param {import("./revision_diff.js").Part} part */
+function isSame({ kind }) {
+  return kind === "same";
+}
+
 /** @param {{change: Change}} props */
 function ChangeRow({ change }) {
+  const { speakers } = change;
   return html`<li data-kind=${change.kind}>
     <span class="small muted numbers">
-      ${preciseClock(change.start)}${change.isMoved && html` · ${t("revisions.moved")}`}
+      ${preciseClock(change.start)}${change.isMoved && html` · ${t("revisions.moved")}`}${speakers && html` · <span dir="auto">${speakers.from ?? "–"} → ${speakers.to ?? "–"}</span>`}
     </span>
     <p dir="auto">
       ${change.parts.map(({ kind, text }) => {
@@ -151,7 +166,12 @@ export function openRevisions(jobId) {
   const revisions = signal(null);
   /** The number of the chosen one. @type {import("../vendor/ui.js").Signal<number | null>} */
   const chosen = signal(null);
-  /** Of the chosen one. @type {import("../vendor/ui.js").Signal<import("./revision_diff.js").Change[] | null>} */
+  /** The one before the chosen one; null: this is the oldest. */
+  const before = computed(() => {
+    const place = revisions.value?.findIndex(({ revision }) => revision === chosen.value) ?? -1;
+    return (place >= 0 && revisions.value?.[place + 1]?.revision) ?? null;
+  });
+  /** What the chosen one changed. @type {import("../vendor/ui.js").Signal<import("./revision_diff.js").Change[] | null>} */
   const changes = signal(null);
   /** What failed last. @type {import("../vendor/ui.js").Signal<string>} */
   const failure = signal("");
@@ -182,8 +202,9 @@ export function openRevisions(jobId) {
     chosen.value = number;
     changes.value = null;
     await guarded(async () => {
-      const { segments } = await load(`?revision=${number}`);
-      if (chosen.value === number) changes.value = compareRevisions(segments, newest?.segments ?? []);
+      const wanted = [number, before.value ?? number].map((revision) => load(`?revision=${revision}`));
+      const [shown, earlier] = await Promise.all(wanted);
+      if (chosen.value === number) changes.value = compareRevisions(shown.segments, earlier.segments);
     });
   }
 
@@ -221,7 +242,7 @@ export function openRevisions(jobId) {
     }
   }
 
-  return { revisions, chosen, changes, failure, isRestoring, open, choose, restore };
+  return { revisions, chosen, before, changes, failure, isRestoring, open, choose, restore };
 }
 
 /** @param {unknown} error */

@@ -210,18 +210,14 @@ export function editNeighbour(screen, id, direction) {
 }
 
 /**
- * Edit the next or the previous word of low probability.
+ * Go to the next or the previous word of low probability, and select it.
  * @param {Screen} screen
  * @param {1 | -1} direction
- * @param {boolean} [isSelected] What is typed next replaces the word; else it goes behind it.
+ * @param {boolean} [isEdited] What is typed next replaces the word. Else nothing is open for typing: Enter edits it.
  */
-export function editUnsure(screen, direction, isSelected = true) {
+export function goToUnsure(screen, direction, isEdited = false) {
   const { view, session } = screen;
-  const word = nextUnsure(
-    session.segments.peek(),
-    { id: view.current.peek(), offset: caretOffset(direction) },
-    direction,
-  );
+  const word = nextUnsure(session.segments.peek(), placeOf(view, direction), direction);
   if (!word) {
     toast(t("edit.noUnsure"));
     return;
@@ -229,13 +225,24 @@ export function editUnsure(screen, direction, isSelected = true) {
   announce(t("edit.unsure", { word: word.text }));
   const box = view.list.rowElement(word.id)?.getBoundingClientRect();
   const isInSight = box && box.top >= view.list.clearTop() && box.bottom < view.list.clearBottom() - SPARE_PX;
-  view.edit(word.id, { start: isSelected ? word.start : word.end, end: word.end });
+  if (isEdited) view.edit(word.id, word);
+  else {
+    view.stop();
+    view.go(word.id, true, word);
+  }
+  view.word = word;
   if (!isInSight) view.list.reveal(word.id, "third");
 }
 
-/** @param {1 | -1} direction */
-function caretOffset(direction) {
+/**
+ * Where one is: at the caret, else at the word that was shown or clicked last.
+ * @param {Screen["view"]} view
+ * @param {1 | -1} direction
+ */
+function placeOf({ current, word }, direction) {
+  const id = current.peek();
   const field = document.activeElement;
-  if (field?.matches(".segment-text")) return caretIn(/** @type {HTMLElement} */ (field)).start;
-  return direction > 0 ? -1 : Infinity;
+  if (field?.matches(".segment-text"))
+    return { id, offset: caretIn(/** @type {HTMLElement} */ (field)).start };
+  return { id, offset: word?.id === id ? word.start : direction > 0 ? -1 : Infinity };
 }

@@ -64,7 +64,24 @@ function TextField({ screen, segment, editing }) {
   };
   return html`<textarea class="segment-text" data-anchor ref=${field} dir="auto" rows="1" spellcheck=${true}
     lang=${otherLanguage(job, segment) ?? job?.language ?? undefined} aria-label=${t("edit.text")} onInput=${write}
-    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment)} />`;
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />`;
+}
+
+/**
+ * Up and down go on in the neighbouring segment, where there is no line of this one.
+ * @param {KeyboardEvent} event
+ * @param {Screen} screen
+ * @param {Segment} segment
+ */
+function cross({ key, altKey, ctrlKey, metaKey, shiftKey, target, isComposing }, screen, { id }) {
+  const direction = { ArrowUp: /** @type {const} */ (-1), ArrowDown: /** @type {const} */ (1) }[key];
+  if (!direction || altKey || ctrlKey || metaKey || shiftKey || isComposing) return;
+  const before = caretIn(/** @type {HTMLElement} */ (target));
+  setTimeout(() => {
+    const { start, end } = caretIn(/** @type {HTMLElement} */ (target)); // as the browser has moved it
+    const isSame = start === before.start && end === before.end;
+    if (isSame && document.activeElement === target) editNeighbour(screen, id, direction);
+  });
 }
 
 /**

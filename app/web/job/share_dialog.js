@@ -22,6 +22,8 @@ export function ShareDialog({ job, onClose }) {
   const [links, setLinks] = useState(/** @type {SharedLink[]} */ ([]));
   const [made, setMade] = useState(""); // its address is seen only now: the service keeps none
   const [failure, setFailure] = useState("");
+  const [days, setDays] = useState(USUAL_DAYS);
+  const until = new Date(Date.now() + days * DAY_S * 1000).toISOString();
   /** Do something, and show all links as they are then. @param {() => Promise<unknown>} [act] */
   const run = async (act) => {
     try {
@@ -54,9 +56,15 @@ export function ShareDialog({ job, onClose }) {
       <label class="field"><span>${t("share.may")}</span><select name="may">
         <option value="read">${t("share.read")}</option><option value="correct">${t("share.correct")}</option>
       </select></label>
-      <label class="field"><span>${t("share.for")}</span><select name="days">
-        ${DAYS.map((days) => html`<option value=${days} selected=${days === USUAL_DAYS}>${t(`share.days${days}`)}</option>`)}
+      <label class="field"><span>${t("share.for")}</span><select name="days"
+        onChange=${(/** @type {Event} */ { target }) => setDays(Number(/** @type {HTMLSelectElement} */ (target).value))}>
+        ${DAYS.map((count) => html`<option value=${count} selected=${count === USUAL_DAYS}>${t(`share.days${count}`)}</option>`)}
       </select></label>
+      ${
+        job.expires_at &&
+        lastOf(job, until) !== until &&
+        html`<p class="small muted" role="status">${t("share.goes", { time: dateTime(job.expires_at, language.value) })}</p>`
+      }
       <label class="check"><input type="checkbox" name="audio" defaultChecked />${t("share.audio")}</label>
       <label class="check"><input type="checkbox" name="revisions" />${t("share.revisions")}</label>
       <div class="dialog-actions"><button class="button primary"><${Icon} name="link" />${t("share.make")}</button></div>
@@ -67,7 +75,7 @@ export function ShareDialog({ job, onClose }) {
       html`<h3>${t("share.links")}</h3><ul aria-label=${t("share.links")}>
       ${links.map(
         (link) => html`<li class="toolbar" key=${link.id}>
-        <span class="small">${aboutLink(link)}</span><span class="space"></span>
+        <span class="small">${aboutLink(link, job)}</span><span class="space"></span>
         <button class="button quiet danger" onClick=${() => revoke(link.id)}>${t("share.revoke")}</button>
       </li>`,
       )}</ul>`
@@ -97,10 +105,23 @@ function Copyable({ label, href }) {
   </div>`;
 }
 
-/** What a link allows, and until when. @param {SharedLink} link */
-function aboutLink({ correct, audio, revisions, expires_at }) {
+/**
+ * When a link no longer leads anywhere: it ends, or its transcript goes earlier.
+ * @param {import("./types.js").Job} job
+ * @param {string} linkEnds ISO 8601
+ */
+function lastOf({ expires_at }, linkEnds) {
+  return expires_at && Date.parse(expires_at) < Date.parse(linkEnds) ? expires_at : linkEnds;
+}
+
+/**
+ * What a link allows, and until when.
+ * @param {SharedLink} link
+ * @param {import("./types.js").Job} job
+ */
+function aboutLink({ correct, audio, revisions, expires_at }, job) {
   const sound = t(audio ? "share.withAudio" : "share.withoutAudio");
-  const until = t("share.until", { time: dateTime(expires_at, language.value) });
+  const until = t("share.until", { time: dateTime(lastOf(job, expires_at), language.value) });
   const earlier = revisions && !correct ? [t("share.withRevisions")] : [];
   return [t(correct ? "share.correct" : "share.read"), sound, ...earlier, until].join(" · ");
 }

@@ -61,8 +61,7 @@ export function click(event, { session, playback, view }) {
   if (!segment) return;
   const button = /** @type {HTMLElement | null} */ (target.closest("[data-edit]"));
   if (button) {
-    const wanted = button.dataset.edit ?? segment.id;
-    return view.edit(wanted, view.word?.id === wanted ? view.word : null);
+    return editAtWord(view, button.dataset.edit ?? segment.id);
   }
   const word = /** @type {HTMLElement | null} */ (target.closest("[data-at]"));
   const isSelecting = word !== null && getSelection()?.isCollapsed === false;
@@ -75,6 +74,11 @@ export function click(event, { session, playback, view }) {
   if (!word) play(segment.start);
   else if (event.detail < 2)
     clicked = setTimeout(play, SECOND_CLICK_MS, spokenAt(segment, Number(word.dataset.at)));
+}
+
+/** Edit a segment, with the word selected that was clicked or shown last. @param {Screen["view"]} view @param {string} id */
+function editAtWord(view, id) {
+  view.edit(id, view.word?.id === id ? view.word : null);
 }
 
 /** Where a drawn word is in its text. @param {HTMLElement} word */
@@ -192,7 +196,7 @@ export function press(event, screen) {
     ArrowUp: () => step(screen, id, -1),
     Home: () => step(screen, id, -Infinity),
     End: () => step(screen, id, Infinity),
-    ...(isOnRow && { Enter: () => screen.view.edit(id), Delete: () => removeSegments(screen, id) }),
+    ...(isOnRow && { Enter: () => editAtWord(screen.view, id), Delete: () => removeSegments(screen, id) }),
     ...(selection.ids.peek().size > 0 && { Escape: selection.end }),
   };
   /** @type {Record<string, () => void>} */
@@ -218,6 +222,6 @@ function step({ session, view }, id, by, isSelecting = false) {
   const next = segments[Math.max(0, Math.min(segments.length - 1, index + by))];
   if (!next) return;
   if (isSelecting) view.selection.extend(next.id, id);
-  else view.selection.clear();
+  else view.selection.end();
   view.go(next.id);
 }

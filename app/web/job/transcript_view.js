@@ -5,6 +5,7 @@
 
 import { remembered } from "../core/storage.js";
 import { batch, computed, signal } from "../vendor/ui.js";
+import { rangeIn } from "./carets.js";
 import { remove } from "./edits.js";
 import { speakerBook } from "./speakers.js";
 import { createVirtualList } from "./virtual_list.js";
@@ -29,13 +30,13 @@ import { createVirtualList } from "./virtual_list.js";
  * @property {Signal<string | null>} current The segment that has, or had, the keyboard.
  * @property {Signal<Editing | null>} editing
  * @property {Signal<"text" | "subtitles">} layout Paragraphs, or a row for each segment. Remembered.
- * @property {{id: string, start: number, end: number} | null} word The word that was clicked last, in its segment's text.
+ * @property {{id: string, start: number, end: number} | null} word The word that was clicked or shown last, in its segment's text.
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
  * @property {Selection} selection
  * @property {import("../vendor/ui.js").ReadonlySignal<readonly import("./speakers.js").Speaker[]>} speakers
  * @property {import("./virtual_list.js").VirtualList} list
- * @property {(id: string, focus?: boolean) => void} go To a segment.
+ * @property {(id: string, focus?: boolean, part?: Editing["selection"]) => void} go To a segment. `part`: of its text, that is selected.
  * @property {(id: string, selection?: Editing["selection"], field?: Field) => void} edit
  * @property {() => void} stop Stop editing. The keyboard stays where it is.
  * @property {() => void} leave Stop editing. The keyboard goes to the segment.
@@ -57,13 +58,15 @@ export function createView(session) {
   const selected = createSelection(session);
   const speakersOf = speakerBook();
   let wantsFocus = false;
+  /** @type {Editing["selection"]} */
+  let wantedPart = null;
 
   /** @type {View["go"]} */
-  function go(id, focus = true) {
+  function go(id, focus = true, part = null) {
     if (editing.value?.id !== id) stop();
     current.value = id;
     list.reveal(id);
-    wantsFocus = focus;
+    [wantsFocus, wantedPart] = [focus, part];
     focusWanted();
   }
 
@@ -83,6 +86,10 @@ export function createView(session) {
   function stop() {
     const left = session.segments.peek().find(({ id }) => id === editing.peek()?.id);
     editing.value = null;
+    if (left && view.word?.id === left.id) {
+      const at = Math.min(view.word.start, left.text.length); // the word may be another one now
+      view.word = { id: left.id, start: at, end: at };
+    }
     if (left && !left.text.trim())
       session.edit("remove", (segments) => remove(segments, new Set([left.id])), left.id);
   }
@@ -102,9 +109,20 @@ export function createView(session) {
     if (!row || editing.value) return;
     wantsFocus = false;
     row.focus({ preventScroll: true });
+    const text = wantedPart && row.querySelector(".segment-text");
+    const range = text && wantedPart && rangeIn(text, wantedPart.start, wantedPart.end);
+    if (range)
+      getSelection()?.setBaseAndExtent(
+        range.startContainer,
+        range.startOffset,
+        range.endContainer,
+        range.endOffset,
+      );
+    wantedPart = null;
   }
 
-  return {
+  /** @type {View} */
+  const view = {
     current,
     editing,
     layout,
@@ -120,6 +138,7 @@ export function createView(session) {
     leave,
     focusWanted,
   };
+  return view;
 }
 
 /** The lower edge of what stays at the top of the window. */

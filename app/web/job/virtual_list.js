@@ -168,13 +168,11 @@ export function createVirtualList(clearTop, clearBottom) {
     }, after);
   }
 
-  /** Draw the list where it is, as soon as the page can scroll so that nothing moves. */
+  /** Draw the list where it is again. What the page can scroll does not move; the rest does: a gap would stay and grow. */
   function settleShift() {
     const by = shifted;
-    const target = scrollY + by;
-    if (held || !by || target < 0 || target + innerHeight > document.documentElement.scrollHeight) return;
     shift(-by);
-    scrollBy({ top: by, behavior: "instant" });
+    if (by) scrollBy({ top: by, behavior: "instant" });
   }
 
   function measure() {
@@ -244,7 +242,6 @@ export function createVirtualList(clearTop, clearBottom) {
     list = element;
     const ending = new AbortController();
     const scrolled = () => {
-      settleShift();
       updateRange();
       remember();
       onScroll();

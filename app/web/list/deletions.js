@@ -15,44 +15,42 @@ const AT_ONCE = 3; // requests
 /** The ids of jobs that are deleted, or about to be. @type {import("../vendor/ui.js").Signal<ReadonlySet<string>>} */
 export const removed = signal(new Set());
 
-/** Deletions that can be undone, the newest last. @type {Set<{undo: () => void, sendNow: () => void}>} */
-const waiting = new Set();
+/**
+ * What can still be undone: all that was deleted in this moment.
+ * @type {{jobs: readonly Job[], timer: ReturnType<typeof setTimeout>, close: () => void} | null}
+ */
+let waiting = null;
 
 addEventListener("pagehide", () => {
-  for (const deletion of [...waiting]) deletion.sendNow();
+  for (const { id } of taken()) send(id, true);
 });
 
 /**
- * Delete jobs after a while in which the user can undo it. Running ones are cancelled.
+ * Delete jobs after a while in which the user can undo it. Running ones are cancelled. Further deletions meanwhile
+ * belong to it: they are undone together.
  * @param {readonly Job[]} jobs
  */
 export function removeJobs(jobs) {
   if (!jobs.length) return;
-  const ids = jobs.map((job) => job.id);
-  removed.value = new Set([...removed.value, ...ids]);
-  const timer = setTimeout(() => end(() => sendInTurns(ids)), UNDO_MS);
-  const deletion = {
-    undo: () => end(() => restore(ids)),
-    sendNow: () =>
-      end(() => {
-        for (const id of ids) send(id, true);
-      }),
-  };
-  const close = toast(textOf(jobs), { action: { label: t("history.undo"), run: deletion.undo } });
-  waiting.add(deletion);
-
-  /** @param {() => void} then */
-  function end(then) {
-    clearTimeout(timer);
-    if (!waiting.delete(deletion)) return;
-    close();
-    then();
-  }
+  removed.value = new Set([...removed.value, ...jobs.map(({ id }) => id)]);
+  const all = [...taken(), ...jobs];
+  const timer = setTimeout(() => sendInTurns(taken()), UNDO_MS);
+  const close = toast(textOf(all), { action: { label: t("history.undo"), run: undoLast } });
+  waiting = { jobs: all, timer, close };
 }
 
-/** Undo the last deletion, if its time is not over. */
+/** Undo the deletions of this moment, if their time is not over. */
 export function undoLast() {
-  [...waiting].at(-1)?.undo();
+  restore(taken().map(({ id }) => id));
+}
+
+/** The jobs that were about to be deleted: they wait no longer. */
+function taken() {
+  const { jobs, timer, close } = waiting ?? { jobs: [] };
+  waiting = null;
+  clearTimeout(timer);
+  close?.();
+  return jobs;
 }
 
 /** @param {readonly Job[]} jobs */
@@ -66,11 +64,11 @@ function restore(ids) {
   removed.value = new Set([...removed.value].filter((id) => !ids.includes(id)));
 }
 
-/** @param {string[]} ids */
-function sendInTurns(ids) {
-  const left = [...ids];
+/** @param {readonly Job[]} jobs */
+function sendInTurns(jobs) {
+  const left = [...jobs];
   const work = async () => {
-    for (let id = left.shift(); id; id = left.shift()) await send(id);
+    for (let job = left.shift(); job; job = left.shift()) await send(job.id);
   };
   for (let count = 0; count < AT_ONCE; count++) work();
 }

@@ -5,10 +5,9 @@ import { Icon } from "../core/icons.js";
 import { errorText, t } from "../core/text.js";
 import { Tags } from "../job/details.js";
 import { DownloadMenu } from "../job/exports.js";
-import { findMatches } from "../job/find.js";
+import { placesOf } from "../job/find.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
-import { isUnspaced } from "../job/words.js";
 import { html } from "../vendor/ui.js";
 import { removeJobs } from "./deletions.js";
 import { filter } from "./job_store.js";
@@ -58,29 +57,20 @@ function Situation({ job }) {
 
 /** The sentences that the search has found: each opens the transcript there. @param {{job: Job, matches: import("../job/types.js").Match[]}} props */
 function Matches({ job, matches }) {
-  const words = filter.value.q.split(/\s+/);
   return html`<ul class="job-row-matches small" aria-label=${t("history.matches")}>
     ${matches.map(
       ({ text, start, segment }) => html`<li key=${segment}><a href=${`#/jobs/${job.id}?at=${segment}`}>
-        <span class="muted numbers">${clock(start)}</span> <span dir="auto">${marked(text, words)}</span>
+        <span class="muted numbers">${clock(start)}</span> <span dir="auto">${marked(text, filter.value.q)}</span>
       </a></li>`,
     )}
   </ul>`;
 }
 
-/** A text with marks where words begin that are searched. @param {string} text @param {string[]} words */
-function marked(text, words) {
-  const places = words.flatMap((word) =>
-    findMatches([{ id: "", start: 0, end: 0, text, speaker: null, words: [] }], word),
-  );
-  const inOrder = places
-    .filter(
-      ({ start }) => start === 0 || isUnspaced(text[start]) || !/[\p{L}\p{N}\p{M}]/u.test(text[start - 1]),
-    )
-    .sort((one, other) => one.start - other.start);
+/** A text with marks where words begin that are searched. @param {string} text @param {string} query */
+function marked(text, query) {
   const parts = [];
   let at = 0;
-  for (const { start, end } of inOrder) {
+  for (const { start, end } of placesOf(text, query)) {
     if (start < at) continue;
     parts.push(text.slice(at, start), html`<mark>${text.slice(start, end)}</mark>`);
     at = end;
@@ -88,11 +78,27 @@ function marked(text, words) {
   return [...parts, text.slice(at)];
 }
 
+const SECOND_CLICK_MS = 500;
+const SAME_PLACE_PX = 8;
+
+let clicked = { clientX: 0, clientY: 0, timeStamp: -Infinity };
+
+/** The second half of a double click is not meant for the row that has slid below the pointer. @param {MouseEvent} event */
+function isSecondClick(event) {
+  const { clientX, clientY, timeStamp } = clicked;
+  const isByPointer = event.detail > 0;
+  const isNear = Math.hypot(event.clientX - clientX, event.clientY - clientY) < SAME_PLACE_PX;
+  clicked = event;
+  return isByPointer && isNear && event.timeStamp - timeStamp < SECOND_CLICK_MS;
+}
+
 /** @param {{job: Job}} props */
 function RemoveButton({ job }) {
   const [icon, label] = isActive(job) ? ["stop", t("history.cancelJob")] : ["trash", t("history.delete")];
-  /** @param {Event} event */
-  const remove = (event) => removeRow(/** @type {HTMLElement} */ (event.currentTarget), job);
+  /** @param {MouseEvent} event */
+  const remove = (event) => {
+    if (!isSecondClick(event)) removeRow(/** @type {HTMLElement} */ (event.currentTarget), job);
+  };
   return html`<button class="icon-button" aria-label=${`${label}: ${nameOf(job)}`} title=${label} onClick=${remove}>
     <${Icon} name=${icon} />
   </button>`;

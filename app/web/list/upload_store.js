@@ -3,7 +3,7 @@
 import { announce } from "../core/announcer.js";
 import { bytes } from "../core/format.js";
 import { service } from "../core/service.js";
-import { language, t } from "../core/text.js";
+import { errorText, language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { effect } from "../vendor/ui.js";
 import { refresh } from "./job_store.js";
@@ -113,8 +113,11 @@ function rowOf(file, isRecorded) {
   const { name, size, lastModified } = file;
   const row = newRow({ name, size, lastModified, isRecorded }, { options: chosenOptions(), tab, file });
   const limit = service.max_upload_mb * 1e6;
-  if (!limit || size <= limit) return row;
-  const message = t("upload.tooLarge", { limit: bytes(limit, language.value) });
+  const isTooLarge = limit > 0 && size > limit;
+  if (size && !isTooLarge) return row;
+  const message = isTooLarge
+    ? t("upload.tooLarge", { limit: bytes(limit, language.value) })
+    : errorText({ code: "empty_file", message: "" });
   return { ...row, state: /** @type {const} */ ("failed"), isRefused: true, message };
 }
 

@@ -349,6 +349,7 @@ const texts = {
   "find.replaceMode": "Suchen und ersetzen",
   "find.replace": "Ersetzen",
   "find.replaceAll": "Alle ersetzen",
+  "find.remove": { one: "{count} Stelle löschen?", other: "{count} Stellen löschen?" },
   "find.replaced": { one: "{count} Stelle ersetzt.", other: "{count} Stellen ersetzt." },
 
   // Player
@@ -432,8 +433,8 @@ const texts = {
   "edit.more": "Weitere Aktionen",
   "edit.times": "Zeiten ändern",
   "edit.setSpeaker": "Sprecher angeben",
-  "edit.split": "Teilen",
-  "edit.splitHere": "Hier teilen",
+  "edit.split": "Trennen",
+  "edit.splitHere": "Hier trennen",
   "edit.join": "Mit nächstem verbinden",
   "edit.joinSelected": "Ausgewählte Segmente verbinden",
   "edit.joined": "{count} Segmente sind jetzt eines.",
@@ -538,6 +539,8 @@ const texts = {
   "share.days7": "Eine Woche",
   "share.days30": "30 Tage",
   "share.days365": "Ein Jahr",
+  "share.goes":
+    "Das Transkript selbst wird am {time} gelöscht, und der Link mit ihm, wenn es niemand korrigiert.",
   "share.make": "Link erstellen",
   "share.made": "Der Link ist nur jetzt zu sehen. Bitte kopieren.",
   "share.copy": "Link kopieren",
@@ -564,12 +567,14 @@ const texts = {
   "revisions.changed": { one: "{count} Segment geändert", other: "{count} Segmente geändert" },
   "revisions.byLink": "über einen Link",
   "revisions.only": "Noch keine Korrekturen. Jede gespeicherte steht dann hier.",
-  "revisions.choose": "Eine Version wählen, um zu sehen, worin sie von der neuesten abweicht.",
-  "revisions.same": "Der Text ist derselbe wie in der neuesten Version.",
-  "revisions.isNewest": "Das ist die neueste Version.",
-  "revisions.difference": "Markiert ist, was durch das Zurückholen dieser Version dazukäme und was wegfiele.",
+  "revisions.choose": "Eine Version wählen, um zu sehen, was sie geändert hat.",
+  "revisions.same": "Der Text ist derselbe wie in: {name}.",
+  "revisions.isOriginal": "Das ist die älteste Version: Davor gab es keine.",
+  "revisions.speakersAlone": "Stimmen wurden benannt oder geändert. Der Text ist derselbe wie in: {name}.",
+  "revisions.difference":
+    "Markiert ist, was in dieser Version dazukam und was wegfiel, verglichen mit: {name}.",
   "revisions.all": "Auch Segmente ohne Unterschied zeigen",
-  "revisions.moved": "andere Zeiten oder andere Stimme",
+  "revisions.moved": "andere Zeiten",
   "revisions.restore": "Zurückholen",
   "revisions.restored": "Zurückgeholt: {name}",
   "revisions.conflict":

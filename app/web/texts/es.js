@@ -344,6 +344,7 @@ const texts = {
   "find.replaceMode": "Buscar y reemplazar",
   "find.replace": "Reemplazar",
   "find.replaceAll": "Reemplazar todo",
+  "find.remove": { one: "¿Eliminar {count} lugar?", other: "¿Eliminar {count} lugares?" },
   "find.replaced": { one: "{count} lugar reemplazado.", other: "{count} lugares reemplazados." },
 
   // Player
@@ -531,6 +532,7 @@ const texts = {
   "share.days7": "Una semana",
   "share.days30": "30 días",
   "share.days365": "Un año",
+  "share.goes": "La propia transcripción se elimina el {time}, y el enlace con ella, si nadie la corrige.",
   "share.make": "Crear enlace",
   "share.made": "El enlace solo se muestra ahora. Cópialo.",
   "share.copy": "Copiar enlace",
@@ -557,12 +559,14 @@ const texts = {
   "revisions.changed": { one: "{count} segmento cambiado", other: "{count} segmentos cambiados" },
   "revisions.byLink": "con un enlace",
   "revisions.only": "Aún no hay correcciones. Cada una que se guarde aparecerá aquí.",
-  "revisions.choose": "Elige una revisión para ver en qué se diferencia de la más reciente.",
-  "revisions.same": "El texto es el mismo que el de la revisión más reciente.",
-  "revisions.isNewest": "Esta es la revisión más reciente.",
-  "revisions.difference": "Está marcado lo que se añadiría y lo que se quitaría al recuperar esta revisión.",
+  "revisions.choose": "Elige una revisión para ver qué cambió.",
+  "revisions.same": "El texto es el mismo que el de: {name}.",
+  "revisions.isOriginal": "Esta es la revisión más antigua: no hubo ninguna antes.",
+  "revisions.speakersAlone": "Se nombraron o cambiaron voces. El texto es el mismo que el de: {name}.",
+  "revisions.difference":
+    "Está marcado lo que esta revisión añadió y lo que quitó, en comparación con: {name}.",
   "revisions.all": "Mostrar también los segmentos sin diferencias",
-  "revisions.moved": "otros tiempos u otra voz",
+  "revisions.moved": "otros tiempos",
   "revisions.restore": "Recuperar",
   "revisions.restored": "Recuperada: {name}",
   "revisions.conflict":
