@@ -15,6 +15,7 @@ from app.recording.audio_context import context_s, is_doubtful
 from app.recording.prompted import at_sentence_ends, leaves_out_speech, says_more
 from app.recording.spoken_languages import (
     LanguageRun,
+    decisive_probs,
     examined_part,
     find_runs,
     is_examined,
@@ -148,7 +149,7 @@ def _find_runs(
                 late_language=None,
                 continues=True,
             )
-            probs[at] = alone.language_probs
+            probs[at] = decisive_probs(probs[at], alone.language_probs)
     return find_runs(stretches, probs, first.language, languages)
 
 

@@ -54,6 +54,18 @@ def examined_part(stretch: Span) -> Span:
     return start, min(end, start + _LONGEST_EXAMINED_SAMPLES)
 
 
+def decisive_probs(in_clip: LanguageProbs, alone: LanguageProbs) -> LanguageProbs:
+    """The mean of two detections of a stretch, of which that without its neighbours counts twice.
+
+    Alone, a sentence of one language may be taken for any other; in its clip, for that of its neighbours.
+    """
+    total: dict[str, float] = {}
+    for probs, weight in ((in_clip, 1 / 3), (alone, 2 / 3)):
+        for language, probability in probs:
+            total[language] = total.get(language, 0.0) + weight * probability
+    return tuple(total.items())
+
+
 def parts_of_speech(runs: Sequence[LanguageRun]) -> LanguageProbs:
     """How much of the speech is in which language, most first: they add up to 1."""
     speech: Counter[str] = Counter()

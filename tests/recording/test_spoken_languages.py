@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.engines.window_request import WindowRequest
 from app.recording.clip_decoding import ClipRequest
-from app.recording.spoken_languages import find_runs, parts_of_speech, stretches_of
+from app.recording.spoken_languages import decisive_probs, find_runs, parts_of_speech, stretches_of
 from app.transcript.timeline import ClipResult
 from tests.recording.test_clip_decoding import PCM, START, decode, samples, segment, span_of, window_result
 from workers.messages import SAMPLE_RATE, DecodingOptions, LanguageProbs, Span, WindowResult
@@ -33,6 +33,14 @@ def spans(*lengths: float, pause: float = 0.5) -> tuple[Span, ...]:
 
 def languages(stretches: Sequence[Span], own: str, *found: LanguageProbs, **more: object) -> list[str]:
     return [run.language for run in find_runs(stretches, found, own, **more)]  # type: ignore[arg-type]
+
+
+def test_a_sentence_alone_and_its_neighbours_both_say_its_language() -> None:
+    stretches = spans(6, 4, 6)
+    spanish, doubtful = probs(es=0.97), decisive_probs(probs(es=0.9), probs(fr=0.5, es=0.4))
+    assert languages(stretches, "es", spanish, doubtful, spanish) == ["es"]
+    surely_french = decisive_probs(probs(es=0.9), probs(fr=0.99))
+    assert languages(stretches, "es", spanish, surely_french, spanish) == ["es", "fr", "es"]
 
 
 def test_pauses_divide_speech_into_stretches() -> None:
