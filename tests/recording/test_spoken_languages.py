@@ -39,7 +39,7 @@ def test_a_sentence_alone_and_its_neighbours_both_say_its_language() -> None:
     stretches = spans(6, 4, 6)
     spanish, doubtful = probs(es=0.97), decisive_probs(probs(es=0.9), probs(fr=0.5, es=0.4))
     assert languages(stretches, "es", spanish, doubtful, spanish) == ["es"]
-    surely_french = decisive_probs(probs(es=0.9), probs(fr=0.99))
+    surely_french = decisive_probs(probs(fr=0.6, es=0.3), probs(fr=0.99))
     assert languages(stretches, "es", spanish, surely_french, spanish) == ["es", "fr", "es"]
 
 
