@@ -235,7 +235,7 @@ class Pipeline:
             outvoted=outvoted,
             min_context_s=work.min_context_s,
             channel=work.channel,
-            # If all are to be in one language, only voters say which ones are spoken in them.
+            # With one language for all clips, only voters say which ones are spoken in them.
             detect_changes=options.language is None
             and (options.multilingual is None or (options.multilingual is False and votes)),
         )

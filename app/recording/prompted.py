@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from app.engines.window_request import WindowRequest
 from app.recording.audio_context import text_of
+from app.recording.word_times import letter_count
 from app.transcript.cues.speech_clock import SpeechClock
 from app.transcript.text.breaks import ends_sentence
 from workers.messages import SAMPLE_RATE, Segment, WindowResult, Word
@@ -33,7 +34,7 @@ def leaves_out_speech(window: WindowRequest, result: WindowResult) -> bool:
     clock = SpeechClock(0, window.samples, speech)
     starts = [0, *(clock.reading(text.start) for text in said[1:]), clock.length]
     in_words = sum(
-        min(end - start, _WORD_SAMPLES + _LETTER_SAMPLES * _letters(text.text))
+        min(end - start, _WORD_SAMPLES + _LETTER_SAMPLES * letter_count(text.text))
         for text, (start, end) in zip(said, pairwise(starts), strict=False)
     )
     return clock.length - in_words >= (
@@ -43,11 +44,7 @@ def leaves_out_speech(window: WindowRequest, result: WindowResult) -> bool:
 
 def says_more(result: WindowResult, other: WindowResult) -> bool:
     """Whether the result has more letters than the other one, and is neither silent nor poor."""
-    return not (result.silent or result.poor) and _letters(text_of(result)) > _letters(text_of(other))
-
-
-def _letters(text: str) -> int:
-    return sum(map(str.isalnum, text))
+    return not (result.silent or result.poor) and letter_count(text_of(result)) > letter_count(text_of(other))
 
 
 def at_sentence_ends(segment: Segment, language: str) -> Iterator[Segment]:

@@ -152,7 +152,7 @@ def _spread(spans: list[Span], words: Sequence[Word], speech: Sequence[Span]) ->
     if len(words) == 1 or sum(is_short) < _HEAPED * len(words):
         return spans
     clock = SpeechClock(spans[0][0], spans[-1][1], speech)
-    letters = [*accumulate((max(1, _letters(word.text)) for word in words), initial=0)]
+    letters = [*accumulate((max(1, letter_count(word.text)) for word in words), initial=0)]
     starts = [*(clock.reading(start) for start, _ in spans), clock.length]
     known = [
         at
@@ -170,7 +170,7 @@ def _spread(spans: list[Span], words: Sequence[Word], speech: Sequence[Span]) ->
     return [(start, max(start, end)) for start, end in placed]
 
 
-def _letters(text: str) -> int:
-    """How many letters and digits a word has."""
+def letter_count(text: str) -> int:
+    """How many letters and digits a text has."""
     text = text.strip()
     return len(text) if text.isalnum() else sum(map(str.isalnum, text))
