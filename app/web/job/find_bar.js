@@ -126,7 +126,7 @@ function Replacement({ screen, search }) {
   const [asked, ask] = useState(/** @type {"one" | "all" | null} */ (null));
   const { length: found } = search.matches.value;
   const text = search.replacement.value;
-  useEffect(() => ask(null), [text, search.query.value]);
+  useLayoutEffect(() => ask(null), [text, search.query.value]); // at once: Enter may come in the frame that shows it
   /** @param {"one" | "all"} which */
   const replace = (which) => {
     const count = which === "all" ? found : 1;
