@@ -21,7 +21,7 @@ from app.api.jobs.again import again_routes
 from app.api.jobs.archive import archive_routes
 from app.api.jobs.links import link_routes
 from app.api.jobs.peaks import peak_routes
-from app.api.jobs.routes import job_routes
+from app.api.jobs.routes import job_routes, job_webhooks
 from app.api.jobs.shared import shared_routes
 from app.api.jobs.tus import EXPOSED_HEADERS
 from app.api.jobs.uploads import upload_routes
@@ -104,6 +104,7 @@ def create_app(
         openapi_url=None,  # `add_docs` answers it
         docs_url=None,
         redoc_url=None,
+        webhooks=job_webhooks(),
         servers=[{"url": settings.root_path}] if settings.root_path else None,
         # `telemetry.traces` makes the spans. FastAPI's have whole addresses, and the errors their messages.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},

@@ -36,6 +36,12 @@ def takes_any_text(field: dict[str, Any]) -> bool:
     )
 
 
+def form_of(document: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the form that an operation takes."""
+    content = operation["requestBody"]["content"]["multipart/form-data"]
+    return document["components"]["schemas"][content["schema"]["$ref"].removeprefix("#/components/schemas/")]
+
+
 def strict(document: dict[str, Any]) -> dict[str, Any]:
     """The document without `default` responses, which would make every status a documented one."""
     for methods in document["paths"].values():
@@ -48,7 +54,7 @@ def strict(document: dict[str, Any]) -> dict[str, Any]:
             content = operation.get("requestBody", {}).get("content", {})
             if "multipart/form-data" not in content:
                 continue
-            form = content["multipart/form-data"]["schema"]
+            form = form_of(document, operation)
             for name, field in form["properties"].items():
                 if field.get("format") != "binary":
                     text = [SENT_AS_TEXT] if takes_any_text(field) else []

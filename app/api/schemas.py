@@ -253,6 +253,12 @@ class ListedJob(Job):
     )
 
 
+class JobWebhook(BaseModel):
+    type: Literal["job.succeeded", "job.failed", "job.cancelled", "job.corrected"]
+    timestamp: Moment = Field(description="When the job changed.")
+    data: Job = Field(description="The job as it was then.")
+
+
 class JobList(BaseModel):
     object: Literal["list"] = "list"
     data: list[ListedJob]

@@ -13,6 +13,7 @@ from app.server.errors import names_of
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import without_effect
 from tests.api.conftest import FORM, FORM_END, RECORDING, Serve, Site, form
+from tests.openapi_checks import form_of
 
 HEADER = "x-whisperfleet-warning"
 KEY = "sk-one"
@@ -179,8 +180,7 @@ def test_the_header_and_the_closed_form_are_documented(site: Site) -> None:
     document = site.client.get("/openapi.json").json()
     answer = document["paths"]["/v1/audio/transcriptions"]["post"]["responses"]["200"]
     assert {name.lower() for name in answer["headers"]} == {HEADER}
-    body = document["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]
-    assert body["multipart/form-data"]["schema"]["additionalProperties"] is False
+    assert form_of(document, document["paths"]["/v1/jobs"]["post"])["additionalProperties"] is False
 
 
 @pytest.mark.parametrize("file_format", [*FORMATS, "text", "verbose_json", "diarized_json", None])

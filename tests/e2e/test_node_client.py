@@ -15,7 +15,14 @@ from tests.e2e.running import KEY, free_port
 from tests.media_files import RATE, read_pcm
 from tests.nginx import MISSING, REQUIRED, find_nginx, running_nginx
 
-PACKAGES = ("openai@7.57.0", "ws@8.23.0")
+PACKAGES = (
+    "openai@7.57.0",
+    "openapi-fetch@0.17.0",
+    "openapi-typescript@7.13.0",
+    "typescript@5.9.3",
+    "ws@8.23.0",
+)
+TYPES = Path(__file__).parents[2] / "node_modules" / "@types"
 SCRIPTS = [Path(__file__).with_name(name) for name in ("openai.mjs", "realtime.mjs")]
 
 pytestmark = [
@@ -91,3 +98,33 @@ def test_the_program_of_the_guide(folder, server, shorts):
     shutil.copy(shorts[0], folder / "talk.mp3")
     done = subprocess.run(["node", "guide.mjs"], cwd=folder, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, server.srt(shorts[0], profile="netflix") + "\n"), done.stderr
+
+
+def test_typescript_has_the_types_of_the_service(folder, server, shorts):
+    [block] = section("docs/clients.md", "Generated clients", ("ts",))
+    made = folder / "typescript"
+    made.mkdir()
+    (made / "package.json").write_text('{"type": "module"}')
+    (made / "guide.ts").write_text(block.text.replace("http://localhost:8000", server.url))
+    shutil.copy(Path(__file__).with_name("generated.ts"), made)
+    shutil.copy(shorts[0], made / "talk.mp3")
+    (made / "openapi.json").write_bytes(server.client.get("/openapi.json").content)
+
+    def ran(*command):
+        done = subprocess.run(command, cwd=made, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    binaries = folder / "node_modules" / ".bin"
+    ran(
+        binaries / "openapi-typescript",
+        "openapi.json",
+        "--default-non-nullable=false",
+        "-o",
+        "whisperfleet.d.ts",
+    )
+    options = "--strict --module nodenext --target es2023 --skipLibCheck --types node"
+    ran(binaries / "tsc", *options.split(), "--typeRoots", TYPES, "guide.ts", "generated.ts")
+    assert ran("node", "guide.js") == server.srt(shorts[0]) + "\n"
+    found = json.loads(ran("node", "generated.js", server.url, shorts[0]))
+    assert found == {"name": "short.flac", "tags": ["a"], "code": "urls_not_allowed"}

@@ -50,6 +50,7 @@ Encode = Annotated[
 ]
 
 _FORM = {
+    "title": "AsrForm",
     "type": "object",
     "properties": {FILE_FIELD: {"type": "string", "format": "binary"}},
     "required": [FILE_FIELD],

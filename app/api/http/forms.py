@@ -161,11 +161,7 @@ class JobForm(JobFields, KnownSpeakerFields):
 class JobSource(JobFields, KnownSpeakerFields):
     """A JSON document that says where the recording is."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["upload"]}]},
-        validate_by_name=True,
-    )
+    model_config = ConfigDict(extra="forbid", validate_by_name=True)
 
     url: str = Field("", max_length=2048, description="URL of the recording.")
     upload: str = Field(

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
+from app.api.http.event_streams import documented_events
 from app.api.http.forms import JobFields
 from app.api.http.receiving import check_json, receive_document
 from app.api.http.unused import WARNING, note_without_effect
@@ -27,7 +28,7 @@ from app.api.jobs.lookup import distinct_ids, find_job, seen_by, without_file_na
 from app.api.jobs.results import ResultQuery, audio_response, result_response
 from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
-from app.api.schemas import JobList, ListedJob, Match, NewSegments
+from app.api.schemas import JobList, JobWebhook, ListedJob, Match, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, if_match_of, wanted_number
 from app.common.errors import NotAllowed
 from app.common.ids import ID
@@ -101,6 +102,28 @@ def _list_response(
     head, tail = JobList(data=[], has_more=has_more).model_dump_json().split("[]")
     data = ",".join(job.model_dump_json() for job in listed)
     return Response(f"{head}[{data}]{tail}", media_type="application/json")
+
+
+def job_webhooks() -> APIRouter:
+    """For OpenAPI alone: what the service sends to the `webhook_url` of a job."""
+    router = APIRouter(tags=["jobs"])
+
+    @router.post(
+        "job",
+        operation_id="job_changed",
+        summary="A job has ended, or was corrected",
+        status_code=204,
+        responses={"default": {"description": "Any status but 2xx: it is sent again later."}},
+    )
+    async def job_changed(
+        body: JobWebhook,
+        webhook_id: Annotated[str, Header(description="The same for each attempt to deliver it.")],
+        webhook_timestamp: Annotated[int, Header(description="Unix time of the attempt (s).")],
+        webhook_signature: Annotated[str, Header(description="According to Standard Webhooks: `v1,…`.")],
+    ) -> None:
+        """Answer with any status of 2xx, within seconds."""
+
+    return router
 
 
 def job_routes(service: TranscriptionService, jobs: JobService, admission: Admission) -> APIRouter:
@@ -249,7 +272,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         "/{job_id}/events",
         summary="Follow a job",
         responses={
-            200: {"content": {"text/event-stream": {"schema": _EVENT}}},
+            200: {"content": documented_events(_EVENT)},
             204: {"description": "The job is done, and it has no events after the last one seen"},
             **documented_errors(400, 401, 404, 429, 503),
         },

@@ -205,9 +205,16 @@ async def _submission(
     )
 
 
+def _source(field: str) -> dict[str, Any]:
+    """The schema of a `JobSource` with one of its sources: generated clients know no choice of fields."""
+    schema = JobSource.model_json_schema(by_alias=False)
+    del schema["properties"]["upload" if field == "url" else "url"], schema["properties"][field]["default"]
+    return schema | {"title": f"JobFrom{field.title()}", "required": [field]}
+
+
 def submission_body() -> dict[str, Any]:
     """OpenAPI's description of the bodies that `submit_job` accepts."""
     form = request_body(JobForm)["requestBody"]["content"]
     types = ("application/octet-stream", "audio/*", "video/*")
-    source = {"application/json": {"schema": JobSource.model_json_schema(mode="validation", by_alias=False)}}
+    source = {"application/json": {"schema": {"oneOf": [_source("url"), _source("upload")]}}}
     return {"requestBody": {"required": True, "content": form | dict.fromkeys(types, BINARY) | source}}

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from email.utils import formatdate
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
@@ -31,7 +31,9 @@ Metadata = Annotated[
 ]
 
 
-async def _version(tus_resumable: Annotated[Literal["1.0.0"], Header()]) -> None:
+async def _version(
+    tus_resumable: Annotated[str, Header(json_schema_extra={"enum": [TUS_VERSION]})],
+) -> None:
     """Document the header, which `TusRoute` checks."""
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from app.api.http.event_streams import EventStreamResponse, with_heartbeats
+from app.api.http.event_streams import EventStreamResponse, documented_events, with_heartbeats
 from app.api.operation.worker_events import WorkerEvents
 from app.api.schemas import ChangedQueue, ChangedWorkers, EndedBlocks, Fleet, Node, NodeList, WorkerList
 from app.intake.limits import Admission
@@ -61,7 +61,7 @@ def worker_routes(fleet: WhisperFleet, events: WorkerEvents, admission: Admissio
         "/events",
         summary="Follow the workers",
         responses={
-            200: {"content": {"text/event-stream": {"schema": _EVENT}}},
+            200: {"content": documented_events(_EVENT)},
             **documented_errors(401, 429),
         },
         response_class=StreamingResponse,

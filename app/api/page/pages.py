@@ -72,7 +72,7 @@ def add_docs(app: FastAPI) -> None:
 
     @cache  # for all clients that read it slowly
     def document() -> bytes:
-        return bytes(JSONResponse(app.openapi()).body)
+        return bytes(JSONResponse(with_named_bodies(app.openapi())).body)
 
     page = Template(Path(__file__).with_name("docs.txt").read_text(encoding="utf-8")).substitute(
         title=escape(f"{app.title} – API")
@@ -85,6 +85,30 @@ def add_docs(app: FastAPI) -> None:
     app.add_route("/openapi.json", schema, methods=["GET"], include_in_schema=False)
     app.add_route("/docs", show, methods=["GET"], include_in_schema=False)
     app.add_route("/docs/assets/{name:path}", assets.answer, methods=["GET"], include_in_schema=False)
+
+
+def with_named_bodies(document: dict[str, Any]) -> dict[str, Any]:
+    """An OpenAPI document whose bodies of requests are components, by their titles.
+
+    Generators of clients make a class of each component, and cannot make one of a name that stands twice.
+    """
+    components = document["components"]["schemas"]
+
+    def named(schema: dict[str, Any]) -> dict[str, Any]:
+        for kind in ("anyOf", "oneOf"):
+            if kind in schema:
+                return {kind: [named(one) for one in schema[kind]]}
+        if schema.get("type") != "object":
+            return schema
+        name = schema["title"]
+        assert components.setdefault(name, schema) == schema, name
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    for operation in operations:
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            content["schema"] = named(content["schema"])
+    return document
 
 
 def service_data(settings: Settings, version: str) -> str:
