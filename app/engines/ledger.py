@@ -83,7 +83,7 @@ class BatchLedger:
     def __init__(self) -> None:
         self.clips: Counter[tuple[int, Outcome]] = Counter()  # by slot, and what became of their batch
         # Of batches that succeeded:
-        self.samples = 0
+        self.samples: Counter[str] = Counter()  # by model
         self.batch_clips = Histogram(1, 2, 4, 8, 16, 32, 64, 128)
         self.batch_seconds = Histogram(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
         self._blocks: deque[Block] = deque(maxlen=_MOST_KEPT)
@@ -97,7 +97,7 @@ class BatchLedger:
         self.clips[batch.slot, outcome] += len(first)
         if outcome is Outcome.OK:
             samples = sum(window.samples for window in first)
-            self.samples += samples
+            self.samples[windows[0].decoding.model] += samples  # a batch has one model
             self.batch_clips.add(len(windows))
             self.batch_seconds.add(batch.took_s)
             worker.clips += len(first)

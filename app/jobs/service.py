@@ -31,6 +31,7 @@ from app.intake.downloads import clean as clean_downloads
 from app.intake.limits import limit_of_jobs
 from app.intake.resumable import Uploads
 from app.jobs.document import timestamp
+from app.jobs.ended import EndedJobs
 from app.jobs.events import Event, Subscriptions
 from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
@@ -91,6 +92,8 @@ class JobService:
         self.webhooks = Webhooks(
             Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )
+        self.ended = EndedJobs()
+        self.store.on_end = self.ended.add
         self.store.on_delivery = self.webhooks.wake
         self.store.on_given_up = self.webhooks.given_up
         self._sweeper: asyncio.Task[None] | None = None

@@ -3,7 +3,7 @@
 import re
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
 import structlog
@@ -81,12 +81,16 @@ class RootPath:
         await self.app({**scope, "path": path, "root_path": self._root}, receive, send)
 
 
+def _new_seconds() -> Histogram:
+    return Histogram(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+
+
 class RequestCounts:
     """How many requests were answered, and how long the answers took to begin."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, str]] = Counter()  # by method, route and status
-        self.seconds = Histogram(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+        self.seconds = defaultdict[tuple[str, str], Histogram](_new_seconds)  # by method and route
         self._routes: dict[str, list[Route]] = {}  # by method, in the order in which they are tried
 
     def add_routes(self, routes: Iterable[BaseRoute]) -> None:
@@ -102,10 +106,10 @@ class RequestCounts:
         `path` is below the root path. `seconds`: until the answer began, or the client left (status 499).
         """
         known = (route.path_format for route in self._routes.get(method, ()) if route.path_regex.match(path))
-        label = method if method in METHODS else OTHER
-        self.requests[label, next(known, UNMATCHED), str(status)] += 1
+        label, route = method if method in METHODS else OTHER, next(known, UNMATCHED)
+        self.requests[label, route, str(status)] += 1
         if status != CLIENT_CLOSED_REQUEST:  # its time says nothing of the service
-            self.seconds.add(seconds)
+            self.seconds[label, route].add(seconds)
 
 
 class RequestLog:

@@ -20,7 +20,8 @@ from workers.messages import SAMPLE_RATE
 
 PREFIX = "whisperfleet_"
 
-Samples = Iterable[tuple[tuple[str, ...], float]]  # the values of the labels, and the value
+# The values of the labels, and the value.
+Samples = Iterable[tuple[tuple[str, ...], float | Histogram]]
 
 _FILE = Path(__file__).with_name("metrics.toml")
 
@@ -77,6 +78,11 @@ def _clips(source: Sources) -> Samples:
             yield (str(slot), outcome.value), source.service.fleet.ledger.clips[slot, outcome]
 
 
+def _audio_seconds(source: Sources) -> Samples:
+    for model in source.service.fleet.catalogue.options:
+        yield (model,), source.service.fleet.ledger.samples[model] / SAMPLE_RATE
+
+
 def _gpu_memory(source: Sources) -> Samples:
     for gpu, usage in source.service.fleet.gpus.by_name().items():
         if usage.memory_used is not None and usage.memory_total is not None:
@@ -97,14 +103,16 @@ def _deliveries(source: Sources) -> Samples:
 
 _READ: Mapping[str, Read] = {
     "http_requests_total": lambda source: source.requests.requests.items(),
-    "http_request_seconds": lambda source: source.requests.seconds,
+    "http_request_seconds": lambda source: source.requests.seconds.items(),
     "jobs": lambda source: (((s.value,), n) for s, n in source.jobs.store.counts.items()),
+    "jobs_ended_total": lambda source: (((s.value,), n) for s, n in source.jobs.ended.outcomes.items()),
+    "job_seconds": lambda source: source.jobs.ended.seconds,
     "queued_clips": lambda source: source.service.fleet.backlog()[0],
     "queue_oldest_seconds": lambda source: source.service.fleet.backlog()[1],
     "clips_total": _clips,
     "batch_clips": lambda source: source.service.fleet.ledger.batch_clips,
     "batch_seconds": lambda source: source.service.fleet.ledger.batch_seconds,
-    "audio_seconds_total": lambda source: source.service.fleet.ledger.samples / SAMPLE_RATE,
+    "audio_seconds_total": _audio_seconds,
     "worker_state": _worker_states,
     "node_workers": _node_workers,
     "worker_restarts_total": _worker_restarts,

@@ -1,7 +1,8 @@
 """The endpoint for Prometheus."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from fastapi import APIRouter
 from prometheus_client import generate_latest
@@ -15,6 +16,12 @@ from app.api.operation import metric_list
 from app.api.operation.metric_list import METRICS, PREFIX, Sources
 from app.server.errors import documented_errors
 from app.telemetry.histogram import Histogram
+
+_FAMILIES: Mapping[str, type[Any]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
 
 
 def metric_routes(sources: Sources) -> APIRouter:
@@ -62,15 +69,13 @@ class MetricCollector(Collector):
 def _family(metric: metric_list.Metric, value: metric_list.Samples | float | Histogram | None) -> Metric:
     """A metric with its values, as prometheus-client renders it."""
     name = PREFIX + metric.name
-    if isinstance(value, Histogram):
-        bounds = [*map(floatToGoString, value.bounds), "+Inf"]
-        buckets = list(zip(bounds, value.cumulative, strict=True))
-        return HistogramMetricFamily(name, metric.help, buckets, value.sum)
-    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    family = kind(name, metric.help, labels=tuple(metric.labels))
-    if isinstance(value, int | float):
-        family.add_metric((), value)
-    elif value is not None:
-        for labels, number in value:
+    family: Any = _FAMILIES[metric.kind](name, metric.help, labels=tuple(metric.labels))
+    if isinstance(value, int | float | Histogram):
+        value = [((), value)]
+    for labels, number in value or ():
+        if isinstance(number, Histogram):
+            bounds = [*map(floatToGoString, number.bounds), "+Inf"]
+            family.add_metric(labels, list(zip(bounds, number.cumulative, strict=True)), number.sum)
+        else:
             family.add_metric(labels, number)
-    return family
+    return cast(Metric, family)

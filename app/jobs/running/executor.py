@@ -166,7 +166,6 @@ class JobExecutor:
             job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
             failure = Failure(error.message, error.code)
             await self._store.fail(job, failure, self._settings.keep_audio, transcript)
-            log.warning("job failed", error=error.message)
         await self._remove_files(job)
 
     async def remove_partly_decoded(self, job_id: str) -> None:
@@ -220,7 +219,6 @@ class JobExecutor:
                     await self._store.succeed(job, transcript, self._settings.keep_audio)
                 else:
                     await revise_parent(self._store, self._service.helper, job, again, transcript)
-            log.info("job succeeded", samples=transcript.samples)
         except (IllegalTransition, UnknownJob):
             pass  # deleted meanwhile
         except PreconditionFailed as error:

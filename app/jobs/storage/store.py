@@ -126,6 +126,7 @@ class Store:
         # Called once a webhook is in the database.
         self.on_delivery: Callable[[], None] = lambda: None
         # Called with the id of a job, and how many other webhooks of its owner are given up: too many wait.
+        self.on_end: Callable[[Job], None] = lambda job: None
         self.on_given_up: Callable[[str, int], None] = lambda job_id, count: None
 
     async def add(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> Job:
@@ -743,6 +744,7 @@ class Store:
                 await add_revision(connection, job, original, summary, 0, now)
             await self._add_events(connection, then, job, now, changed_segments)
             if status.is_terminal:
+                then(self.on_end, job)
                 await self._add_webhook(connection, then, job, f"job.{status}", now)
             return job
 
