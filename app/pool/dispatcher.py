@@ -233,9 +233,7 @@ class Dispatcher(Generic[P, R]):
 
     async def _end_process(self, served: _ServedSlot[P, R]) -> None:
         """End the loop and the process of a slot that is removed. Nothing else waits for that."""
-        if served.loop is not None:
-            served.loop.cancel()
-            await asyncio.wait([served.loop])
+        await end_tasks(served.loop)
         await self._close(served.slot)
         served.closed.set()
 

@@ -83,8 +83,8 @@ class Authentication:
     """
 
     def __init__(self, settings: Settings, keys: KeyRing, jobs: "JobService") -> None:
-        # Requests under way: their tasks, their scopes, and whether their work is done.
-        self._open: dict[asyncio.Timeout, tuple[asyncio.Task[Any] | None, Scope, asyncio.Future[None]]] = {}
+        # The requests under way, by their tasks.
+        self._open: dict[asyncio.Task[Any], tuple[asyncio.Timeout, Scope]] = {}
         self._keys = keys
         self._shared = jobs.shared_links
         self._link_secrets = jobs.link_secrets
@@ -97,16 +97,16 @@ class Authentication:
         """An application that checks requests before `app` gets them."""
         return partial(self._answer, app)
 
-    def end(self, owner: str | None = None) -> list[asyncio.Future[None]]:
+    def end(self, owner: str | None = None) -> list[asyncio.Task[Any]]:
         """Cancel all requests of an owner, and those that would not be let in now, but for the caller's own.
 
-        Returns a future for each, which is done with its work.
+        Returns their tasks.
         """
         ended = []
-        for work, (task, scope, done) in self._open.items():
+        for task, (work, scope) in self._open.items():
             is_ended = scope["state"]["client"].owner == owner or not self._is_let_in(scope)
             if is_ended and task is not asyncio.current_task():
-                ended.append(done)
+                ended.append(task)
                 scope["state"][CLOSING] = (POLICY_VIOLATION, _WITHDRAWN.message)
                 if not work.expired():
                     work.reschedule(0)
@@ -128,8 +128,9 @@ class Authentication:
             await error_response(error)(scope, receive, send)
             return
         scope["state"]["client"] = client
-        work, done = asyncio.timeout(None), asyncio.get_running_loop().create_future()
-        self._open[work] = (asyncio.current_task(), scope, done)
+        task, work = asyncio.current_task(), asyncio.timeout(None)
+        assert task is not None
+        self._open[task] = (work, scope)
         try:
             with working_for(replace(current_work(), owner=client.owner)):
                 async with work:
@@ -138,8 +139,7 @@ class Authentication:
             if not work.expired():
                 raise
         finally:
-            del self._open[work]
-            done.set_result(None)
+            del self._open[task]
         if work.expired() and HAS_BEGUN not in scope["state"]:  # else the server cuts the response
             await error_response(_WITHDRAWN)(scope, receive, send)
 
