@@ -7,7 +7,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
@@ -21,7 +20,7 @@ from app.common.owners import LINK_OWNER, Client, KeyRing, is_user
 from app.jobs.shared_links import TOKEN_PREFIX, SharedLink
 from app.server.errors import error_response
 from app.server.handshakes import CLOSING, POLICY_VIOLATION, is_handshake
-from app.server.requests import HAS_BEGUN, client_of, route_path
+from app.server.requests import HAS_BEGUN, Proxies, client_of, route_path
 from app.settings import Settings
 from app.telemetry.work import current_work, working_for
 
@@ -55,24 +54,16 @@ class UserHeader:
     def __init__(self, app: ASGIApp, header: str, proxies: Collection[str]) -> None:
         self.app = app
         self._header = header.lower().encode()
-        self._proxies = [ip_network(proxy) for proxy in proxies]
+        self._proxies = Proxies(proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if "headers" in scope:
             names = [value for name, value in scope["headers"] if name == self._header]
             others = [(name, value) for name, value in scope["headers"] if name != self._header]
             scope = {**scope, "headers": others, "state": {**scope.get("state", {})}}
-            if len(names) == 1 and names[0] and self._is_proxy(scope.get("client")):
+            if len(names) == 1 and names[0] and self._proxies.have(scope.get("client")):
                 scope["state"]["user"] = names[0]
         await self.app(scope, receive, send)
-
-    def _is_proxy(self, client: tuple[str, int] | None) -> bool:
-        try:
-            address = ip_address(client[0]) if client else None
-        except ValueError:  # of a socket in the file system
-            return False
-        address = getattr(address, "ipv4_mapped", None) or address
-        return any(address in network for network in self._proxies if address is not None)
 
 
 class Authentication:
