@@ -42,14 +42,19 @@ class AddressRefused(ValueError):
     """A URL, host or address that the service does not contact on a client's behalf."""
 
 
+def parsed_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address that a text is, in its plain spelling; None for any other text."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
 def is_public(address: str) -> bool:
     """Whether an IP address, in its plain spelling, is globally routable unicast."""
-    if "%" in address:
+    parsed = parsed_address(address)
+    if parsed is None or "%" in address:
         return False  # a zone: an address in one network of this machine
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return False
     if isinstance(parsed, ipaddress.IPv6Address):
         if parsed in _NAT64:
             return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))

@@ -52,11 +52,7 @@ def line_formatter(form: LogFormat, add_context: "Processor") -> logging.Formatt
 def _escape_controls(logger: "WrappedLogger", method: str, event: "EventDict") -> "EventDict":
     """Escapes what could move a terminal's cursor: clients choose paths, and proxies pass on addresses."""
     texts = {key: value for key, value in event.items() if isinstance(value, str)}
-    return {**event, **{key: _CONTROLS.sub(_escaped, text) for key, text in texts.items()}}
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return ascii(found[0])[1:-1]
+    return {**event, **{key: _CONTROLS.sub(lambda c: ascii(c[0])[1:-1], text) for key, text in texts.items()}}
 
 
 def line_keys(add_context: "Processor") -> "list[Processor]":

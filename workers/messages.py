@@ -322,6 +322,21 @@ Warnings = tuple[RecordingWarning, ...]  # about one recording
 
 
 @dataclass(frozen=True, slots=True)
+class Decoded:
+    """How far a recording, or a part of it, is decoded. Positions are those in the recording."""
+
+    samples: int  # up to which one
+    finished: bool = True
+    tracks: tuple[SoundTrack, ...] = ()  # that its file has
+    channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
+    declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
+    warnings: Warnings = ()  # once finished: what the sender should know
+    files: int = 1  # written, or that will be while nothing is decoded; 0 if that is not known yet
+    # Of the bins that are complete since the last step, as `PeakFinder.take` gives them, if they are wanted.
+    peaks: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadOptions:
     """The options for loading a model in a worker."""
 

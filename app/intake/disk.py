@@ -63,10 +63,6 @@ class Reservation:
         """Give the space up. It may have been given up already."""
         self._disk.reservations -= {self}
 
-    def restore(self, size: int, written: int) -> None:
-        """Reserve space for the rest of a file of `size` bytes, however little there is."""
-        self._expected, self.written = size, written
-
     def check(self, size: int) -> None:
         """Raise DiskFull if there is no space to write `size` bytes."""
         # Others' reservations only count against bytes that this file has not reserved.
@@ -90,9 +86,12 @@ class DiskSpace:
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
         self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
-    def reserve(self, owner: str | None = None) -> Reservation:
-        """A reservation of nothing yet, until it is closed. `owner`: see `Reservation`."""
-        reservation = Reservation(self, owner)
+    def reserve(self, owner: str | None = None, size: int = 0, written: int = 0) -> Reservation:
+        """A reservation for the rest of a file of `size` bytes, however little there is, until it is closed.
+
+        `owner`: see `Reservation`. Without a size, of nothing yet.
+        """
+        reservation = Reservation(self, owner, size, written)
         self.reservations |= {reservation}
         return reservation
 

@@ -149,40 +149,19 @@ class Admission:
     def __init__(self, settings: Settings, jobs_at_once: int) -> None:
         """`jobs_at_once`: how many requests can run at a time. These do not count."""
 
-        def limiter(total: int, setting: str, what: str, code: str) -> Limiter:
-            return Limiter(_limit(total, setting, what, code))
-
-        under_way = _limit(settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS", "requests are under way")
-        self.requests = Limiter(under_way, jobs_at_once)
-        self.uploads = limiter(
-            settings.max_uploads, "WHISPER_MAX_UPLOADS", "uploads are under way", "too_many_uploads"
-        )
+        queue = (settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS")
+        uploads = (settings.max_uploads, "WHISPER_MAX_UPLOADS")
+        part = f"1/{CORRECTIONS_DIVISOR} of WHISPER_MAX_UPLOADS"
+        corrections = (max(1, settings.max_uploads // CORRECTIONS_DIVISOR), part)
+        streams = (settings.max_event_streams, "WHISPER_MAX_EVENT_STREAMS")
+        live = (settings.max_streams, "WHISPER_MAX_STREAMS")
+        sent = "spans, archives and long transcripts are being sent"
+        self.requests = Limiter(_limit(*queue, "requests are under way"), jobs_at_once)
+        self.uploads = Limiter(_limit(*uploads, "uploads are under way", "too_many_uploads"))
         # Their bodies are in memory.
-        self.corrections = limiter(
-            max(1, settings.max_uploads // CORRECTIONS_DIVISOR),
-            f"1/{CORRECTIONS_DIVISOR} of WHISPER_MAX_UPLOADS",
-            "corrections are under way",
-            "too_many_corrections",
-        )
-        self.streams = limiter(
-            settings.max_event_streams,
-            "WHISPER_MAX_EVENT_STREAMS",
-            "event streams are under way",
-            "too_many_event_streams",
-        )
-        self.live_streams = limiter(
-            settings.max_streams, "WHISPER_MAX_STREAMS", "live streams are open", "too_many_streams"
-        )
+        self.corrections = Limiter(_limit(*corrections, "corrections are under way", "too_many_corrections"))
+        self.streams = Limiter(_limit(*streams, "event streams are under way", "too_many_event_streams"))
+        self.live_streams = Limiter(_limit(*live, "live streams are open", "too_many_streams"))
         # They hold memory or temporary files until the client has them.
-        self.sending = limiter(
-            settings.max_uploads,
-            "WHISPER_MAX_UPLOADS",
-            "spans, archives and long transcripts are being sent",
-            "too_many_downloads",
-        )
-        self.recordings = limiter(
-            settings.max_event_streams,
-            "WHISPER_MAX_EVENT_STREAMS",
-            "recordings are being sent",
-            "too_many_downloads",
-        )
+        self.sending = Limiter(_limit(*uploads, sent, "too_many_downloads"))
+        self.recordings = Limiter(_limit(*streams, "recordings are being sent", "too_many_downloads"))

@@ -225,8 +225,7 @@ class Uploads:
         return self._files[upload.id]
 
     def _hold(self, upload: ResumableUpload, written: int) -> None:
-        space = self._folder.disk.reserve(upload.owner)
-        space.restore(upload.size, written)
+        space = self._folder.disk.reserve(upload.owner, upload.size, written)
         self._files[upload.id] = PartialFile(self._path(upload), upload.size, space)
 
     def _path(self, upload: ResumableUpload) -> Path:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from app.common.concurrency import end_tasks
 from app.common.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
 from app.intake.uploads import Upload
 from app.jobs.corrections import windows_by_clip
@@ -19,7 +20,6 @@ from app.recording.media_service import MediaService
 _AT_ONCE = 2  # recordings that are decoded at the same time for one kind of result; the others wait
 
 T = TypeVar("T")
-_Key = tuple[str, int]  # what is made, and the number of the job
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ class KeptRecordings:
         self._media = media
         self._store = store
         self._helper = helper
-        self._tasks: dict[_Key, asyncio.Task[Any]] = {}
+        self._tasks: dict[tuple[str, int], asyncio.Task[Any]] = {}  # by what they make, and the job's number
         self._decoding: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
         self._stopping = False
 
@@ -81,12 +81,12 @@ class KeptRecordings:
 
     async def cancel(self, job: Job) -> None:
         """Cancel what is made for a job that is deleted, and wait until it has ended."""
-        await self._cancel_tasks([key for key in self._tasks if key[1] == job.number])
+        await end_tasks(*(task for (_, number), task in self._tasks.items() if number == job.number))
 
     async def stop(self) -> None:
         """Cancel all that is made, and wait until it has ended."""
         self._stopping = True
-        await self._cancel_tasks(list(self._tasks))
+        await end_tasks(*self._tasks.values())
 
     async def _shared(self, kind: str, job: Job, work: Callable[[Upload], Awaitable[T]]) -> T:
         """What `work` makes of the recording of a job. Only the first of concurrent callers starts it."""
@@ -116,12 +116,6 @@ class KeptRecordings:
                 return await work(upload)
             except FileNotFoundError:
                 raise AudioNotKept(NOT_KEPT) from None
-
-    async def _cancel_tasks(self, keys: list[_Key]) -> None:
-        tasks = [self._tasks[key] for key in keys]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _end(self, kind: str, job: Job, task: asyncio.Task[Any]) -> None:
         """Drop a task that has ended, and log why it failed: perhaps nobody waits for it any more."""

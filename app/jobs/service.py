@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy.exc import IntegrityError
 
+from app.common.concurrency import end_tasks
 from app.common.errors import (
     NOT_KEPT,
     STOPPING,
@@ -92,10 +93,9 @@ class JobService:
         self.webhooks = Webhooks(
             Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )
+        self.store.on_webhook = self.webhooks.added
         self.ended = EndedJobs()
         self.store.on_end = self.ended.add
-        self.store.on_delivery = self.webhooks.wake
-        self.store.on_given_up = self.webhooks.given_up
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
         self._deleting: Counter[str] = Counter()  # jobs that nobody may have transcribed again, by their ids
@@ -167,9 +167,7 @@ class JobService:
         """Stop all work. Batches in flight have `DRAIN_S` to end; the next start resumes unfinished jobs."""
         self.begin_shutdown()
         await self._service.fleet.drain(DRAIN_S)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            await asyncio.gather(self._sweeper, return_exceptions=True)
+        await end_tasks(self._sweeper)
         await self.recordings.stop()
         await self._runner.stop()
         await self.webhooks.stop()

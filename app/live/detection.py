@@ -49,7 +49,6 @@ class SpeechDetection:
         self._wakeup = Wakeup()
         # One for good: it knows whether a process that was killed has ended.
         self._child = ChildProcess(runtime.initialise, "", _NICENESS)
-        self._is_started = False
         self._loop: asyncio.Task[None] | None = None
 
     def wake(self, stream: Speaker) -> None:
@@ -67,7 +66,7 @@ class SpeechDetection:
     async def stop(self) -> None:
         """End the process."""
         await end_tasks(self._loop)
-        await self._end_process()
+        await self._child.close()
 
     async def _examine_on(self) -> None:
         loop = asyncio.get_running_loop()
@@ -85,7 +84,7 @@ class SpeechDetection:
             elif not self._waiting:
                 await self._wakeup.wait(_IDLE_S)
                 if not self._waiting:
-                    await self._end_process()
+                    await self._child.close()
                     # Messages of many streams at once leave freed memory between what stays.
                     runtime.release_freed_memory()
 
@@ -137,7 +136,7 @@ class SpeechDetection:
                 log.warning("the process that examines streams failed", error=error.message)
             except Exception:
                 log.exception("streams not examined")
-            await self._end_process()
+            await self._child.close()
             await asyncio.sleep(_RETRY_S)
         return None
 
@@ -145,17 +144,11 @@ class SpeechDetection:
         """Start the process unless it runs. Raises ProcessCrashed if it cannot be started."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + _START_S
-        while not self._is_started:
+        while not self._child.is_started:
             try:
                 await self._child.start()
-                self._is_started = True
             except Exception as error:  # of the machine: streams wait, and nothing of them is lost
                 log.warning("the process that examines streams does not start", error=str(error))
-                await self._end_process()
                 if loop.time() >= give_up_at:
                     raise ProcessCrashed("the process that examines streams cannot be started") from error
                 await asyncio.sleep(_RETRY_S)
-
-    async def _end_process(self) -> None:
-        self._is_started = False
-        await self._child.close()

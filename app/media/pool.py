@@ -40,12 +40,11 @@ from workers.messages import (
     EVERYTHING,
     FRAME_SAMPLES,
     SAMPLE_RATE,
+    Decoded,
     RecordingRefused,
     Selection,
-    SoundTrack,
     Span,
     SpeakerModel,
-    Warnings,
 )
 
 log = structlog.get_logger(__name__)
@@ -66,18 +65,6 @@ _SPAN_NAMES: dict[Callable[..., Any], str] = {
     encode.encode: "encode copy",
     embed.embed: "embed voices",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """How far a recording is decoded."""
-
-    samples: int  # up to which sample of the recording
-    finished: bool = True
-    tracks: tuple[SoundTrack, ...] = ()  # that its file has, once they are known
-    channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
-    declared: int = 0  # where the recording or its part ends, as the file gives it; 0 if it does not
-    warnings: Warnings = ()  # once finished: what the sender should know
 
 
 async def _no_speaker_model() -> SpeakerModel:
@@ -176,7 +163,6 @@ class MediaPool:
         session = WorkerSession(self, ("decode", job))
         files = tuple(map(str, paths))
         request = DecodeRequest(str(upload.path), files, upload.raw_pcm, selection, peaks is not None)
-        tracks: tuple[SoundTrack, ...] = ()
         with closing(self._disk.reserve()) as space:
             space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
             budget = PcmBudget(self._disk, space, pcm_path, max_duration_s, selection.start, len(paths))
@@ -187,8 +173,7 @@ class MediaPool:
             try:
                 await start_step(FIRST_STEP_SAMPLES)
                 while not session.finished:
-                    decoded = await session.end_step()
-                    tracks = decoded.tracks or tracks
+                    decoded: Decoded = await session.end_step()
                     if peaks is not None:
                         peaks.add(decoded.samples, decoded.peaks, finished=decoded.finished)
                     if decoded.samples > max_duration_s * SAMPLE_RATE:
@@ -197,14 +182,13 @@ class MediaPool:
                         texts = [warning.message for warning in decoded.warnings]
                         log.info("recording has problems", filename=upload.filename, warnings=texts)
                     if not decoded.finished:
-                        await budget.after_step(decoded.samples, decoded.declared, decoded.channels)
+                        await budget.after_step(decoded.samples, decoded.declared, decoded.files)
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
                         await start_step(min(max(decoded.samples, FIRST_STEP_SAMPLES), STEP_SAMPLES))
                     elif separate:
-                        await asyncio.to_thread(remove_channels, pcm_path, but=decoded.distinct)
-                    found = (decoded.distinct, decoded.declared, decoded.warnings)
-                    yield Decoded(decoded.samples, decoded.finished, tracks, *found)
+                        await asyncio.to_thread(remove_channels, pcm_path, but=decoded.channels)
+                    yield decoded
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:

@@ -12,9 +12,9 @@ from app.media.worker_slot import DEADLINE_S, MediaCall, MediaWorkerSlot
 from app.pool.tasks import WorkerProcess
 from workers.media import remote, sessions, tasks
 from workers.media.remote import RemoteStep
-from workers.media.tasks import DecodeRequest, DecodeStep
+from workers.media.tasks import DecodeRequest
 from workers.media.voices import embed
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Span, SpeakerModel
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Decoded, Span, SpeakerModel
 
 R = TypeVar("R")
 
@@ -66,7 +66,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
 
     async def _decode(
         self, job: str, request: DecodeRequest, max_samples: int, max_declared: float = math.inf
-    ) -> DecodeStep:
+    ) -> Decoded:
         """As `tasks.decode`."""
         try:
             if job not in self._sent:

@@ -71,7 +71,8 @@ class SoundEncoder:
                 session.start_step(encode.encode, request, _STEP_S)
                 step: EncodeStep = await session.end_step()
                 space.written = max(space.written, step.size)
-                self._check_duration(step)
+                if max(step.decoded_s, step.declared_s) > self._max_duration_s + _SLACK_S:
+                    raise audio_too_long(self._max_duration_s)
                 if is_first and not session.finished:
                     await self._reserve(request, step, space)
                 is_first = False
@@ -79,10 +80,6 @@ class SoundEncoder:
         finally:
             self._pool.cancel(line)
             session.close()
-
-    def _check_duration(self, step: EncodeStep) -> None:
-        if max(step.decoded_s, step.declared_s) > self._max_duration_s + _SLACK_S:
-            raise audio_too_long(self._max_duration_s)
 
     async def _reserve(self, request: EncodeRequest, step: EncodeStep, space: Reservation) -> None:
         """Reserve the disk space of the whole result if the file says how long the recording is."""

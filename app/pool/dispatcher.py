@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from app.common.concurrency import BackgroundTasks, Wakeup
+from app.common.concurrency import BackgroundTasks, Wakeup, end_tasks
 from app.common.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.common.known_errors import explain
 from app.pool.backlog import Backlog, ThroughputEstimator
@@ -158,10 +158,7 @@ class Dispatcher(Generic[P, R]):
     async def stop(self) -> None:
         """End all processes, whatever they are doing, and wait until they are gone."""
         self._is_started = False
-        loops = [served.loop for served in self._served.values() if served.loop is not None]
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await end_tasks(*(served.loop for served in self._served.values()))
         await asyncio.gather(*(self._close(slot) for slot in self.slots), *self._closing)
         for served in self._served.values():
             served.closed.set()
@@ -236,9 +233,7 @@ class Dispatcher(Generic[P, R]):
 
     async def _end_process(self, served: _ServedSlot[P, R]) -> None:
         """End the loop and the process of a slot that is removed. Nothing else waits for that."""
-        if served.loop is not None:
-            served.loop.cancel()
-            await asyncio.wait([served.loop])
+        await end_tasks(served.loop)
         await self._close(served.slot)
         served.closed.set()
 

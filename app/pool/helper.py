@@ -55,8 +55,7 @@ class Helper:
     """
 
     def __init__(self) -> None:
-        self._child: ChildProcess | None = None
-        self._changing = asyncio.Lock()
+        self._child = ChildProcess(_initialise)
         self._turn = asyncio.Lock()  # of the call that runs
         self._reading = asyncio.Lock()  # of long transcripts
         self._calls = 0  # of the process, under way
@@ -87,9 +86,10 @@ class Helper:
     async def _run_alone(self, deadline_s: float, function: Callable[..., R], *args: object) -> R:
         """Call a function in the process, and once more in a new one: something else may have killed it."""
         for attempt in (1, 2):
-            child = None
+            child = self._child
             try:
-                child = await self._started()
+                if not child.is_started:
+                    await child.start()
                 return await child.call(function, *args, deadline_s=deadline_s)
             except (ProcessCrashed, MemoryError) as error:
                 is_last = attempt == 2 or isinstance(error, ProcessHung) or child is not self._child
@@ -127,24 +127,11 @@ class Helper:
     def _end_idle(self) -> None:
         self._ending = asyncio.get_running_loop().create_task(self._end(self._child))
 
-    async def _started(self) -> ChildProcess:
-        async with self._changing:
-            if self._child is None:
-                child = ChildProcess(_initialise)
-                try:
-                    await child.start()
-                except BaseException:
-                    await child.close()
-                    raise
-                self._child = child
-            return self._child
-
-    async def _end(self, child: ChildProcess | None) -> None:
-        """End a process, unless another call has done so."""
-        async with self._changing:
-            if child is not None and child is self._child:
-                self._child = None
-                await child.close()
+    async def _end(self, child: ChildProcess) -> None:
+        """End a process. The next call starts another one, also while this one cannot be killed."""
+        if child is self._child:
+            self._child = ChildProcess(_initialise)
+        await child.close()
 
 
 def _initialise() -> None:

@@ -64,14 +64,26 @@ class ChildProcess:
         self.pid: int | None = None
         self.on_exit: Callable[[ProcessCrashed], None] = lambda error: None
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it is started and not closed. It may have ended by itself."""
+        return self._executor is not None
+
     async def start(self) -> None:
-        """Spawn the process.
+        """Spawn the process. It is closed again after an error.
 
         Raises ProcessCrashed if it does not start within `_SPAWN_DEADLINE_S`, and ProcessStuck while the
         process before it does not end.
         """
         if self._process is not None and self._process.is_alive():
             raise ProcessStuck(f"process {self.pid} cannot be killed")
+        try:
+            await self._spawn()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _spawn(self) -> None:
         hide_secrets()  # first: the executor may start a process of multiprocessing's own
         self._executor = ProcessPoolExecutor(
             max_workers=1,

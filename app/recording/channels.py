@@ -13,14 +13,13 @@ import numpy as np
 
 from app.common.errors import ClipFailed
 from app.media.pcm_files import channel_path
-from app.media.pool import Decoded
 from app.recording.clip_decoding import ClipKey
 from app.recording.language_vote import LanguageVote
 from app.recording.pipeline import Pipeline, first_error
 from app.recording.recording_work import Observer, Progress, TranscriptionWork
 from app.transcript.speakers.channels import join_channels
 from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, Span
+from workers.messages import SAMPLE_RATE, Decoded, Span
 
 STEP = SAMPLE_RATE // 100  # samples: 10 ms
 _BLOCK = 6000 * STEP  # read at once: a minute

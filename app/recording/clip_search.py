@@ -14,10 +14,19 @@ import numpy.typing as npt
 from app.common.concurrency import end_tasks
 from app.intake.uploads import Upload
 from app.media.peaks import PeakCollector
-from app.media.pool import Decoded, MediaPool
+from app.media.pool import MediaPool
 from app.recording.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.recording.speech import SpeechDetector, VadParameters
-from workers.messages import CHUNK_FRAMES, EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, Span, Warnings
+from workers.messages import (
+    CHUNK_FRAMES,
+    EVERYTHING,
+    FRAME_SAMPLES,
+    SAMPLE_RATE,
+    Decoded,
+    Selection,
+    Span,
+    Warnings,
+)
 
 Probabilities = npt.NDArray[np.float32]
 

@@ -10,7 +10,6 @@ from functools import partial
 import structlog
 
 from app.common.errors import ClipFailed
-from app.media.pool import Decoded
 from app.recording.clip_decoder import ClipDecoder
 from app.recording.clip_decoding import ClipKey, ClipRequest
 from app.recording.clip_planner import PlannedClip
@@ -22,7 +21,7 @@ from app.recording.speech import VadParameters
 from app.transcript.packed import PackedSegments
 from app.transcript.rendering import clip_segments
 from app.transcript.timeline import NO_LANGUAGE, ClipResult, Transcript, samples_by_language
-from workers.messages import SAMPLE_RATE, DecodingOptions, Span
+from workers.messages import SAMPLE_RATE, Decoded, DecodingOptions, Span
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,6 @@ from app.common.errors import ClipFailed, Interrupted, TaskCrashes, Whisperfleet
 from app.common.options import Options
 from app.engines.window_request import WindowRequest
 from app.media.peaks import PeakCollector
-from app.media.pool import Decoded
 from app.pool.dispatcher import Dispatcher
 from app.pool.helper import Helper
 from app.recording.clip_decoding import ClipKey
@@ -16,7 +15,7 @@ from app.recording.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
 from app.recording.clip_search import RecordingWork
 from app.recording.result_cache import ClipResults
 from app.transcript.speakers.labelling import KnownSpeaker
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Segment, Span, WindowResult
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoded, Segment, Span, WindowResult
 
 WindowDispatcher = Dispatcher[WindowRequest, WindowResult]
 

@@ -11,7 +11,6 @@ from app.engines.model_files import DEMO
 from app.engines.plan import Plan, media_workers
 from app.intake.uploads import Upload
 from app.media.pcm_files import remove_channels
-from app.media.pool import Decoded
 from app.pool.helper import Helper
 from app.recording.channels import ChannelPipelines
 from app.recording.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
@@ -24,6 +23,7 @@ from app.settings import Settings
 from app.telemetry import traces
 from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
+from workers.messages import Decoded
 
 
 def max_silence_of(model: str) -> int:

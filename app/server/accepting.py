@@ -11,13 +11,14 @@ import socket
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from typing import Any, cast
 
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from app.server.listening import STREAM_PATH
+from app.server.requests import Proxies
 from app.server.steady_protocol import Steady
 from app.server.web_sockets import WebSocketConnection, is_handshake
 from app.settings import Settings
@@ -40,7 +41,7 @@ class Connections:
         self.header_timeout_s = settings.header_timeout_s
         self.stream_paths = {STREAM_PATH, settings.root_path + STREAM_PATH}
         self._limit = limit
-        self._proxies = [ip_network(proxy) for proxy in settings.trusted_proxies]
+        self._proxies = Proxies(settings.trusted_proxies)
         # The oldest is first in each of these.
         self._heads: dict[HttpConnection, None] = {}  # with an incomplete head
         self._heads_of: dict[bytes, dict[HttpConnection, None]] = {}  # the same, by address
@@ -67,7 +68,7 @@ class Connections:
         of_address = self._heads_of.setdefault(connection.address, {})
         self._heads[connection] = of_address[connection] = None
         # A proxy has the clients of many addresses.
-        if len(of_address) > HEADS_PER_ADDRESS and not self._is_proxy(connection):
+        if len(of_address) > HEADS_PER_ADDRESS and not self._proxies.have(connection.client):
             self._evict_oldest(of_address)
         elif len(self._heads) > MAX_HEADS:
             self._evict_oldest(self._heads)
@@ -106,12 +107,6 @@ class Connections:
         self.end_head(oldest)
         oldest.close()
         return True
-
-    def _is_proxy(self, connection: "HttpConnection") -> bool:
-        if connection.client is None:
-            return False
-        address = ip_address(connection.client[0])
-        return any(address in network for network in self._proxies)
 
 
 class HttpConnection(Steady, H11Protocol):

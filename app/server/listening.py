@@ -5,12 +5,12 @@ import resource
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from app.common.errors import InvalidSetting
 from app.common.known_errors import GUIDE
 from app.common.owners import KeyRing
 from app.settings import COMMANDS_KEY, Settings
+from workers.addresses import parsed_address
 
 MAX_CONNECTIONS = 4096  # if the settings name no number
 PATIENT = "patient"  # in the state of a request whose response costs nothing but its connection
@@ -83,10 +83,8 @@ def key_warnings(settings: Settings, keys: KeyRing) -> list[str]:
 
 
 def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    address = parsed_address(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback
 
 
 def _bind_error(

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from ipaddress import ip_network
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,6 +19,7 @@ from app.server.handshakes import is_handshake
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
 from app.telemetry.work import Work, working_for
+from workers.addresses import parsed_address
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 FIRST_ERROR = 400
@@ -48,6 +50,19 @@ def client_of(request: Request) -> Client:
     """Whose a request is; an operator's if the service requires no key."""
     client: Client = getattr(request.state, "client", Client())
     return client
+
+
+class Proxies:
+    """The proxies in front of the service, which have the clients of many addresses."""
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        self._networks = [ip_network(network) for network in networks]
+
+    def have(self, client: tuple[str, int] | None) -> bool:
+        """Whether a connection is that of one of them. A socket in the file system has no address."""
+        address = parsed_address(client[0]) if client else None
+        address = getattr(address, "ipv4_mapped", None) or address
+        return any(address in network for network in self._networks if address is not None)
 
 
 def warn(request: Request, texts: Iterable[str]) -> None:

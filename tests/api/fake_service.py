@@ -21,7 +21,6 @@ from app.engines.ledger import BatchLedger, JobName
 from app.intake.data_folder import DataFolder
 from app.intake.uploads import Upload
 from app.media.pcm_files import remove_channels
-from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.pool.cluster.node_places import NO_CLUSTER, find_node, node_row
 from app.pool.cluster.ray_messages import RayNode
@@ -41,6 +40,7 @@ from tests.sample_peaks import collected
 from workers.messages import (
     EVERYTHING,
     SAMPLE_RATE,
+    Decoded,
     DecodingOptions,
     LoadOptions,
     Segment,

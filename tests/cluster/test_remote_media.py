@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,7 +22,7 @@ from app.media import pool as media_pool
 from app.media import remote_slot
 from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
-from app.media.pool import Decoded, MediaPool
+from app.media.pool import MediaPool
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.worker_slot import MediaCall
 from app.pool.process import ChildProcess
@@ -34,7 +35,7 @@ from workers import runtime
 from workers.media import encode as encoding
 from workers.media import remote, sessions, tasks
 from workers.media.voices import embed
-from workers.messages import EVERYTHING, Selection, SpeakerModel
+from workers.messages import EVERYTHING, Decoded, Selection, SpeakerModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 
@@ -129,7 +130,7 @@ async def decode(
     async with aclosing(steps):
         async for decoded in steps:
             on_step(decoded)
-    return decoded, peaks.pack()
+    return replace(decoded, peaks=b""), peaks.pack()
 
 
 def decode_here(
@@ -142,11 +143,9 @@ def decode_here(
     for step in steps:
         peaks.add(step.samples, step.peaks, finished=step.finished)
     for channel, path in enumerate(paths):
-        if channel not in step.distinct:
+        if channel not in step.channels:
             path.unlink()
-    tracks = steps[0].tracks
-    decoded = Decoded(step.samples, True, tracks, step.distinct, step.declared, step.warnings)
-    return decoded, peaks.pack()
+    return replace(step, peaks=b""), peaks.pack()
 
 
 def wav(*channels: Pcm, rate: int = RATE) -> bytes:
@@ -331,7 +330,7 @@ class FakeProcess:
         if function is remote.embed_voices:
             raise ModuleNotFoundError("No module named 'torch'")
         if function is remote.decode:
-            return cast(R, remote.RemoteStep(tasks.DecodeStep(0, False, None), 0, ()))
+            return cast(R, remote.RemoteStep(Decoded(0, False), 0, ()))
         return cast(R, True)
 
     async def close(self) -> None: ...

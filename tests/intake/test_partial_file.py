@@ -41,8 +41,7 @@ def partial(folder: Path, size: int = len(CONTENT)) -> PartialFile:
     """As after a start of the service: only the file itself knows what has arrived."""
     disk = DiskSpace(folder)
     path = folder / "file"
-    space = disk.reserve()
-    space.restore(size, path.stat().st_size if path.exists() else 0)
+    space = disk.reserve(None, size, path.stat().st_size if path.exists() else 0)
     return PartialFile(path, size, space)
 
 

@@ -14,12 +14,11 @@ from app.jobs.running import executor as module
 from app.jobs.running import runner
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_path
-from app.media.pool import Decoded
 from app.transcript.timeline import Transcript
 from tests.event_loop import until
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FILE, URL, FakePipeline, Site, opened_site
-from workers.messages import BYTES_PER_SAMPLE
+from workers.messages import BYTES_PER_SAMPLE, Decoded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

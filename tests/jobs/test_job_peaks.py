@@ -17,12 +17,11 @@ from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import JobObserver
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
-from app.media.pool import Decoded
 from app.pool.helper import Helper
 from tests.event_loop import until
 from tests.jobs.databases import opened
 from tests.jobs.samples import PEAKS, TRACK, TRANSCRIPT, submission
-from workers.messages import Selection
+from workers.messages import Decoded, Selection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -62,7 +62,7 @@ async def test_of_too_many_webhooks_of_an_owner_those_that_failed_most_are_given
     monkeypatch.setattr(outboxes, "MOST_OF_OWNER", 3)
     outbox = Outbox(database)
     webhooks = Webhooks(outbox, None, allow_private=True)
-    store.on_given_up = webhooks.given_up
+    store.on_webhook = webhooks.added
     others = await cancelled(store, "other")
     jobs = [await cancelled(store, "owner") for _ in range(3)]
     assert webhooks.attempts[Attempt.GIVEN_UP] == 0

@@ -14,11 +14,10 @@ from app.jobs.running import progress as module
 from app.jobs.running.progress import ProgressBuffer
 from app.jobs.storage.published_clips import PublishedClip
 from app.media.peaks import PeakCollector, Peaks
-from app.media.pool import Decoded
 from tests.event_loop import until
 from tests.jobs.samples import TRACK
 from tests.sample_peaks import collected
-from workers.messages import RecordingWarning
+from workers.messages import Decoded, RecordingWarning
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

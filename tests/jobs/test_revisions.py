@@ -158,7 +158,7 @@ async def test_a_correction_queues_a_webhook_and_adds_no_event(store: Store, dat
     [succeeded] = await outbox.due(1e12)
     await outbox.remove(succeeded.id)
     calls: list[None] = []
-    store.on_delivery = lambda: calls.append(None)
+    store.on_webhook = lambda *_: calls.append(None)
     job = await store.correct(job, correction(1))
     with pytest.raises(PreconditionFailed):
         await store.correct(job, correction(1))

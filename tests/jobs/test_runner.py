@@ -15,7 +15,6 @@ from app.jobs.running import runner as module
 from app.jobs.serialization import Summary
 from app.jobs.storage import store as store_module
 from app.jobs.storage.store import Store
-from app.media.pool import Decoded
 from app.recording.recording_work import Progress
 from app.transcript.timeline import Transcript
 from tests.event_loop import until
@@ -23,7 +22,7 @@ from tests.jobs.databases import backends, stopped
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FakePipeline, Site, block, opened_site, succeed
 from tests.postgresql import NewDatabase
-from workers.messages import RecordingWarning
+from workers.messages import Decoded, RecordingWarning
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

@@ -200,7 +200,7 @@ async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store:
 async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: Status) -> None:
     store, outbox = Store(database, clock=lambda: 1000.0), Outbox(database)
     calls = []
-    store.on_delivery = lambda: calls.append(True)
+    store.on_webhook = lambda *_: calls.append(True)
     await new_job(store, status)  # without a webhook
     assert await outbox.next_due() is None
     job = await new_job(store, status, webhook_url="https://example.org/hook")
@@ -275,7 +275,7 @@ async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(da
     store = Store(database)
     seen: list[str] = []
     store.on_event = lambda job_id, event: seen.append(event.type)
-    store.on_delivery = lambda: seen.append("webhook")
+    store.on_webhook = lambda *_: seen.append("webhook")
 
     await cancelled_after_the_commit(database, store.add(submission(webhook_url="https://example.org")))
     assert seen == ["job.queued"]

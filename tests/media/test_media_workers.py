@@ -13,13 +13,13 @@ import pytest
 from app.common.concurrency import end_tasks
 from app.intake.disk import DiskSpace
 from app.intake.uploads import Upload
-from app.media.pool import Decoded, MediaPool
+from app.media.pool import MediaPool
 from app.recording.clip_search import ClipSearch, RecordingWork
 from app.recording.speech import VadParameters
 from app.telemetry.work import Work, working_for
 from tests.event_loop import until
 from tests.media_files import RATE, costly_silence, encode, read_pcm, talk
-from workers.messages import FRAME_SAMPLES
+from workers.messages import FRAME_SAMPLES, Decoded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 

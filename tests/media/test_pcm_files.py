@@ -18,14 +18,14 @@ from app.common.errors import DiskFull, OutgrowsDisk, TooLarge
 from app.intake.disk import MARGIN_BYTES, DiskSpace
 from app.intake.uploads import Upload, remove_leftovers
 from app.media.pcm_files import channel_paths, remove_channels
-from app.media.pool import FIRST_STEP_SAMPLES, Decoded, MediaPool
+from app.media.pool import FIRST_STEP_SAMPLES, MediaPool
 from app.media.worker_slot import MediaCall
 from app.pool.dispatcher import Dispatcher
 from tests.intake.disks import SmallDisk
 from tests.media_files import RATE, encode, flac_of_silence
 from tests.pool.fake_slots import StubSlot
 from workers.media import sessions
-from workers.messages import BYTES_PER_SAMPLE
+from workers.messages import BYTES_PER_SAMPLE, Decoded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -239,7 +239,7 @@ async def test_each_channel_needs_space_for_its_file(
     await asyncio.gather(*pool._background)
     assert {size(path) for path in channel_paths(pcm)} == {0}
     SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 31 * MINUTE_BYTES)
-    assert await separate() == Decoded(600 * RATE, True, ANY, (0, 1), 600 * RATE)
+    assert await separate() == Decoded(600 * RATE, True, ANY, (0, 1), 600 * RATE, files=3)
     decoded = {path: size(path) for path in pcm.parent.iterdir()}
     assert decoded == dict.fromkeys(channel_paths(pcm)[:2], 10 * MINUTE_BYTES), "the third one is the same"
     remove_channels(pcm)

@@ -20,9 +20,8 @@ from tests.event_loop import let_tasks_run
 from tests.pool.fake_slots import StubSlot
 from workers.media import sessions as worker_sessions
 from workers.media import tasks
-from workers.media.tasks import DecodeStep
 from workers.media.voices import embed
-from workers.messages import SAMPLE_RATE, SpeakerModel
+from workers.messages import SAMPLE_RATE, Decoded, SpeakerModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -56,7 +55,7 @@ class FakeSlot(StubSlot):
             else:
                 await self._wait_for(tasks.speech_probabilities)
             self._in_flight[call.function].clear()
-            return [DecodeStep(self._steps, self._steps == STEPS, None)]
+            return [Decoded(self._steps, self._steps == STEPS)]
         if call.args[1] != STEPS - 1:  # no step is left to run beside the last span
             await self._wait_for(tasks.decode)
         self._in_flight[call.function].clear()
@@ -170,9 +169,9 @@ class CrashingDispatcher:
 
     async def submit(
         self, job: str, call: MediaCall, *, key: object, affinity: int | None
-    ) -> TaskResult[DecodeStep]:
+    ) -> TaskResult[Decoded]:
         self.steps += 1
-        return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0 if self.steps == 1 else 1)
+        return TaskResult(Decoded(60 * SAMPLE_RATE, False), 0, 0 if self.steps == 1 else 1)
 
 
 async def test_a_file_that_crashes_decoders_is_refused(tmp_path: Path, upload: Upload) -> None:
@@ -189,9 +188,9 @@ async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path,
     calls: list[MediaCall] = []
 
     class Recorder(CrashingDispatcher):
-        async def submit(self, job: str, call: MediaCall, **_: object) -> TaskResult[DecodeStep]:
+        async def submit(self, job: str, call: MediaCall, **_: object) -> TaskResult[Decoded]:
             calls.append(call)
-            return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0)
+            return TaskResult(Decoded(60 * SAMPLE_RATE, False), 0, 0)
 
     pool = MediaPool(1, DiskSpace(tmp_path))
     pool._dispatcher = Recorder()  # type: ignore[assignment]
@@ -229,11 +228,11 @@ async def test_stopping_leaves_no_decoder_to_close(tmp_path: Path, upload: Uploa
     """A step in flight is never answered then: the event loop could not end while something waits for it."""
 
     class Stopping(CrashingDispatcher):
-        async def submit(self, job: str, call: MediaCall, **_: object) -> TaskResult[DecodeStep]:
+        async def submit(self, job: str, call: MediaCall, **_: object) -> TaskResult[Decoded]:
             if self.steps:
                 await asyncio.Event().wait()
             self.steps += 1
-            return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0)
+            return TaskResult(Decoded(60 * SAMPLE_RATE, False), 0, 0)
 
         async def stop(self) -> None: ...
 

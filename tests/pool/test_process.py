@@ -141,11 +141,12 @@ def test_kills_for_lack_of_memory_are_counted_in_both_versions_of_control_groups
 async def test_a_process_that_hangs_while_it_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.pool.process._SPAWN_DEADLINE_S", 1.0)
     child = ChildProcess(time.sleep, 3600)
-    with pytest.raises(ProcessCrashed, match="did not answer within 1 s"):
-        await child.start()
-    pid = child.pid  # it has been killed, and may have ended by now
+    start = asyncio.create_task(child.start())
+    await asyncio.sleep(0)
+    pid = child.pid
     assert pid is not None
-    await child.close()
+    with pytest.raises(ProcessCrashed, match="did not answer within 1 s"):
+        await start
     assert not psutil.pid_exists(pid)
 
 

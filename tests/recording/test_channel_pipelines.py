@@ -11,7 +11,6 @@ from app.common.errors import ClipFailed
 from app.common.options import Options
 from app.intake.uploads import Upload
 from app.media.pcm_files import channel_path
-from app.media.pool import Decoded
 from app.pool.helper import Helper
 from app.recording.channels import ChannelPipelines
 from app.recording.clip_decoding import ClipKey
@@ -21,7 +20,7 @@ from app.recording.result_cache import CachedClipResults
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import Transcript
 from tests.recording.test_pipeline import FakeFleet, FakeMedia, clip_result
-from workers.messages import RecordingWarning, Segment, Span, WindowResult
+from workers.messages import Decoded, RecordingWarning, Segment, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 

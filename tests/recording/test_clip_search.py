@@ -11,10 +11,9 @@ import pytest
 
 from app.common.errors import DiskFull
 from app.intake.uploads import Upload
-from app.media.pool import Decoded
 from app.recording.clip_search import FoundSpeech, RecordingWork, find_speech
 from app.recording.speech import VadParameters
-from workers.messages import CHUNK_FRAMES, FRAME_SAMPLES, SAMPLE_RATE
+from workers.messages import CHUNK_FRAMES, FRAME_SAMPLES, SAMPLE_RATE, Decoded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 

@@ -88,7 +88,7 @@ async def test_stopping_ends_a_call(helper: Helper, tmp_path: Path) -> None:
     await helper.stop()
     with pytest.raises(HelperFailed):
         await call
-    assert helper._child is None
+    assert not helper._child.is_started
 
 
 def test_text_that_packs_well_is_long_too() -> None:

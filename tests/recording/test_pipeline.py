@@ -13,7 +13,6 @@ from app.common.errors import ClipFailed, TaskCrashes
 from app.common.options import Options
 from app.engines.window_request import WindowRequest
 from app.intake.uploads import Upload
-from app.media.pool import Decoded
 from app.pool.helper import Helper
 from app.pool.tasks import TaskResult
 from app.recording.clip_decoding import ClipKey
@@ -23,7 +22,7 @@ from app.recording.recording_work import Observer, Progress, TranscriptionWork
 from app.recording.result_cache import CachedClipResults, ClipResults
 from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Span, WindowResult
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Decoded, Segment, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 

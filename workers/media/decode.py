@@ -18,7 +18,6 @@ from workers.media.sources import Source, next_file, readers, skipped_bytes
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_SEPARATE_CHANNELS,
-    MAX_TRACKS,
     SAMPLE_RATE,
     RecordingRefused,
     SoundTrack,
@@ -189,9 +188,10 @@ def _open_track(
             break
     if container is None:
         raise refusal.unreadable(source)
-    tracks = tuple(_described(index, each, coding) for index, each in enumerate(container.streams.audio))
-    findings.tracks, findings.tracks_total = tracks[:MAX_TRACKS], len(tracks)
-    stream = _sound_track(container, track, tracks)
+    findings.tracks = tuple(
+        _described(index, each, coding) for index, each in enumerate(container.streams.audio)
+    )
+    stream = _sound_track(container, track, findings.tracks)
     findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
     return container, stream
 

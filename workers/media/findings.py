@@ -27,8 +27,7 @@ class Findings:
     declared_s: float = 0.0  # length as the file gives it; 0 if it does not
     declared_channels: int = 1  # of the chunks, as the file gives them; 0 if it does not
     pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
-    tracks: tuple[SoundTrack, ...] = ()  # the first `MAX_TRACKS` of the file; known with the first chunk
-    tracks_total: int = 0  # that the file has
+    tracks: tuple[SoundTrack, ...] = ()  # of the file; known with the first chunk
     skipped_s: int = 0  # before the chunks; known with the first one
     # By code: start, end and how long it is without what is between parts that were joined (s).
     _parts: dict[str, list[tuple[float, float, float]]] = field(default_factory=dict)
@@ -62,8 +61,8 @@ class Findings:
             yield RecordingWarning(code, message, start_s, end_s)
         if (more := len(parts) - MAX_WARNINGS) > 0:
             yield RecordingWarning("more", f"There are {more} more such places.", None, None)
-        if self.tracks_total > MAX_TRACKS:
-            message = f"The file has {self.tracks_total} sound tracks; the first {MAX_TRACKS} are listed."
+        if len(self.tracks) > MAX_TRACKS:
+            message = f"The file has {len(self.tracks)} sound tracks; the first {MAX_TRACKS} are listed."
             yield RecordingWarning("tracks", message, None, None)
 
 

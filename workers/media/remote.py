@@ -15,9 +15,9 @@ from io import FileIO
 from typing import IO
 
 from workers.media import sessions, tasks
-from workers.media.tasks import DecodeRequest, DecodeStep
+from workers.media.tasks import DecodeRequest
 from workers.media.voices import embed
-from workers.messages import BYTES_PER_SAMPLE, Span, SpeakerModel
+from workers.messages import BYTES_PER_SAMPLE, Decoded, Span, SpeakerModel
 
 _MARGIN_BYTES = 256 << 20  # that stay free on the disk for temporary files
 
@@ -26,7 +26,7 @@ _MARGIN_BYTES = 256 << 20  # that stay free on the disk for temporary files
 class RemoteStep:
     """The progress of decoding a recording, and the samples that are new."""
 
-    step: DecodeStep
+    step: Decoded
     offset: int  # of the samples in the file of each channel, in bytes
     pcm: tuple[bytes, ...]  # of each channel that is written
 
@@ -45,7 +45,7 @@ class _Decoding:
         """The next step, and the samples that it has written."""
         request = replace(self._request, source=_path(_received[self._id]))
         step = tasks.decode(self._id, request, max_samples, max_declared)
-        written, offset = self._files[: step.channels], self._offset
+        written, offset = self._files[: step.files], self._offset
         pcm = tuple(os.pread(file.fileno(), max(0, _size(file) - offset), offset) for file in written)
         for file in written:
             file.truncate(0)  # the decoder goes on at its own position

@@ -28,10 +28,10 @@ from workers.messages import (
     CHUNK_FRAMES,
     EVERYTHING,
     FRAME_SAMPLES,
+    MAX_TRACKS,
     SAMPLE_RATE,
+    Decoded,
     Selection,
-    SoundTrack,
-    Warnings,
 )
 
 log = logging.getLogger(__name__)
@@ -53,21 +53,6 @@ class DecodeRequest:
     raw: bool = False  # the source is s16le, mono, 16 kHz already
     selection: Selection = EVERYTHING
     find_peaks: bool = True  # for a waveform
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeStep:
-    """The progress of decoding a recording, or a part of it. Positions are those in the recording."""
-
-    samples: int  # how far it is decoded
-    finished: bool
-    warnings: Warnings  # for the client, once finished
-    declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
-    # Of the bins that are complete since the last step, as `PeakFinder.take` gives them, if they are wanted.
-    peaks: bytes = b""
-    tracks: tuple[SoundTrack, ...] = ()  # of the file, with the first step
-    channels: int = 1  # written, or declared while nothing is decoded; 0 if that is not known yet
-    distinct: tuple[int, ...] = (0,)  # once finished: channels that are not the same as an earlier one
 
 
 class _Decoding:
@@ -95,34 +80,32 @@ class _Decoding:
             )
         )
 
-    def advance(self, max_samples: int, max_declared: float) -> DecodeStep:
+    def advance(self, max_samples: int, max_declared: float) -> Decoded:
         """Decode about `max_samples` more, or nothing yet if the end that the file gives is too late."""
-        findings, is_first = self._findings, self._samples is None
+        findings = self._findings
         if self._samples is None:
             next(self._chunks)  # opens the source; the first chunk is empty
             self._samples = findings.skipped_s * SAMPLE_RATE
-        declared = round(findings.declared_s * SAMPLE_RATE)
+        declared, tracks = round(findings.declared_s * SAMPLE_RATE), findings.tracks[:MAX_TRACKS]
         if self._selection.end is not None:
             declared = min(declared, self._selection.end)
         if self._samples == findings.skipped_s * SAMPLE_RATE and declared > max_declared:
-            return DecodeStep(
-                0, False, (), declared, tracks=findings.tracks, channels=findings.declared_channels
-            )
+            return Decoded(0, False, tracks, declared=declared, files=findings.declared_channels)
         self._samples = self._decode(self._samples, self._samples + max_samples)
         self._output.flush()
-        distinct = self._output.finish() if self.finished else (0,)
+        channels = self._output.finish() if self.finished else (0,)
         if self.finished:
             _check(self._samples, self._selection.start, findings)
         log.debug("decoded %d samples of a recording", self._samples)
-        return DecodeStep(
+        return Decoded(
             self._samples,
             self.finished,
-            tuple(findings.warnings()) if self.finished else (),
+            tracks,
+            channels,
             declared,
-            self._peaks.take(finished=self.finished) if self._peaks is not None else b"",
-            findings.tracks if is_first else (),
+            tuple(findings.warnings()) if self.finished else (),
             self._output.channels,
-            distinct,
+            self._peaks.take(finished=self.finished) if self._peaks is not None else b"",
         )
 
     def _decode(self, at: int, target: int) -> int:
@@ -153,7 +136,7 @@ class _Decoding:
 
 def decode(
     session_id: str, request: DecodeRequest, max_samples: int, max_declared: float = math.inf
-) -> DecodeStep:
+) -> Decoded:
     """Decode about `max_samples` more of a recording, less if that takes long: see `calls.has_taken_long`.
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.

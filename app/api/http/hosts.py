@@ -7,7 +7,6 @@ page's own site, and the page may also read.
 
 import re
 from collections.abc import Collection, Sequence
-from ipaddress import ip_address
 from typing import NamedTuple
 
 import structlog
@@ -21,6 +20,7 @@ from app.server.errors import error_response
 from app.server.handshakes import is_handshake
 from app.server.requests import route_path
 from app.telemetry.rare_warnings import RareWarning
+from workers.addresses import parsed_address
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # change nothing
 MAX_SHOWN_CHARS = 100
@@ -65,7 +65,7 @@ class AllowedHosts:
             host.name in self._names
             or host.name.endswith(self._suffixes)
             or "." not in host.name
-            or _is_address(host.name)
+            or parsed_address(host.name) is not None
         )
 
 
@@ -172,11 +172,3 @@ def _origin_not_allowed(page: str) -> OriginNotAllowed:
 
 def _shown(text: str) -> str:
     return text[:MAX_SHOWN_CHARS]
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

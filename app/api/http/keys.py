@@ -7,7 +7,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
@@ -21,7 +20,7 @@ from app.common.owners import LINK_OWNER, Client, KeyRing, is_user
 from app.jobs.shared_links import TOKEN_PREFIX, SharedLink
 from app.server.errors import error_response
 from app.server.handshakes import CLOSING, POLICY_VIOLATION, is_handshake
-from app.server.requests import HAS_BEGUN, client_of, route_path
+from app.server.requests import HAS_BEGUN, Proxies, client_of, route_path
 from app.settings import Settings
 from app.telemetry.work import current_work, working_for
 
@@ -55,24 +54,16 @@ class UserHeader:
     def __init__(self, app: ASGIApp, header: str, proxies: Collection[str]) -> None:
         self.app = app
         self._header = header.lower().encode()
-        self._proxies = [ip_network(proxy) for proxy in proxies]
+        self._proxies = Proxies(proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if "headers" in scope:
             names = [value for name, value in scope["headers"] if name == self._header]
             others = [(name, value) for name, value in scope["headers"] if name != self._header]
             scope = {**scope, "headers": others, "state": {**scope.get("state", {})}}
-            if len(names) == 1 and names[0] and self._is_proxy(scope.get("client")):
+            if len(names) == 1 and names[0] and self._proxies.have(scope.get("client")):
                 scope["state"]["user"] = names[0]
         await self.app(scope, receive, send)
-
-    def _is_proxy(self, client: tuple[str, int] | None) -> bool:
-        try:
-            address = ip_address(client[0]) if client else None
-        except ValueError:  # of a socket in the file system
-            return False
-        address = getattr(address, "ipv4_mapped", None) or address
-        return any(address in network for network in self._proxies if address is not None)
 
 
 class Authentication:
@@ -83,8 +74,8 @@ class Authentication:
     """
 
     def __init__(self, settings: Settings, keys: KeyRing, jobs: "JobService") -> None:
-        # Requests under way: their tasks, their scopes, and whether their work is done.
-        self._open: dict[asyncio.Timeout, tuple[asyncio.Task[Any] | None, Scope, asyncio.Future[None]]] = {}
+        # The requests under way, by their tasks.
+        self._open: dict[asyncio.Task[Any], tuple[asyncio.Timeout, Scope]] = {}
         self._keys = keys
         self._shared = jobs.shared_links
         self._link_secrets = jobs.link_secrets
@@ -97,16 +88,16 @@ class Authentication:
         """An application that checks requests before `app` gets them."""
         return partial(self._answer, app)
 
-    def end(self, owner: str | None = None) -> list[asyncio.Future[None]]:
+    def end(self, owner: str | None = None) -> list[asyncio.Task[Any]]:
         """Cancel all requests of an owner, and those that would not be let in now, but for the caller's own.
 
-        Returns a future for each, which is done with its work.
+        Returns their tasks.
         """
         ended = []
-        for work, (task, scope, done) in self._open.items():
+        for task, (work, scope) in self._open.items():
             is_ended = scope["state"]["client"].owner == owner or not self._is_let_in(scope)
             if is_ended and task is not asyncio.current_task():
-                ended.append(done)
+                ended.append(task)
                 scope["state"][CLOSING] = (POLICY_VIOLATION, _WITHDRAWN.message)
                 if not work.expired():
                     work.reschedule(0)
@@ -128,8 +119,9 @@ class Authentication:
             await error_response(error)(scope, receive, send)
             return
         scope["state"]["client"] = client
-        work, done = asyncio.timeout(None), asyncio.get_running_loop().create_future()
-        self._open[work] = (asyncio.current_task(), scope, done)
+        task, work = asyncio.current_task(), asyncio.timeout(None)
+        assert task is not None
+        self._open[task] = (work, scope)
         try:
             with working_for(replace(current_work(), owner=client.owner)):
                 async with work:
@@ -138,8 +130,7 @@ class Authentication:
             if not work.expired():
                 raise
         finally:
-            del self._open[work]
-            done.set_result(None)
+            del self._open[task]
         if work.expired() and HAS_BEGUN not in scope["state"]:  # else the server cuts the response
             await error_response(_WITHDRAWN)(scope, receive, send)
 

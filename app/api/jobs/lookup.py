@@ -13,6 +13,7 @@ from app.common.errors import InvalidInput, JobNotDone, UnknownJob
 from app.common.ids import ID
 from app.common.owners import Client
 from app.jobs.document import Job as JobDocument
+from app.jobs.document import document
 from app.jobs.job import Job, Status
 from app.server.requests import client_of
 
@@ -42,11 +43,10 @@ def without_file_name(request: Request, job: Job) -> Job:
     return replace(job, submission=replace(job.submission, filename=name))
 
 
-def seen_by(client: Client, document: JobDocument, job: Job) -> JobDocument:
-    """The document of a job for a client with a key: operators alone see whose it is."""
-    if client.is_operator and job.submission.owner:
-        return document.model_copy(update={"owner": job.submission.owner})
-    return document
+def seen_by(client: Client, job: Job, now: float) -> JobDocument:
+    """The document of a job at the Unix time `now` (s): operators alone see whose it is."""
+    owner = job.submission.owner if client.is_operator else None
+    return document(job, now).model_copy(update={"owner": owner or None})
 
 
 def distinct_ids(ids: Sequence[str], most: int) -> list[str]:

@@ -35,7 +35,7 @@ from app.common.ids import ID
 from app.common.options import WHOLE, Options
 from app.common.owners import Client
 from app.intake.limits import Admission
-from app.jobs.document import SHARED_FIELDS, Job, document
+from app.jobs.document import SHARED_FIELDS, Job
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Job as StoredJob
 from app.jobs.job import Status
@@ -98,7 +98,7 @@ def _list_response(
 ) -> Response:
     """A `JobList`. Call it in a thread. Jobs are encoded one by one: JSON holds the GIL until it is made."""
     now = time.time()
-    listed = (_listed(seen_by(client, document(job, now), job), matches.get(job.number, ())) for job in page)
+    listed = (_listed(seen_by(client, job, now), matches.get(job.number, ())) for job in page)
     head, tail = JobList(data=[], has_more=has_more).model_dump_json().split("[]")
     data = ",".join(job.model_dump_json() for job in listed)
     return Response(f"{head}[{data}]{tail}", media_type="application/json")
@@ -131,8 +131,8 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
 
     async def job_response(request: Request, job: StoredJob) -> Response:
         client = client_of(request)
-        seen = seen_by(client, document(job, time.time()), job)
-        content = seen.model_dump(mode="json", include=set(SHARED_FIELDS) if client.link else None)
+        fields = set(SHARED_FIELDS) if client.link else None
+        content = seen_by(client, job, time.time()).model_dump(mode="json", include=fields)
         response = JSONResponse(content, headers={"ETag": details_etag(job)})
         return await sendable(response, admission.sending.hold(client_of(request)))
 

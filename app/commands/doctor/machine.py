@@ -86,12 +86,11 @@ def check_keys(settings: Settings) -> Finding:
     except InvalidSetting as error:
         return fail_setting(title, error)
     warnings = key_warnings(settings, keys)
-    if not settings.needs_key:
-        found = "none: whoever reaches the service sees all jobs"
-        return warn(title, found, warnings[0]) if warnings else ok(title, found)
     named = len(set(keys.named().values()))
     unnamed = len(keys.owners()) - named
     found = f"{unnamed} without a name, {named} with names"
+    if not settings.needs_key:
+        found = "none: whoever reaches the service sees all jobs"
     if unnamed > 1:
         remedy = (
             "Each key without a name sees the jobs of all. Give each person or program a name (NAME:KEY): it "

@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.common.concurrency import Wakeup
+from app.common.concurrency import Wakeup, end_tasks
 from app.common.errors import Interrupted, WhisperfleetError
 from app.database.connection import Database, Then
 from app.database.tables import clips, jobs, voices
@@ -72,9 +72,7 @@ class ClipStore:
         with suppress(TimeoutError):
             async with asyncio.timeout(_FLUSH_S):
                 await self._flush_with_retries()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks(self._task)
 
     async def flush(self) -> None:
         """Store the waiting rows now. Those that cannot be stored go on waiting, and the error is raised."""

@@ -37,7 +37,6 @@ from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
-from app.media.pool import Decoded
 from app.recording.channels import ChannelPipelines
 from app.recording.clip_decoding import ClipKey
 from app.recording.pipeline import Pipeline
@@ -48,7 +47,7 @@ from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
-from workers.messages import BYTES_PER_SAMPLE, Span
+from workers.messages import BYTES_PER_SAMPLE, Decoded, Span
 
 # The job may not be at fault, and a later retry may succeed.
 TRANSIENT_ERRORS = (

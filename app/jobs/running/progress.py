@@ -16,7 +16,7 @@ from app.jobs.running.order import LONG_S
 from app.jobs.storage.published_clips import PublishedClip
 from app.jobs.storage.store import Store
 from app.media.peaks import PeakCollector
-from app.media.pool import Decoded
+from workers.messages import Decoded
 
 TICK_S = 0.5
 _UNFOLLOWED_S = 2.0  # the same for jobs that nobody follows, after their first value

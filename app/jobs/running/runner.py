@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from app.common.concurrency import Wakeup
+from app.common.concurrency import Wakeup, end_tasks
 from app.common.errors import (
     FAILURE_CODES,
     DatabaseUnavailable,
@@ -89,10 +89,7 @@ class JobRunner:
         running = list(self._running.values())
         for timer in self._paused.values():
             timer.cancel()
-        tasks = [*self._tasks, *(run.task for run in running)]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._tasks, *(run.task for run in running))
         await self._clips.stop()
         with suppress(WhisperfleetError):  # otherwise the next start requeues them
             for run in running:
@@ -103,8 +100,7 @@ class JobRunner:
         self._failed_attempts.pop(job_id, None)
         run = self._running.get(job_id)
         if run is not None:
-            run.task.cancel()
-            await asyncio.gather(run.task, return_exceptions=True)
+            await end_tasks(run.task)
 
     async def _run_forever(self) -> None:
         check_orphans_at = time.monotonic() + _POLL_S

@@ -69,15 +69,12 @@ def briefest(corrections: Sequence[tuple[int, float]], by_links: Collection[int]
     """
     left = list(corrections)
     removed: list[int] = []
-    while True:
-        places = [place for place, (number, _) in enumerate(left) if number in by_links]
-        if len(places) <= KEPT_BY_LINKS:
-            places = list(range(len(left)))
-            if len(places) <= KEPT:
-                return removed
-        candidates = [place for place in places if place < len(left) - 1]
-        place = min(candidates, key=lambda at: left[at + 1][1] - left[at][1])
-        removed.append(left.pop(place)[0])
+    for numbers, most in ((by_links, KEPT_BY_LINKS), ({number for number, _ in left}, KEPT)):
+        while sum(number in numbers for number, _ in left) > most:
+            places = [place for place, (number, _) in enumerate(left[:-1]) if number in numbers]
+            place = min(places, key=lambda at: left[at + 1][1] - left[at][1])
+            removed.append(left.pop(place)[0])
+    return removed
 
 
 async def read_revision(connection: AsyncConnection, job: Job, revision: int | None) -> PackedTranscript:

@@ -123,11 +123,10 @@ class Store:
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
         # Whether somebody waits for the events of a job.
         self.is_followed: Callable[[str], bool] = lambda job_id: False
-        # Called once a webhook is in the database.
-        self.on_delivery: Callable[[], None] = lambda: None
-        # Called with the id of a job, and how many other webhooks of its owner are given up: too many wait.
-        self.on_end: Callable[[Job], None] = lambda job: None
-        self.on_given_up: Callable[[str, int], None] = lambda job_id, count: None
+        # Called once a webhook is in the database, with the id of its job, and how many others of its owner
+        # are given up: too many wait.
+        self.on_webhook: Callable[[str, int], None] = lambda job_id, given_up: None
+        self.on_end: Callable[[Job], None] = lambda job: None  # called once a job has ended
 
     async def add(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> Job:
         """Add a job to the queue, and mark its resumable upload as used if it has one.
@@ -661,9 +660,7 @@ class Store:
         """See `add_webhook`. Does nothing for a job without a receiver."""
         if job.submission.webhook_url is not None:
             given_up = await add_webhook(connection, job, kind, now, self._service_clock())
-            then(self.on_delivery)
-            if given_up:
-                then(self.on_given_up, job.id, given_up)
+            then(self.on_webhook, job.id, given_up)
 
     async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
         """The published clips of a job, in order. `span`: only those that may have segments there.

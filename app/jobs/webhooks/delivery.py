@@ -14,7 +14,7 @@ import httpcore
 import structlog
 from standardwebhooks import Webhook
 
-from app.common.concurrency import Wakeup
+from app.common.concurrency import Wakeup, end_tasks
 from app.jobs.webhooks.client import WebhookClient
 from app.jobs.webhooks.outbox import MOST_OF_OWNER, Delivery, Outbox, host_of
 from app.jobs.webhooks.places import MAX_IN_FLIGHT, Place, Places, places_at
@@ -76,20 +76,18 @@ class Webhooks:
 
     async def stop(self) -> None:
         """Stop at once."""
-        tasks = [task for task in (self._task, *self._in_flight.values()) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._task = None
+        await end_tasks(self._task, *self._in_flight.values())
 
     def wake(self) -> None:
         """Check the outbox now."""
         self._wakeup.set()
 
-    def given_up(self, job_id: str, count: int) -> None:
-        """Log and count webhooks that are given up for one of a job, since too many of its owner's wait."""
-        log.error("webhooks given up: too many wait", job=job_id, count=count, most=MOST_OF_OWNER)
-        self.attempts[Attempt.GIVEN_UP] += count
+    def added(self, job_id: str, given_up: int) -> None:
+        """There is a webhook of a job. `given_up`: how many others of its owner are not: too many wait."""
+        if given_up:
+            log.error("webhooks given up: too many wait", job=job_id, count=given_up, most=MOST_OF_OWNER)
+            self.attempts[Attempt.GIVEN_UP] += given_up
+        self.wake()
 
     async def _run(self) -> None:
         while True:

@@ -88,13 +88,9 @@ async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: floa
     """
     table, owner = deliveries.c, job.submission.owner
     await connection.execute(sa.delete(deliveries).where(table.job_id == job.id, table.type == kind))
-    of_owner = sa.select(sa.func.count()).select_from(deliveries).where(table.owner == owner)
-    excess = (await connection.scalar(of_owner) or 0) + 1 - MOST_OF_OWNER
-    if excess > 0:
-        oldest = (
-            sa.select(table.id).where(table.owner == owner).order_by(table.attempts.desc(), table.next_at)
-        )
-        await connection.execute(sa.delete(deliveries).where(table.id.in_(oldest.limit(excess))))
+    of_owner = sa.select(table.id).where(table.owner == owner).order_by(table.attempts, table.next_at.desc())
+    excess = sa.delete(deliveries).where(table.id.in_(of_owner.offset(MOST_OF_OWNER - 1)))
+    given_up = (await connection.execute(excess)).rowcount
     body = {"type": kind, "timestamp": timestamp(at), "data": public(job, at)}
     values = {
         "id": f"msg_{uuid.uuid4().hex}",
@@ -108,4 +104,4 @@ async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: floa
         "next_at": due_at,
     }
     await connection.execute(sa.insert(deliveries).values(values))
-    return max(0, excess)
+    return given_up

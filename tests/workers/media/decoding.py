@@ -9,7 +9,8 @@ import numpy as np
 
 from tests.media_files import RATE, Pcm
 from workers.media import tasks
-from workers.media.tasks import DecodeRequest, DecodeStep
+from workers.media.tasks import DecodeRequest
+from workers.messages import Decoded
 
 STEP = 60 * RATE
 
@@ -20,21 +21,17 @@ def request(source: Path, *pcm_paths: Path, **more: Any) -> DecodeRequest:
     return DecodeRequest(str(source), tuple(map(str, pcm_paths)), **more)
 
 
-def steps_of(
-    source: Path, pcm_paths: Sequence[Path], max_samples: int = STEP, **more: Any
-) -> list[DecodeStep]:
+def steps_of(source: Path, pcm_paths: Sequence[Path], max_samples: int = STEP, **more: Any) -> list[Decoded]:
     """All steps of decoding a recording into new files. `more` is that of a `DecodeRequest`."""
     for path in pcm_paths:
         path.write_bytes(b"")
-    session, steps = next(_sessions), list[DecodeStep]()
+    session, steps = next(_sessions), list[Decoded]()
     while not steps or not steps[-1].finished:
         steps.append(tasks.decode(session, request(source, *pcm_paths, **more), max_samples))
     return steps
 
 
-def decode(
-    folder: Path, source: bytes | Path, max_samples: int = STEP, **more: Any
-) -> tuple[DecodeStep, Pcm]:
+def decode(folder: Path, source: bytes | Path, max_samples: int = STEP, **more: Any) -> tuple[Decoded, Pcm]:
     """The last step of decoding a recording, and its sound."""
     if isinstance(source, bytes):
         (folder / "upload").write_bytes(source)

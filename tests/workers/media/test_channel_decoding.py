@@ -11,21 +11,20 @@ import soundfile
 from tests.media_files import RATE, Pcm, encode, film, read_pcm
 from tests.workers.media.decoding import read, steps_of
 from workers.media.channels import ChannelFiles
-from workers.media.tasks import DecodeStep
-from workers.messages import MAX_SEPARATE_CHANNELS, RecordingRefused, Selection
+from workers.messages import MAX_SEPARATE_CHANNELS, Decoded, RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
 
 
 def decode(
     folder: Path, content: bytes, *, selection: Selection = Selection(), raw: bool = False
-) -> tuple[DecodeStep, list[Pcm]]:
+) -> tuple[Decoded, list[Pcm]]:
     """The last step, and the content of each file."""
     (folder / "upload").write_bytes(content)
     paths = [folder / f"pcm.{channel}" for channel in range(MAX_SEPARATE_CHANNELS)]
     # In small steps: the first has nothing but the headers for some files.
     [*_, step] = steps_of(folder / "upload", paths, RATE, raw=raw, selection=selection)
-    return step, [read(path) for path in paths[: step.channels]]
+    return step, [read(path) for path in paths[: step.files]]
 
 
 def recording(channels: Sequence[Pcm], rate: int = RATE, form: str = "WAV", **how: str) -> bytes:
@@ -44,7 +43,7 @@ def noise(seed: int, level: float = 2000, seconds: float = 3) -> Pcm:
 def test_each_channel_is_exactly_that_of_the_file(tmp_path: Path, channels: int, form: str) -> None:
     expected = [noise(seed) for seed in range(channels)]
     step, found = decode(tmp_path, recording(expected, form=form))
-    assert (step.channels, step.distinct) == (channels, tuple(range(channels)))
+    assert (step.files, step.channels) == (channels, tuple(range(channels)))
     assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
 
 
@@ -87,13 +86,13 @@ def test_a_mono_recording_in_stereo_is_one_channel(
     tmp_path: Path, container: str, codec: str, rate: int
 ) -> None:
     step, _ = decode(tmp_path, encode(SPEECH, container, codec, rate=rate, layout="stereo"))
-    assert (step.channels, step.distinct) == (2, (0,))
+    assert (step.files, step.channels) == (2, (0,))
 
 
 def test_channels_that_differ_by_little_noise_are_the_same(tmp_path: Path) -> None:
     for level, distinct in ((5, (0,)), (200, (0, 1))):
         step, _ = decode(tmp_path, recording([SPEECH, SPEECH + noise(1, level, 60)[: len(SPEECH)]]))
-        assert step.distinct == distinct, level
+        assert step.channels == distinct, level
 
 
 @pytest.mark.parametrize("level", [1.0, 0.995])
@@ -102,26 +101,26 @@ def test_a_channel_upside_down_is_the_same(tmp_path: Path, level: float) -> None
     step, _ = decode(
         tmp_path, recording([SPEECH, copy.astype(np.int16), noise(2, seconds=len(SPEECH) / RATE)])
     )
-    assert step.distinct == (0, 2)
+    assert step.channels == (0, 2)
 
 
 def test_a_channel_that_is_upside_down_in_one_second_differs(tmp_path: Path) -> None:
     other = SPEECH.clip(-32767).copy()
     other[RATE : 2 * RATE] *= -1
-    assert decode(tmp_path, recording([SPEECH, other]))[0].distinct == (0, 1)
+    assert decode(tmp_path, recording([SPEECH, other]))[0].channels == (0, 1)
 
 
 def test_one_word_that_is_on_one_channel_only_makes_two(tmp_path: Path) -> None:
     talk = np.resize(SPEECH, 60 * RATE)
     other = talk.copy()
     other[30 * RATE : 30 * RATE + RATE // 3] = 0
-    assert decode(tmp_path, recording([talk, other]))[0].distinct == (0, 1)
+    assert decode(tmp_path, recording([talk, other]))[0].channels == (0, 1)
 
 
 def test_equal_channels_among_others_count_once(tmp_path: Path) -> None:
     first, second, silence = noise(1), noise(2), np.zeros(3 * RATE, np.int16)
     step, _ = decode(tmp_path, recording([first, silence, first, second, silence, second]))
-    assert step.distinct == (0, 1, 3)
+    assert step.channels == (0, 1, 3)
 
 
 def test_more_than_eight_channels_are_refused(tmp_path: Path) -> None:
@@ -133,14 +132,14 @@ def test_more_than_eight_channels_are_refused(tmp_path: Path) -> None:
 
 def test_raw_pcm_is_one_channel(tmp_path: Path) -> None:
     step, [found] = decode(tmp_path, SPEECH.tobytes(), raw=True)
-    assert (step.channels, step.distinct) == (1, (0,))
+    assert (step.files, step.channels) == (1, (0,))
     assert np.array_equal(found, SPEECH)
 
 
 def test_a_track_of_a_film(tmp_path: Path) -> None:
     content = film({"ger": SPEECH, "eng": SPEECH[::-1].copy()}, default=1)
     step, [found] = decode(tmp_path, content, selection=Selection(track=1))
-    assert step.distinct == (0,)
+    assert step.channels == (0,)
     assert np.array_equal(found[: len(SPEECH)], SPEECH[::-1])
 
 

@@ -12,15 +12,14 @@ import soundfile
 from tests.media_files import GOOD, RATE, Pcm, encode, read_pcm, wav_header
 from tests.workers.media import decoding
 from workers.media import streams
-from workers.media.tasks import DecodeStep
-from workers.messages import RecordingRefused, Selection
+from workers.messages import Decoded, RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
 LARGE = (1 << 24).to_bytes(4) + b"free" + bytes((1 << 24) - 8)  # a box of MP4 that says nothing
 ID3_BYTES = 1_500_000  # of a tag with a cover
 
 
-def decode(content: bytes, folder: Path, start: int = 0) -> tuple[DecodeStep, Pcm]:
+def decode(content: bytes, folder: Path, start: int = 0) -> tuple[Decoded, Pcm]:
     return decoding.decode(folder, content, selection=Selection(start=start), find_peaks=not start)
 
 

@@ -11,16 +11,13 @@ from tests.media_files import GOOD, RATE, Pcm, encode, film, read_pcm
 from tests.workers.media.decoding import read, steps_of
 from workers.media.decode import decoded_pcm
 from workers.media.findings import Findings
-from workers.media.tasks import DecodeStep
-from workers.messages import MAX_TRACKS, RecordingRefused, Selection
+from workers.messages import MAX_TRACKS, Decoded, RecordingRefused, Selection
 
 SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
 FILM = {"ger": SPEECH, "eng": SPEECH[::-1].copy(), "jpn": SPEECH // 2}
 
 
-def decode(
-    path: Path, selection: Selection, *, step: int = RATE, **more: bool
-) -> tuple[list[DecodeStep], Pcm]:
+def decode(path: Path, selection: Selection, *, step: int = RATE, **more: bool) -> tuple[list[Decoded], Pcm]:
     pcm_path = path.with_suffix(".pcm")
     return steps_of(path, [pcm_path], step, selection=selection, **more), read(pcm_path)
 
@@ -59,7 +56,7 @@ def test_a_track_is_chosen_by_place_or_language(
         (1, "eng", True),
         (2, "jpn", False),
     ]
-    assert not any(step.tracks for step in steps[1:])
+    assert all(step.tracks == steps[0].tracks for step in steps)
 
 
 def test_of_several_in_a_language_the_default_one(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode, talk, wav_header
 from tests.workers.media.decoding import STEP, decode, read, request, steps_of
 from workers.media import sessions
 from workers.media import tasks as media
-from workers.media.tasks import WARM_UP_FRAMES, DecodeStep
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
+from workers.media.tasks import WARM_UP_FRAMES
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Decoded, RecordingRefused
 
 # What people send. The other formats are tested in the soak.
 USUAL = (
@@ -222,7 +222,7 @@ class TestDeclaredLength:
         source.write_bytes(speech.tobytes() if raw else GOOD["flac"].encode(speech))
         pcm_path.touch()
 
-        def step_of(max_declared: float) -> DecodeStep:
+        def step_of(max_declared: float) -> Decoded:
             return media.decode("limited", request(source, pcm_path, raw=raw), STEP, max_declared)
 
         for _ in range(2):
