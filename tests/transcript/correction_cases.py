@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 from hypothesis import strategies as st
 from transcript_cases import raw_segment
 
 from app.transcript.corrections import SegmentEdit
-from app.transcript.edited import EditedSegment, with_ids
+from app.transcript.edited import EditedSegment, Mark, with_ids
 from app.transcript.formats.common import milliseconds
 from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
@@ -64,14 +65,18 @@ def bases(draw: st.DrawFn, texts: st.SearchStrategy[str] | None = None) -> tuple
 def edited(
     draw: st.DrawFn, base: Sequence[EditedSegment], new_texts: st.SearchStrategy[str]
 ) -> list[SegmentEdit]:
-    """The base after up to eight edits: texts, times, speakers; inserted, deleted, split and joined segments.
+    """The base after up to eight edits.
+
+    Texts, times, speakers and marks; inserted, deleted, split and joined segments.
 
     Most results are valid. Words keep their order. `new_texts`: of inserted words, with their spaces.
     """
     edits = edits_of(base)
     for _ in range(draw(st.integers(0, 8))):
         kind = draw(
-            st.sampled_from(["insert", "delete", "split", "join", "drag", "retime", "retext", "speaker"])
+            st.sampled_from(
+                ["insert", "delete", "split", "join", "drag", "retime", "retext", "speaker", "mark"]
+            )
         )
         if kind == "insert":
             at = draw(st.integers(0, len(edits)))
@@ -143,6 +148,12 @@ def _respeaker(draw: st.DrawFn, edits: list[SegmentEdit], at: int, new_texts: st
     edits[at] = replace(edits[at], speaker=draw(st.sampled_from([None, "S1", "S2"])))
 
 
+def _mark(draw: st.DrawFn, edits: list[SegmentEdit], at: int, new_texts: st.SearchStrategy[str]) -> None:
+    places = st.integers(0, len(edits[at].text.strip()) - 1)
+    marks = st.lists(st.tuples(places, st.sampled_from(get_args(Mark))), min_size=1, max_size=3)
+    edits[at] = replace(edits[at], marks=tuple(draw(marks)))
+
+
 _EDITS = {
     "delete": _delete,
     "split": _split,
@@ -151,6 +162,7 @@ _EDITS = {
     "retime": _retime,
     "retext": _retext,
     "speaker": _respeaker,
+    "mark": _mark,
 }
 
 
@@ -160,6 +172,8 @@ def is_valid(edits: Sequence[SegmentEdit], base: Sequence[EditedSegment]) -> boo
     for index, edit in enumerate(edits):
         is_kept = (edit.id, edit.start_ms, edit.end_ms) in unedited
         if not edit.text.strip() or (edit.start_ms >= edit.end_ms and not is_kept):
+            return False
+        if any(place >= len(edit.text.strip()) for place, _ in edit.marks or ()):
             return False
         if edit.start_ms < 0 or edit.end_ms > -(-RECORDING // 16):
             return False

@@ -12,6 +12,7 @@ from workers.messages import SAMPLE_RATE, seconds
 Cure = Literal["shorten", "split", "join", "start", "end"]
 
 _ROUNDING = 1  # samples: frames are no whole number of them
+_WORTH_A_MOVE = SAMPLE_RATE // 25  # samples: less time cures nothing
 
 
 class Problem(NamedTuple):
@@ -47,10 +48,10 @@ def problems(cue: Cue, style: CueStyle, before: Cue | None, after: Cue | None) -
     units = [unit for line in cue.units for unit in line]
     may_split: tuple[Cure, ...] = ("split",) if len(units) > 1 else ()
     longer: list[Cure] = []  # edges that can move away from each other
-    if length + _ROUNDING < style.max_samples:
-        if after is None or after.start - cue.end > style.min_gap + _ROUNDING:
+    if length + _WORTH_A_MOVE <= style.max_samples:
+        if after is None or after.start - cue.end >= style.min_gap + _WORTH_A_MOVE:
             longer.append("end")
-        if cue.start - (before.end + style.min_gap if before else 0) > _ROUNDING:
+        if cue.start - (before.end + style.min_gap if before else 0) >= _WORTH_A_MOVE:
             longer.append("start")
     cps, widest = columns_per_second(cue), max(map(width, cue.lines))
     gap = style.min_gap if after is None else after.start - cue.end
