@@ -84,14 +84,22 @@ def word_entries(segment: Segment) -> list[dict[str, Any]]:
     return entries
 
 
-def letter_places(text: str) -> list[int]:
-    """Where each letter is in the text, counted in characters; then the end of the text."""
-    return [*(at for at, char in enumerate(text) if not char.isspace()), len(text)]
+def letter_places(segment: Segment) -> list[int]:
+    """Where each letter is in the text without white space at its ends, counted in characters."""
+    return [at for at, char in enumerate(segment.text.strip()) if not char.isspace()]
 
 
-def mark_entries(marks: Iterable[tuple[int, Mark]], places: Sequence[int]) -> list[dict[str, Any]]:
-    """Marks as JSON objects; `places`: those of the letters of their text."""
-    return [{"at": places[letter], "kind": mark} for letter, mark in marks]
+def listed_marks(segment: EditedSegment) -> Marks:
+    """The marks of a segment with their places in characters, as clients see them."""
+    if not segment.marks:
+        return ()
+    places = letter_places(segment)
+    return tuple((places[letter], mark) for letter, mark in segment.marks)
+
+
+def mark_entries(marks: Iterable[tuple[int, Mark]]) -> list[dict[str, Any]]:
+    """Such marks as JSON objects."""
+    return [{"at": at, "kind": mark} for at, mark in marks]
 
 
 def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 0) -> Iterator[EditedSegment]:

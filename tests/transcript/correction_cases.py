@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from transcript_cases import raw_segment
 
 from app.transcript.corrections import SegmentEdit
-from app.transcript.edited import EditedSegment, Mark, with_ids
+from app.transcript.edited import EditedSegment, Mark, listed_marks, with_ids
 from app.transcript.formats.common import milliseconds
 from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
@@ -34,7 +34,12 @@ def edits_of(segments: Sequence[EditedSegment]) -> list[SegmentEdit]:
     """The segments as a client reads them, and sends them back unedited."""
     return [
         SegmentEdit(
-            milliseconds(part.start), milliseconds(part.end), part.text.strip(), part.id, part.speaker
+            milliseconds(part.start),
+            milliseconds(part.end),
+            part.text.strip(),
+            part.id,
+            part.speaker,
+            listed_marks(part),
         )
         for part in segments
     ]
@@ -169,11 +174,13 @@ _EDITS = {
 def is_valid(edits: Sequence[SegmentEdit], base: Sequence[EditedSegment]) -> bool:
     """Whether a correction may have these segments: the rules, one by one."""
     unedited = {(edit.id, edit.start_ms, edit.end_ms) for edit in edits_of(base)}
+    marked = {(edit.id, edit.marks) for edit in edits_of(base)}
     for index, edit in enumerate(edits):
         is_kept = (edit.id, edit.start_ms, edit.end_ms) in unedited
         if not edit.text.strip() or (edit.start_ms >= edit.end_ms and not is_kept):
             return False
-        if any(place >= len(edit.text.strip()) for place, _ in edit.marks or ()):
+        marks = () if (edit.id, edit.marks) in marked else edit.marks or ()
+        if any(place >= len(edit.text.strip()) for place, _ in marks):
             return False
         if edit.start_ms < 0 or edit.end_ms > -(-RECORDING // 16):
             return False

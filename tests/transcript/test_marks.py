@@ -18,8 +18,7 @@ from app.transcript.edited import (
     EditedSegment,
     Mark,
     count_letters,
-    letter_places,
-    mark_entries,
+    listed_marks,
     split_turns,
     with_ids,
 )
@@ -47,9 +46,9 @@ def with_signs(*texts: str) -> tuple[list[str], list[tuple[tuple[int, Mark], ...
 def signed(part: EditedSegment) -> str:
     """The reverse."""
     text = part.text.strip()
-    for entry in reversed(mark_entries(part.marks, letter_places(text))):
-        sign = next(sign for sign, mark in SIGNS.items() if mark == entry["kind"])
-        text = text[: entry["at"]] + sign + text[entry["at"] :]
+    for at, kind in reversed(listed_marks(part)):
+        sign = next(sign for sign, mark in SIGNS.items() if mark == kind)
+        text = text[:at] + sign + text[at:]
     return text
 
 

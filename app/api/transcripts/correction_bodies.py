@@ -58,7 +58,7 @@ class CorrectedSegment(_Body):
     end: Seconds = Field(description="Seconds from the recording's start.")
     text: Line = Field(min_length=1, max_length=MAX_TEXT_CHARS)
     speaker: Line | None = Field(None, max_length=MAX_SPEAKER_CHARS)
-    marks: Annotated[list[CueMark], FailFast()] | None = Field(
+    marks: list[CueMark] | None = Field(
         None,
         max_length=MAX_MARKS,
         description="Where subtitles begin, and where none does. Without a list, those that are there now "

@@ -19,7 +19,7 @@ from app.jobs.serialization import PackedTranscript, identified, unpack_transcri
 from app.server.large_bodies import Compressed, compress
 from app.transcript.corrections import correct
 from app.transcript.cues.problems import columns_per_second, limits, problems
-from app.transcript.edited import EditedSegment, letter_places, mark_entries
+from app.transcript.edited import EditedSegment, letter_places, listed_marks, mark_entries
 from app.transcript.formats.common import FileCue
 from app.transcript.rendering import file_cues
 
@@ -79,14 +79,21 @@ class _Sources:
     def __init__(self, segments: Sequence[EditedSegment]) -> None:
         self._segments = segments
         self._index: Mapping[str, int] = {segment.id: at for at, segment in enumerate(segments)}
-        self._places = cache(lambda index: letter_places(segments[index].text.strip()))
+        self._places = cache(lambda index: letter_places(segments[index]))
 
     def of(self, cue: FileCue) -> Iterator[dict[str, Any]]:
         for segment_id, group in groupby(cue.units, lambda unit: unit.segment):
-            units = list(group)
-            first, last = units[0].letters[0], units[-1].letters[1]
+            letters = [letter for unit in group for letter in range(*unit.letters)]
+            if not letters:
+                continue
             index = self._index[segment_id]
             places = self._places(index)
-            part = {"id": segment_id, "index": index, "from": places[first], "to": places[last - 1] + 1}
-            marks = [mark for mark in self._segments[index].marks if first <= mark[0] < last]
-            yield part | {"marks": mark_entries(marks, places)} if marks else part
+            part = {
+                "id": segment_id,
+                "index": index,
+                "from": places[letters[0]],
+                "to": places[letters[-1]] + 1,
+            }
+            marks = listed_marks(self._segments[index])
+            inside = [mark for mark in marks if part["from"] <= mark[0] < part["to"]]
+            yield part | {"marks": mark_entries(inside)} if inside else part

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from app.common.options import Options
 from app.jobs.serialization import PackedTranscript, identified, unpack_transcript
-from app.transcript.edited import EditedSegment, letter_places, mark_entries, with_ids, word_entries
+from app.transcript.edited import EditedSegment, listed_marks, mark_entries, with_ids, word_entries
 from app.transcript.packed import unpack_result
 from app.transcript.rendering import clip_segments
 from app.transcript.speakers.channels import channel_name, in_order
@@ -101,14 +101,13 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
     """Each segment on its own: one large document would hold the GIL while it is encoded."""
     for segment in segments:
         language = {"language": segment.language} if segment.language is not None else {}
-        text = segment.text.strip()
-        marks = {"marks": mark_entries(segment.marks, letter_places(text))} if segment.marks else {}
+        marks = {"marks": mark_entries(listed_marks(segment))} if segment.marks else {}
         yield _json(
             {
                 "id": segment.id,
                 "start": seconds(segment.start),
                 "end": seconds(segment.end),
-                "text": text,
+                "text": segment.text.strip(),
                 **language,
                 "speaker": segment.speaker,
                 **marks,
