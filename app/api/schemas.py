@@ -323,22 +323,11 @@ class Segments(BaseModel):
     )
 
 
-class CueLimits(BaseModel):
-    max_line_chars: int = Field(description="Columns: a full-width character takes two.")
-    max_lines: int
-    max_cps: float = Field(description="Columns per second.")
-    min_cue_s: float
-    max_cue_s: float
-    min_gap_s: float
-
-
 class CueSource(BaseModel):
-    """A part of a segment's text. Places are counted in characters (code points of Unicode)."""
-
     id: str = Field(description="Of the segment.")
     index: int = Field(description="Its place among the segments, from 0.")
-    from_: int = Field(alias="from", description="How many characters of its text stand before the part.")
-    to: int = Field(description="The same for the end of the part.")
+    from_: int = Field(alias="from", description="How many characters of its text stand before this part.")
+    to: int = Field(description="The same for the end of the part. Characters are code points of Unicode.")
     marks: list[CueMark] | None = Field(None, description="Those in the part; absent if there are none.")
 
 
@@ -357,8 +346,8 @@ class CueProblem(BaseModel):
 
 class FileCue(BaseModel):
     number: int = Field(description="Its place in the file, from 1.")
-    start: float = Field(description="Seconds from the recording's start, as the file has them.")
-    end: float = Field(description="Seconds from the recording's start, as the file has them.")
+    start: float = Field(description="Seconds, as the file has them.")
+    end: float = Field(description="Seconds, as the file has them.")
     lines: list[str] = Field(description="As people read them, without markup.")
     speakers: list[str | None] = Field(description="Who speaks each line. Null if it is not known.")
     language: str = Field(description="ISO 639-1.")
@@ -370,7 +359,9 @@ class FileCue(BaseModel):
 class Cues(BaseModel):
     revision: int = Field(description="Of the transcript, or the one that is corrected.")
     total: int = Field(description="How many subtitles the file has.")
-    limits: CueLimits = Field(description="For text in the language of the transcript.")
+    limits: dict[str, float] = Field(
+        description="By the names of their options, for text in the language of the transcript."
+    )
     cues: list[FileCue]
 
 

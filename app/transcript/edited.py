@@ -153,15 +153,7 @@ def _turns(segment: EditedSegment) -> Iterator[EditedSegment]:
             text = segment.text if not first else "".join(word.text for word in words[first:])
         part = words[first:last]
         speaker = speakers[first] if speakers else segment.speaker
-        yield replace(
-            segment,
-            start=start,
-            end=end,
-            text=text,
-            words=part,
-            speaker=speaker,
-            turns=(),
-            letters_before=letters,
-        )
+        turn = replace(segment, speaker=speaker, turns=(), letters_before=letters)
+        yield replace(turn, start=start, end=end, text=text, words=part)
         start = next_start
         letters += count_letters(text)

@@ -74,7 +74,8 @@ BASE = marked(segment(0, 4, "One |two three +four"), segment(4, 8, "|five six se
         (["One tow three four", "fife six seven"], ["One |tow three +four", "|fife six seven"]),
         (["One three four", "six seven"], ["One |three +four", "|six seven"]),
         (["two three", "four five six seven"], ["|two three", "+four |five six seven"]),
-        (["Entirely other", "text"], ["Entirely other", "|text"]),
+        (["Entirely other", "text"], ["Entirely other", "text"]),
+        (["One two three four", "text"], ["One |two three +four", "|text"]),
     ],
 )
 def test_edits_keep_the_marks_that_they_do_not_touch(texts: list[str], kept: list[str]) -> None:

@@ -103,10 +103,7 @@ def _title(job: Job) -> str:
 
 
 def file_etag(revision: int, job: Job, wanted: FileQuery, *more: object) -> str:
-    """That of a file, or of what else depends on the same and on `more`.
-
-    Another version may make other files.
-    """
+    """Of a file, or of what depends on the same and on `more`. Another version may make other files."""
     shown = [_title(job), dict(sorted(wanted.changes.items())), job.finished_at, *more]  # it may run again
     digest = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:8]
     return f'"{revision}-{wanted.format}-{digest}-{VERSION}"'

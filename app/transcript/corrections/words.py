@@ -60,10 +60,8 @@ def new_words(old: Mapping[int, EditedSegment], new: Sequence[PlacedEdit]) -> It
         owner = before.owners[token]
         return sources[owner].is_near(token - before.edges[owner], new[number])
 
-    replaces = [numbers.get(edit.base) for edit in new]
-    kept = match(before, after, replaces, may_keep)
-    owns = {was: number for number, was in enumerate(replaces) if was is not None}
-    marks = kept_marks([segment.marks for segment in old.values()], before, after, kept, owns)
+    kept = match(before, after, [numbers.get(edit.base) for edit in new], may_keep)
+    marks = kept_marks([segment.marks for segment in old.values()], before, after, kept)
     for edit, (first, end), of_edit in zip(new, pairwise(after.edges), marks, strict=True):
         words: list[Word | str] = []
         owners: Counter[int] = Counter()
