@@ -214,8 +214,8 @@ def test_requests_that_make_no_sense_are_refused(site, job):
     plain = site.client.post(path, content=b"{}", headers={"content-type": "text/plain"})
     assert error(plain)[0] == 415
     assert error(site.client.get("/v1/jobs/0123456789abcdef0123456789abcdef/cues"))[0] == 404
-    cyrillic = segments(site, job)
-    cyrillic[0]["text"] = "Привет"
+    assert error(site.client.post(path, content=b"", headers={"content-type": "application/json"}))[0] == 400
+    cyrillic = [segments(site, job)[0] | {"text": "Привет"}]
     assert error(posted(site, job, cyrillic, format="scc")) == (400, "unsuitable_format", "format")
     assert posted(site, job, cyrillic, format="stl").json()["cues"][0]["lines"] == ["Привет"]
     assert posted(site, job, []).json()["cues"] == []

@@ -23,16 +23,20 @@ from app.transcript.rendering import file_cues
 
 
 def cues_document(
-    base: PackedTranscript, body: bytes, options: Options, file_format: str, span_s: tuple[float, float]
+    base: PackedTranscript,
+    body: bytes | None,
+    options: Options,
+    file_format: str,
+    span_s: tuple[float, float],
 ) -> bytes | Compressed:
     """The document of the cues that overlap a span, see `schemas.Cues`.
 
-    They are those of a revision, or of what the body of a request makes of it, unless that is empty. Raises
-    InvalidInput, TooLarge and UnsuitableFormat.
+    They are those of a revision, or of what the `body` of a request makes of it. Raises InvalidInput,
+    TooLarge and UnsuitableFormat.
     """
     transcript = unpack_transcript(base.content)
     segments = identified(transcript)
-    if body:
+    if body is not None:
         edits = parse_correction(body)
         if isinstance(edits, int):
             raise InvalidInput("The body has no `segments`, and must have all of them.", param="segments")

@@ -65,13 +65,17 @@ def cue_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         return job
 
     async def respond(
-        request: Request, job: Job, query: CuesQuery, base: PackedTranscript, body: bytes, etag: str = ""
+        request: Request,
+        job: Job,
+        query: CuesQuery,
+        base: PackedTranscript,
+        body: bytes | None,
+        **headers: str,
     ) -> Response:
         options = job.submission.options.model_copy(update=query.changes)
         arguments = (base, body, options, query.format, query.span_s)
-        document = await service.helper.run(correction_s(job, body, base), cues_document, *arguments)
-        response = json_response(document, {"ETag": etag} if etag else {})
-        return await sendable(response, admission.sending.hold(client_of(request)))
+        document = await service.helper.run(correction_s(job, body or b"", base), cues_document, *arguments)
+        return await sendable(json_response(document, headers), admission.sending.hold(client_of(request)))
 
     @router.get(
         "/{job_id}/cues",
@@ -100,7 +104,7 @@ def cue_routes(service: TranscriptionService, jobs: JobService, admission: Admis
             etag = file_etag(base.revision, job, query, "cues", query.start, query.end)
             if versions.is_known(if_none_match, etag):
                 return versions.not_modified({"ETag": etag})
-            return await respond(request, job, query, base, b"", etag)
+            return await respond(request, job, query, base, None, ETag=etag)
 
     @router.post(
         "/{job_id}/cues",
