@@ -33,6 +33,7 @@ from app.api.operation.worker_events import WorkerEvents
 from app.api.operation.workers import node_routes, worker_routes
 from app.api.page.pages import add_docs, add_pages
 from app.api.transcripts.corrections import correction_routes
+from app.api.transcripts.cues import cue_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.wyoming.server import WyomingServer
 from app.database.connection import Database
@@ -126,6 +127,7 @@ def create_app(
         again_routes(running, jobs),
         link_routes(running, jobs),
         segment_routes(running, jobs, admission),
+        cue_routes(running, jobs, admission),
         upload_routes(running, jobs, admission),
         correction_routes(running, jobs, admission),
         peak_routes(jobs, admission),

@@ -4,8 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from app.api.transcripts.correction_bodies import CueMark
 from app.jobs.document import FailedSpan, Job, Moment
 from app.pool.tasks import State
+from app.transcript.cues.problems import Cure
 from workers.messages import Warnings
 
 Problems = Annotated[
@@ -313,6 +315,9 @@ class TimedSegment(BaseModel):
         None, description="Spoken language, ISO 639-1. Absent if one was chosen for the entire recording."
     )
     speaker: str | None = Field(description="Of the first word. Null if it is not known.")
+    marks: list[CueMark] | None = Field(
+        None, description="Where people want subtitles to begin, and where not; absent if there are none."
+    )
     words: list[SegmentWord]
 
 
@@ -322,6 +327,48 @@ class Segments(BaseModel):
     segments: list[TimedSegment] = Field(
         description="Ordered by their start. Those of one speaker overlap only if two speakers became one."
     )
+
+
+class CueSource(BaseModel):
+    id: str = Field(description="Of the segment.")
+    index: int = Field(description="Its place among the segments, from 0.")
+    from_: int = Field(alias="from", description="How many characters of its text stand before this part.")
+    to: int = Field(description="The same for the end of the part. Characters are code points of Unicode.")
+    marks: list[CueMark] | None = Field(None, description="Those in the part; absent if there are none.")
+
+
+class CueProblem(BaseModel):
+    limit: str = Field(
+        description="The name of an option, whose limit the subtitle breaks: `min_gap_s` before the next "
+        "one. Or `join`: such a mark before it cannot be kept."
+    )
+    value: float | None = Field(description="Null for `join`.")
+    allowed: float | None = Field(description="The limit. Null for `join`.")
+    cures: list[Cure] = Field(
+        description="What may help, best first: to `shorten` the text, `split` the subtitle, `join` it (for "
+        "the limit `join`: its segment) with a neighbour, move its `start` or its `end`."
+    )
+
+
+class FileCue(BaseModel):
+    number: int = Field(description="Its place in the file, from 1.")
+    start: float = Field(description="Seconds, as the file has them.")
+    end: float = Field(description="Seconds, as the file has them.")
+    lines: list[str] = Field(description="As people read them, without markup.")
+    speakers: list[str | None] = Field(description="Who speaks each line. Null if it is not known.")
+    language: str = Field(description="ISO 639-1.")
+    cps: float = Field(description="Columns per second.")
+    segments: list[CueSource] = Field(description="Where the text comes from, in order.")
+    problems: list[CueProblem]
+
+
+class Cues(BaseModel):
+    revision: int = Field(description="Of the transcript, or the one that is corrected.")
+    total: int = Field(description="How many subtitles the file has.")
+    limits: dict[str, float] = Field(
+        description="By the names of their options, for text in the language of the transcript."
+    )
+    cues: list[FileCue]
 
 
 class Revision(BaseModel):

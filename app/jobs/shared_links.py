@@ -18,9 +18,9 @@ TOKEN_PREFIX = b"shared_"  # of the bearer token
 MOST = 100  # of one job
 _TOKEN_BYTES = 32
 
-_READING = frozenset({"", "segments", "result"})  # parts of a job, by their paths
+_READING = frozenset({"", "segments", "cues", "result"})  # parts of a job, by their paths
 _SOUND = frozenset({"audio", "peaks"})
-_CORRECTING = frozenset({("PUT", "segments"), ("POST", "speakers")})
+_CORRECTING = frozenset({("PUT", "segments"), ("POST", "cues"), ("POST", "speakers")})
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def touched_spans(before: Sequence[EditedSegment], after: Sequence[EditedSegment
 def _by_people(segment: EditedSegment) -> tuple[object, ...]:
     speaker = segment.speaker if segment.speaker_by_hand else None
     times = (segment.start, segment.end, segment.timed_by_hand)
-    return (segment.text, *times, segment.speaker_by_hand, speaker)
+    return (segment.text, *times, segment.speaker_by_hand, speaker, segment.marks)
 
 
 def merge_again(
@@ -78,7 +78,7 @@ def merge_again(
     new: list[EditedSegment] = []
     other_language = None if again.language == merged.language else again.language
     for segment in _placed(_edited(again.segments), gaps):
-        segment = replace(segment, language=segment.language or other_language)
+        segment = replace(segment, language=segment.language or other_language, letters_before=0)
         new_id = f"{clip_start(starts, segment.start)}-r{revision}-{next(numbers)}"
         new.append(same.pop(_content(segment), replace(segment, id=new_id)))
     failed = subtract_spans(base.failed_spans, [(first, last)])

@@ -4,9 +4,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from workers.messages import Segment, Span, seconds
+
+Mark = Literal["break", "join"]  # a cue begins here; no cue ends here
+# In order: how many letters (characters but white space) of the text stand before each mark.
+Marks = tuple[tuple[int, Mark], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class EditedSegment(Segment):
     speaker_by_hand: bool = False  # someone chose its speaker
     # The words at which another speaker begins, in order: index in `words`, and who that is. None at 0.
     turns: tuple[tuple[int, str | None], ...] = ()
+    marks: Marks = ()  # that people set in its text
+    letters_before: int = 0  # of a turn that `split_turns` gives: those of the segment's turns before it
 
 
 def is_timed_by_hand(segment: Segment) -> bool:
@@ -58,6 +64,11 @@ def add_speakers(entries: Iterable[dict[str, Any]], segment: Segment) -> None:
                 entry["speaker"] = speaker
 
 
+def count_letters(text: str) -> int:
+    """How many characters of the text are no white space."""
+    return len("".join(text.split()))
+
+
 def word_entries(segment: Segment) -> list[dict[str, Any]]:
     """The words of a segment as JSON objects: times in seconds, and the `speaker` where it is known."""
     entries: list[dict[str, Any]] = [
@@ -71,6 +82,24 @@ def word_entries(segment: Segment) -> list[dict[str, Any]]:
     ]
     add_speakers(entries, segment)
     return entries
+
+
+def letter_places(segment: Segment) -> list[int]:
+    """Where each letter is in the text without white space at its ends, counted in characters."""
+    return [at for at, char in enumerate(segment.text.strip()) if not char.isspace()]
+
+
+def listed_marks(segment: EditedSegment) -> Marks:
+    """The marks of a segment with their places in characters, as clients see them."""
+    if not segment.marks:
+        return ()
+    places = letter_places(segment)
+    return tuple((places[letter], mark) for letter, mark in segment.marks)
+
+
+def mark_entries(marks: Iterable[tuple[int, Mark]]) -> list[dict[str, Any]]:
+    """Such marks as JSON objects."""
+    return [{"at": at, "kind": mark} for at, mark in marks]
 
 
 def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 0) -> Iterator[EditedSegment]:
@@ -112,7 +141,7 @@ def split_turns(segments: Iterable[Segment]) -> Iterator[Segment]:
 def _turns(segment: EditedSegment) -> Iterator[EditedSegment]:
     words, speakers = segment.words, word_speakers(segment)
     begins = [0, *(at for at in range(1, len(words)) if speakers[at] != speakers[at - 1])]
-    start = segment.start
+    start, letters = segment.start, 0
     for first, last in pairwise([*begins, len(words)]):
         if last < len(words):
             next_start = min(max(words[last].start, start), segment.end)
@@ -124,5 +153,7 @@ def _turns(segment: EditedSegment) -> Iterator[EditedSegment]:
             text = segment.text if not first else "".join(word.text for word in words[first:])
         part = words[first:last]
         speaker = speakers[first] if speakers else segment.speaker
-        yield replace(segment, start=start, end=end, text=text, words=part, speaker=speaker, turns=())
+        turn = replace(segment, speaker=speaker, turns=(), letters_before=letters)
+        yield replace(turn, start=start, end=end, text=text, words=part)
         start = next_start
+        letters += count_letters(text)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from io import BytesIO
+from typing import Any
 
 from app.common.options import Options
 from app.transcript.cues.lines import CueStyle
@@ -12,7 +13,7 @@ from app.transcript.cues.profiles import cue_style
 from app.transcript.cues.shaping import shape_cues
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS, Format
-from app.transcript.formats.common import FileStyle
+from app.transcript.formats.common import FileCue, FileStyle
 from app.transcript.text.chinese import LANGUAGES as CHINESE
 from app.transcript.text.chinese import convert_segments
 from app.transcript.text.speaker_text import SpeakerPrefix
@@ -96,9 +97,13 @@ def with_word_times(options: Options, *file_formats: str) -> Options:
 
 def writer_of(form: Format) -> Writer:
     """The function that writes the format, from its module."""
-    module, function = form.writer.split(".")
-    writer: Writer = getattr(import_module(f"app.transcript.formats.{module}"), function)
+    writer: Writer = _function(form.writer)
     return writer
+
+
+def _function(name: str) -> Any:
+    module, function = name.split(".")
+    return getattr(import_module(f"app.transcript.formats.{module}"), function)
 
 
 def render_transcript(
@@ -117,6 +122,36 @@ def render_transcript(
     Costs CPU time on long recordings: call it in a thread.
     """
     form = FORMATS[file_format]
+    cues, _, file_style = _shaped(transcript, options, form, prefix, title)
+    file = BytesIO()  # only this grows with the recording; cues and text are made one by one
+    for part in writer_of(form)(transcript, cues, file_style):
+        file.write(part if isinstance(part, bytes) else part.encode())
+    return file.getvalue()
+
+
+def file_cues(
+    transcript: Transcript, options: Options, file_format: str
+) -> tuple[Iterator[FileCue], CueStyle]:
+    """The cues that `render_transcript` writes in a format that has some, and the limits that they keep.
+
+    Raises KeyError for any other format, and, with the cues, `UnsuitableFormat`.
+    """
+    form = FORMATS[file_format]
+    if form.cues is None:
+        raise KeyError(file_format)
+    cues, style, file_style = _shaped(transcript, options, form)
+    found: Iterator[FileCue] = _function(form.cues)(cues, file_style)
+    return found, style
+
+
+def _shaped(
+    transcript: Transcript,
+    options: Options,
+    form: Format,
+    prefix: SpeakerPrefix | None = None,
+    title: str = "",
+) -> tuple[Iterator[Cue], CueStyle, FileStyle]:
+    """The cues of a transcript for a format, their limits, and how the file is written."""
     language = transcript.text_language
 
     @cache
@@ -143,10 +178,7 @@ def render_transcript(
         times=options.times,
         title=title,
     )
-    file = BytesIO()  # only this grows with the recording; cues and text are made one by one
-    for part in writer_of(form)(transcript, cues, file_style):
-        file.write(part if isinstance(part, bytes) else part.encode())
-    return file.getvalue()
+    return cues, style, file_style
 
 
 def rendering_s(form: str, recording_s: float) -> float:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 from hypothesis import strategies as st
 from transcript_cases import raw_segment
 
 from app.transcript.corrections import SegmentEdit
-from app.transcript.edited import EditedSegment, with_ids
+from app.transcript.edited import EditedSegment, Mark, listed_marks, with_ids
 from app.transcript.formats.common import milliseconds
 from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
@@ -33,7 +34,12 @@ def edits_of(segments: Sequence[EditedSegment]) -> list[SegmentEdit]:
     """The segments as a client reads them, and sends them back unedited."""
     return [
         SegmentEdit(
-            milliseconds(part.start), milliseconds(part.end), part.text.strip(), part.id, part.speaker
+            milliseconds(part.start),
+            milliseconds(part.end),
+            part.text.strip(),
+            part.id,
+            part.speaker,
+            listed_marks(part),
         )
         for part in segments
     ]
@@ -64,14 +70,18 @@ def bases(draw: st.DrawFn, texts: st.SearchStrategy[str] | None = None) -> tuple
 def edited(
     draw: st.DrawFn, base: Sequence[EditedSegment], new_texts: st.SearchStrategy[str]
 ) -> list[SegmentEdit]:
-    """The base after up to eight edits: texts, times, speakers; inserted, deleted, split and joined segments.
+    """The base after up to eight edits.
+
+    Texts, times, speakers and marks; inserted, deleted, split and joined segments.
 
     Most results are valid. Words keep their order. `new_texts`: of inserted words, with their spaces.
     """
     edits = edits_of(base)
     for _ in range(draw(st.integers(0, 8))):
         kind = draw(
-            st.sampled_from(["insert", "delete", "split", "join", "drag", "retime", "retext", "speaker"])
+            st.sampled_from(
+                ["insert", "delete", "split", "join", "drag", "retime", "retext", "speaker", "mark"]
+            )
         )
         if kind == "insert":
             at = draw(st.integers(0, len(edits)))
@@ -143,6 +153,12 @@ def _respeaker(draw: st.DrawFn, edits: list[SegmentEdit], at: int, new_texts: st
     edits[at] = replace(edits[at], speaker=draw(st.sampled_from([None, "S1", "S2"])))
 
 
+def _mark(draw: st.DrawFn, edits: list[SegmentEdit], at: int, new_texts: st.SearchStrategy[str]) -> None:
+    places = st.integers(0, len(edits[at].text.strip()) - 1)
+    marks = st.lists(st.tuples(places, st.sampled_from(get_args(Mark))), min_size=1, max_size=3)
+    edits[at] = replace(edits[at], marks=tuple(draw(marks)))
+
+
 _EDITS = {
     "delete": _delete,
     "split": _split,
@@ -151,15 +167,20 @@ _EDITS = {
     "retime": _retime,
     "retext": _retext,
     "speaker": _respeaker,
+    "mark": _mark,
 }
 
 
 def is_valid(edits: Sequence[SegmentEdit], base: Sequence[EditedSegment]) -> bool:
     """Whether a correction may have these segments: the rules, one by one."""
     unedited = {(edit.id, edit.start_ms, edit.end_ms) for edit in edits_of(base)}
+    marked = {(edit.id, edit.marks) for edit in edits_of(base)}
     for index, edit in enumerate(edits):
         is_kept = (edit.id, edit.start_ms, edit.end_ms) in unedited
         if not edit.text.strip() or (edit.start_ms >= edit.end_ms and not is_kept):
+            return False
+        marks = () if (edit.id, edit.marks) in marked else edit.marks or ()
+        if any(place >= len(edit.text.strip()) for place, _ in marks):
             return False
         if edit.start_ms < 0 or edit.end_ms > -(-RECORDING // 16):
             return False

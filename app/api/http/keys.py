@@ -40,7 +40,7 @@ _NO_KEY = Unauthorized(
 _WITHDRAWN = Unauthorized("The key or the link of this request was withdrawn meanwhile.")
 # What a shared link opens: below the path of its job, with these methods.
 _SHARED_PATH = re.compile(
-    rf"/v1/jobs/(?P<job>{ID.pattern})(/(?P<part>segments|revisions|result|links|audio|peaks|speakers))?"
+    rf"/v1/jobs/(?P<job>{ID.pattern})(/(?P<part>segments|cues|revisions|result|links|audio|peaks|speakers))?"
 )
 
 

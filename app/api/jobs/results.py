@@ -79,7 +79,7 @@ async def result_response(
     check_done(job, isinstance(wanted, ResultQuery) and wanted.allow_partial)
     async with service.helper.turn(job.duration):
         packed = await jobs.store.transcript(job, revision)
-        etag = _etag(packed.revision, job, wanted)
+        etag = file_etag(packed.revision, job, wanted)
         if is_known(if_none_match, etag):
             return not_modified({"etag": etag})
         # In the child process, loading a tokenizer does not hold the GIL.
@@ -102,9 +102,9 @@ def _title(job: Job) -> str:
     return job.submission.title or PurePath(job.submission.filename).stem
 
 
-def _etag(revision: int, job: Job, wanted: FileQuery) -> str:
-    """Another version may make other files."""
-    shown = [_title(job), dict(sorted(wanted.changes.items())), job.finished_at]  # it may run again
+def file_etag(revision: int, job: Job, wanted: FileQuery, *more: object) -> str:
+    """Of a file, or of what depends on the same and on `more`. Another version may make other files."""
+    shown = [_title(job), dict(sorted(wanted.changes.items())), job.finished_at, *more]  # it may run again
     digest = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:8]
     return f'"{revision}-{wanted.format}-{digest}-{VERSION}"'
 

@@ -12,11 +12,13 @@ from app.common.errors import InvalidInput
 from app.common.options import WHOLE
 from app.server.json_bodies import documented_body, fault_of_field, invalid_json, no_object
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
+from app.transcript.edited import Mark
 from app.transcript.text.scripts import with_few_marks
 
 MAX_TEXT_CHARS = 10_000  # of a segment
 MAX_SPEAKER_CHARS = 100
 MAX_ID_CHARS = 100
+MAX_MARKS = 1000  # of a segment
 MAX_TIME_S = 1e7  # longer than any recording
 MAX_REVISION = 2**31 - 1
 
@@ -40,6 +42,14 @@ class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+class CueMark(_Body):
+    at: Annotated[int, Field(strict=True, ge=0, le=MAX_TEXT_CHARS)] = Field(
+        description="How many characters of the segment's `text` stand before it. At 0, it is between the "
+        "segment before and this one."
+    )
+    kind: Mark = Field(description="`break`: a subtitle begins here. `join`: none ends here.")
+
+
 class CorrectedSegment(_Body):
     id: str | None = Field(
         None, max_length=MAX_ID_CHARS, description="Of the segment that it replaces. Without one it is new."
@@ -48,6 +58,12 @@ class CorrectedSegment(_Body):
     end: Seconds = Field(description="Seconds from the recording's start.")
     text: Line = Field(min_length=1, max_length=MAX_TEXT_CHARS)
     speaker: Line | None = Field(None, max_length=MAX_SPEAKER_CHARS)
+    marks: list[CueMark] | None = Field(
+        None,
+        max_length=MAX_MARKS,
+        description="Where subtitles begin, and where none does. Without a list, those that are there now "
+        "stay with their words.",
+    )
 
 
 class CorrectedSegments(_Body):
@@ -93,7 +109,9 @@ def revision_number(revision: int | str) -> int:
 
 def _edit(segment: CorrectedSegment) -> SegmentEdit:
     speaker = (segment.speaker or "").strip() or None
-    return SegmentEdit(_ms(segment.start), _ms(segment.end), segment.text, segment.id, speaker)
+    marks = None if segment.marks is None else tuple((mark.at, mark.kind) for mark in segment.marks)
+    times = (_ms(segment.start), _ms(segment.end))
+    return SegmentEdit(*times, segment.text, segment.id, speaker, marks)
 
 
 def _ms(time_s: float) -> int:
@@ -116,8 +134,10 @@ def _invalid(problem: Any) -> InvalidInput:
     raise AssertionError
 
 
-def correction_body() -> dict[str, Any]:
-    """OpenAPI's description of the body."""
+def correction_body(*, restores: bool = True) -> dict[str, Any]:
+    """OpenAPI's description of the body. `restores`: it may name a revision instead of segments."""
     segments = CorrectedSegments.model_json_schema()
-    segments["properties"]["segments"]["items"] = segments.pop("$defs")["CorrectedSegment"]
-    return documented_body({"anyOf": [segments, Restoration.model_json_schema()]})
+    models = segments.pop("$defs")
+    segments["properties"]["segments"]["items"] = models["CorrectedSegment"]
+    models["CorrectedSegment"]["properties"]["marks"]["anyOf"][0]["items"] = models["CueMark"]
+    return documented_body({"anyOf": [segments, Restoration.model_json_schema()]} if restores else segments)

@@ -62,8 +62,7 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
         job = await find_job(jobs, request, job_id)
         condition = _check_condition(request, job, if_match)
         with admission.corrections.hold(client_of(request)):
-            max_bytes = _LEAST_BYTES + _BYTES_PER_S * int(job.duration or 0)
-            body = await receive_document(service, request, min(max_bytes, MAX_CORRECTION_BYTES))
+            body = await receive_correction(service, request, job)
             return await _revise(jobs, job, condition, partial(_correct, service, jobs, job, body), request)
 
     @router.get(
@@ -122,13 +121,23 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
     return router
 
 
+async def receive_correction(service: TranscriptionService, request: Request, job: Job) -> bytes:
+    """The body of a request that corrects the transcript of a job. Raises as `receive_document`."""
+    max_bytes = _LEAST_BYTES + _BYTES_PER_S * int(job.duration or 0)
+    return await receive_document(service, request, min(max_bytes, MAX_CORRECTION_BYTES))
+
+
+def correction_s(job: Job, body: bytes, base: PackedTranscript) -> float:
+    """As `helper.work_s`, for such a body and what it makes of a revision."""
+    is_long = len(body) > _LARGE_BYTES or len(body.translate(None, _IN_WORDS)) > _MANY_WORDS
+    return work_s(LONG_S if is_long else job.duration, base.content)
+
+
 async def _correct(
     service: TranscriptionService, jobs: JobService, job: Job, body: bytes, base: PackedTranscript
 ) -> Outcome:
     """What the body of a request makes of a revision. Raises InvalidInput, TooLarge and UnknownRevision."""
-    is_long = len(body) > _LARGE_BYTES or len(body.translate(None, _IN_WORDS)) > _MANY_WORDS
-    run = partial(service.helper.run, work_s(LONG_S if is_long else job.duration, base.content))
-    outcome = await run(corrected, base, body)
+    outcome = await service.helper.run(correction_s(job, body, base), corrected, base, body)
     if isinstance(outcome, int):
         earlier = await jobs.store.transcript(job, outcome)
         run = partial(service.helper.run, work_s(job.duration, base.content, earlier.content))

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from app.common.options import Options
 from app.jobs.serialization import PackedTranscript, identified, unpack_transcript
-from app.transcript.edited import EditedSegment, with_ids, word_entries
+from app.transcript.edited import EditedSegment, listed_marks, mark_entries, with_ids, word_entries
 from app.transcript.packed import unpack_result
 from app.transcript.rendering import clip_segments
 from app.transcript.speakers.channels import channel_name, in_order
@@ -101,6 +101,7 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
     """Each segment on its own: one large document would hold the GIL while it is encoded."""
     for segment in segments:
         language = {"language": segment.language} if segment.language is not None else {}
+        marks = {"marks": mark_entries(listed_marks(segment))} if segment.marks else {}
         yield _json(
             {
                 "id": segment.id,
@@ -109,6 +110,7 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
                 "text": segment.text.strip(),
                 **language,
                 "speaker": segment.speaker,
+                **marks,
                 "words": [word for word in word_entries(segment) if word["word"]],
             }
         )

@@ -9,7 +9,7 @@ from operator import attrgetter
 from app.transcript.corrections.diff import longest_increasing
 from app.transcript.corrections.edits import SegmentEdit, placed_edits
 from app.transcript.corrections.words import NewWords, PlacedEdit, new_words
-from app.transcript.edited import EditedSegment, clip_start, speaker_of
+from app.transcript.edited import EditedSegment, Marks, clip_start, speaker_of
 from app.transcript.reading.alignment import align
 from app.transcript.reading.words import ReadWord, fill_word_times
 from app.transcript.text.scripts import is_unspaced
@@ -45,7 +45,8 @@ def correct(
     base = tuple(base)
     placed = _with_spaces(base, placed_edits(base, edits, samples))
     found: dict[int, NewWords] = {}
-    if any(segment.words for segment in base):
+    has_words = any(segment.words for segment in base)
+    if has_words or any(segment.marks for segment in base):
         for old, new in _regions(base, placed):
             before = {index: _with_words_of_text(base[index]) for index in old}
             found |= zip(new, new_words(before, [placed[index] for index in new]), strict=True)
@@ -57,7 +58,8 @@ def correct(
         words = found.get(index)
         if edit.base is None:
             new_id = f"{clip_start(starts, edit.start)}-r{revision}-{next(numbers)}"
-            segments.append(_new_segment(edit, words, _origin(base, edit, words), new_id))
+            added = _new_segment(edit, words, _origin(base, edit, words), new_id)
+            segments.append(added if has_words else replace(added, words=()))
             changed += 1
             continue
         segments.append(_corrected(base[edit.base], edit, words))
@@ -67,7 +69,8 @@ def correct(
 
 def _corrected(segment: EditedSegment, edit: PlacedEdit, words: NewWords | None) -> EditedSegment:
     """The segment with the text, times and speaker of the edit."""
-    corrected = replace(segment, timed_by_hand=segment.timed_by_hand or edit.is_moved)
+    timed_by_hand, marks = segment.timed_by_hand or edit.is_moved, _marks(edit, words, segment.marks)
+    corrected = replace(segment, timed_by_hand=timed_by_hand, marks=marks)
     if edit.speaker != segment.speaker:
         corrected = replace(corrected, speaker=edit.speaker, speaker_by_hand=True, turns=())
     if edit.text != segment.text:
@@ -92,7 +95,14 @@ def _new_segment(edit: PlacedEdit, words: NewWords | None, origin: Segment, new_
         speaker=edit.speaker,
         timed_by_hand=True,
         speaker_by_hand=_is_chosen(edit.speaker, origin),
+        marks=_marks(edit, words, ()),
     )
+
+
+def _marks(edit: PlacedEdit, words: NewWords | None, of_same_text: Marks) -> Marks:
+    if edit.marks is not None:
+        return edit.marks
+    return of_same_text if words is None else words.marks
 
 
 def _is_chosen(speaker: str | None, origin: Segment) -> bool:

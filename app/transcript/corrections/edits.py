@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from app.common.errors import InvalidInput, TooLarge
+from app.transcript.corrections.marks import placed_marks
 from app.transcript.corrections.matching import count_tokens
 from app.transcript.corrections.words import PlacedEdit
-from app.transcript.edited import EditedSegment, speakers_of
+from app.transcript.edited import EditedSegment, Mark, Marks, listed_marks, speakers_of
 from workers.messages import MAX_LISTED_SPEAKERS, SAMPLE_RATE, Segment
 
 MAX_SEGMENTS = 100_000
@@ -49,6 +50,8 @@ class SegmentEdit:
     text: str
     id: str | None = None  # of the segment of the base that it replaces; None, unknown or repeated: a new one
     speaker: str | None = None
+    # The place of each mark, in characters of the text without white space at its ends. None: as before.
+    marks: tuple[tuple[int, Mark], ...] | None = None
 
 
 def placed_edits(
@@ -84,7 +87,8 @@ def placed_edits(
                 start = min(max(start, placed[rival].end), start + _SAMPLES_PER_MS // 2 - 1)
         if end is None:
             end = min(edit.end_ms * _SAMPLES_PER_MS, samples)
-        placed.append(PlacedEdit(edit.text.strip(), start, end, edit.speaker, replaced, is_moved))
+        marks = _placed_marks(index, edit, None if replaced is None else base[replaced])
+        placed.append(PlacedEdit(edit.text.strip(), start, end, edit.speaker, replaced, is_moved, marks))
     placed.sort(key=lambda edit: edit.start)
     _separate(placed)
     return placed
@@ -112,6 +116,21 @@ def _kept_times(segment: EditedSegment, edit: SegmentEdit) -> tuple[int | None, 
         for time, time_ms in ((segment.start, edit.start_ms), (segment.end, edit.end_ms))
     )
     return start, end
+
+
+def _placed_marks(index: int, edit: SegmentEdit, replaced: EditedSegment | None) -> Marks | None:
+    """The marks of an edit. None: those of before, as a client that knows no marks sends them back, too."""
+    text, marks = edit.text.strip(), edit.marks
+    if marks is None or (marks and replaced is not None and marks == listed_marks(replaced)):
+        return None
+    last = max((at for at, _ in marks), default=-1)
+    if last >= len(text):
+        raise _invalid(
+            index,
+            f"has a mark at {last}, and its text has {len(text)} characters",
+            "Set marks before characters of the text, or leave `marks` out to keep those that are there",
+        )
+    return placed_marks(text, marks)
 
 
 def _check_order(edits: Sequence[SegmentEdit], index: int, of_speaker: int | None) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from app.transcript.corrections.marks import kept_marks
 from app.transcript.corrections.matching import TokenRow, match
+from app.transcript.edited import EditedSegment, Marks
 from app.transcript.text.scripts import may_break_between, width
-from workers.messages import SAMPLE_RATE, Segment, Span, Word
+from workers.messages import SAMPLE_RATE, Span, Word
 
 _BY_A_PERSON = 1.0  # the probability of a word that a person wrote
 
@@ -26,6 +28,7 @@ class PlacedEdit:
     speaker: str | None
     base: int | None  # index of the segment that it replaces; None: it is new
     is_moved: bool  # its start or end is not that of the segment that it replaces
+    marks: Marks | None = None  # None: as before
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,10 @@ class NewWords:
 
     words: tuple[Word, ...]
     origin: int | None  # the old text that most of its tokens come from; None: they are new
+    marks: Marks  # of the old texts, where they stand in this one
 
 
-def new_words(old: Mapping[int, Segment], new: Sequence[PlacedEdit]) -> Iterator[NewWords]:
+def new_words(old: Mapping[int, EditedSegment], new: Sequence[PlacedEdit]) -> Iterator[NewWords]:
     """The words of each edit, inside its time, in order, without overlap.
 
     `old`: segments before the correction, by their index in the base. Joined, the words of each are its text;
@@ -57,7 +61,8 @@ def new_words(old: Mapping[int, Segment], new: Sequence[PlacedEdit]) -> Iterator
         return sources[owner].is_near(token - before.edges[owner], new[number])
 
     kept = match(before, after, [numbers.get(edit.base) for edit in new], may_keep)
-    for edit, (first, end) in zip(new, pairwise(after.edges), strict=True):
+    marks = kept_marks([segment.marks for segment in old.values()], before, after, kept)
+    for edit, (first, end), of_edit in zip(new, pairwise(after.edges), marks, strict=True):
         words: list[Word | str] = []
         owners: Counter[int] = Counter()
         for begin, stop in _runs(kept, before, first, end):
@@ -70,7 +75,7 @@ def new_words(old: Mapping[int, Segment], new: Sequence[PlacedEdit]) -> Iterator
             else:
                 words += _written(tokens)
         origin = indices[max(owners, key=lambda owner: owners[owner])] if owners else None
-        yield NewWords(_timed(words, edit.start, edit.end), origin)
+        yield NewWords(_timed(words, edit.start, edit.end), origin, of_edit)
 
 
 def _runs(kept: Sequence[int], before: TokenRow, first: int, end: int) -> Iterator[Span]:

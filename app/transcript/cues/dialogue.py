@@ -23,6 +23,7 @@ from workers.messages import SAMPLE_RATE
 # On the scale of `split`.
 _TWO_SPEAKERS = 70  # for a cue in which two people speak, as for the end of a sentence inside one
 _DELAY = 1000  # for each second that a cue starts later than its speech
+_UNJOINED = 10_000  # for a cue that begins at a mark `join`
 
 # Who speaks longer than this while somebody else does gets cues of one line, so that both are read in time.
 _LONG_OVERLAP = 6 * SAMPLE_RATE // 5  # samples
@@ -112,12 +113,12 @@ class _Dialogue:
     def _may_share(self, before: CueUnits, after: CueUnits) -> bool:
         """Whether two cues that follow each other can be one, with a line each."""
         first, second = before[0], after[0]
-        if first.speaker == second.speaker or self._style.max_lines < 2:
+        if first.speaker == second.speaker or self._style.max_lines < 2 or second.mark == "break":
             return False
         return (
             first.language == second.language
             and not (first.hand_times or second.hand_times)
-            and second.start - before[-1].end < PAUSE
+            and (second.start - before[-1].end < PAUSE or second.mark == "join")
             and max(before[-1].end, after[-1].end) - first.start <= self._style.max_samples
             and not (is_sound(first.text) or is_sound(second.text))
             and self._fits_line(before, 0)
@@ -206,6 +207,7 @@ class _Dialogue:
         start = run[begin][0].start
         wait = max(run[begin - 1][-1].end - start, 0) if begin else 0
         cost = CUE_COST + _TWO_SPEAKERS * (end - begin - 1) + _DELAY * wait // SAMPLE_RATE
+        cost += _UNJOINED * (begin > 0 and run[begin][0].mark == "join")
         return cost + cost_of_shortness(latest - start - wait)
 
 

@@ -28,7 +28,8 @@ def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator
 
     `segments`: ordered by their start, each of one speaker, who has no other one at the same time. A passage
     also ends when the language changes, and when somebody else speaks who goes on after it; it does not when
-    others only interject. A segment timed by hand shares none with others.
+    others only interject. A segment timed by hand shares none with others. A mark `break` ends one; before a
+    mark `join`, no pause does.
     """
     growing: dict[str | None, _Growing] = {}  # by speaker
     done: list[Passage] = []  # passages that start after one that grows
@@ -74,6 +75,8 @@ class _Growing:
     def add(self, units: Sequence[TimedText]) -> Iterator[Passage]:
         """The passages that end before or with the units of the next segment."""
         for unit in units:
+            if unit.mark == "break" and self.units:
+                yield self.finish()
             if self.units and unit.begins_segment:
                 before = self.units[-1]
                 languages = {unit.language or self.language, before.language or self.language}
@@ -84,7 +87,8 @@ class _Growing:
                 if unit.begins_segment:
                     last, continued = _continued(self.units, unit, unit.language or self.language)
                 ends_sentence = continued.break_before is Break.SENTENCE
-                if unit.start - last.end >= (PAUSE if ends_sentence else _PAUSE_IN_SENTENCE):
+                longest = PAUSE if ends_sentence else _PAUSE_IN_SENTENCE
+                if unit.start - last.end >= longest and unit.mark != "join":
                     yield self.finish()
                 else:
                     self.units[-1], unit = last, continued
@@ -115,4 +119,4 @@ def _continued(passage: Sequence[TimedText], unit: TimedText, language: str) -> 
 
 def _best_end(passage: Sequence[TimedText]) -> int:
     """Where a passage that is too long ends: at its last unit, or the latest of the best breaks."""
-    return max(range(1, len(passage)), key=lambda at: (-passage[at].break_before, at), default=len(passage))
+    return max(range(1, len(passage)), key=lambda at: (-passage[at].cue_break, at), default=len(passage))

@@ -75,8 +75,10 @@ class _Cost:
         self._units = passage
         self._style = style
         self._width = WidthIndex([unit.text for unit in passage]).between
-        breaks = [unit.break_before for unit in passage]
-        self._good_breaks = list(accumulate((rating < Break.POOR for rating in breaks), initial=0))
+        self._good_breaks = list(
+            accumulate((unit.break_before < Break.POOR for unit in passage), initial=0)
+        )  # for lines
+        self._breaks = breaks = [unit.cue_break for unit in passage]
         # Before each unit and after the last: how many sentences have begun, and whether one does.
         self._sentences = list(accumulate((rating is Break.SENTENCE for rating in breaks), initial=0))
         self._is_edge = [True, *(rating is Break.SENTENCE for rating in breaks[1:]), True]
@@ -89,9 +91,7 @@ class _Cost:
         may_end = self._is_edge.copy()
         for begin, end in pairwise(edges):
             if not self._fits(begin, end):
-                may_end[begin + 1 : end] = [
-                    unit.break_before < Break.POOR for unit in self._units[begin + 1 : end]
-                ]
+                may_end[begin + 1 : end] = [rating < Break.POOR for rating in self._breaks[begin + 1 : end]]
         total, anywhere = len(self._units), [True] * len(may_end)
         return cheapest_ends(total, partial(self._possible_cues, may_end)) or cheapest_ends(
             total, partial(self._possible_cues, anywhere)
@@ -118,7 +118,7 @@ class _Cost:
         before = CUE_COST
         if begin:
             pause = min(units[begin].start - units[begin - 1].end, SAMPLE_RATE)
-            before += max(_BREAK_COST[units[begin].break_before] - _PAUSE * pause // SAMPLE_RATE, 0)
+            before += max(_BREAK_COST[self._breaks[begin]] - _PAUSE * pause // SAMPLE_RATE, 0)
         latest = units[begin].start + style.max_samples
         lines, line_begin = 1, begin  # the number of its lines, and where the last one begins
         for end in range(begin + 1, len(units) + 1):

@@ -1,12 +1,12 @@
 """A segment as timed text: its units, each with the time in which it is spoken. Pure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from app.transcript.cues.speech_clock import SpeechClock, missed_speech
-from app.transcript.edited import is_timed_by_hand, speaker_of
+from app.transcript.edited import EditedSegment, Mark, count_letters, is_timed_by_hand, speaker_of
 from app.transcript.text.breaks import Break, break_units, rate_breaks
 from app.transcript.text.scripts import SPACES, width
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
@@ -24,6 +24,14 @@ class TimedText:
     hand_times: Span | None = None  # start and end of its segment, if someone chose them
     speaker: str | None = None  # None: not known
     language: str | None = None  # ISO 639-1 code of the text; None: that of all text
+    segment: str = ""  # its id
+    letters: Span = (0, 0)  # of the segment's text: its first one, and the one after its last
+    mark: Mark | None = None  # that somebody set before it
+
+    @property
+    def cue_break(self) -> Break:
+        """How good it is to begin a cue with it inside a passage."""
+        return Break.POOR if self.mark == "join" else self.break_before
 
 
 def timed_units(
@@ -40,6 +48,11 @@ def timed_units(
     texts = break_units("".join(part.text for part in parts).rstrip(), language, max_width)
     if not texts or not "".join(texts).strip(SPACES):
         return ()
+    segment_id, last, marks = "", 0, dict[int, Mark]()
+    if isinstance(segment, EditedSegment):
+        segment_id, last, marks = segment.id, segment.letters_before, dict(segment.marks)
+    if marks:
+        texts = list(_divided(texts, last, marks))
     end = max(segment.end, segment.start + 1)
     clock = SpeechClock(segment.start, end, speech)
     if missed := missed_speech(segment, clock, language):
@@ -52,10 +65,23 @@ def timed_units(
     for text, (begins, ends), break_before in zip(texts, spoken, breaks, strict=True):
         start = clock.begins(begins)
         end = max(clock.ends(ends), start)
-        units.append(
-            TimedText(text, start, end, break_before, not units, hand_times, speaker, segment.language)
-        )
+        of_segment = (not units, hand_times, speaker, segment.language, segment_id)
+        first, last = last, last + count_letters(text)
+        units.append(TimedText(text, start, end, break_before, *of_segment, (first, last), marks.get(first)))
     return tuple(units)
+
+
+def _divided(texts: Sequence[str], letters: int, marks: Mapping[int, Mark]) -> Iterator[str]:
+    """The texts, divided before each mark `break` inside one. `letters`: those before the first."""
+    for text in texts:
+        begin, first = 0, letters
+        for at, char in enumerate(text):
+            if not char.isspace():
+                if letters > first and marks.get(letters) == "break":
+                    yield text[begin:at]
+                    begin = at
+                letters += 1
+        yield text[begin:]
 
 
 def _readings(texts: Sequence[str], parts: Sequence[Segment | Word], clock: SpeechClock) -> list[Span]:

@@ -15,11 +15,15 @@ class Format:
     description: str  # in Markdown, for the documentation
     content_type: str  # for HTTP
     writer: str  # its module, and the function there; see `rendering.writer_of`
-    has_cues: bool = True  # the others consist of segments
+    cues: str | None = None  # makes those of the file; see `rendering.file_cues`. Others list segments
     max_line_chars: int | None = None  # what the format can hold
     names_speakers_in_text: bool = False  # the others have other means, or none
     is_document: bool = False  # for readers: has the options `times` and `speakers`
     loads_library: bool = False  # which the server keeps out of its process
+
+    @property
+    def has_cues(self) -> bool:
+        return self.cues is not None
 
     @property
     def media_type(self) -> str:

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from app.transcript.cues.timing import Cue
-from app.transcript.formats.common import FileCue, FileStyle, Run, centiseconds, clock, runs_of, timed_cues
+from app.transcript.formats.common import (
+    FileCue,
+    FileStyle,
+    Run,
+    centiseconds,
+    clock,
+    plain_lines,
+    runs_of,
+    timed_cues,
+)
 from app.transcript.text.direction import embed_ambiguous
 from app.transcript.timeline import Transcript
 
@@ -33,8 +42,8 @@ def write_ass(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     """
     styles = {"": "Default"}  # by the name of the speaker
     events = []
-    for cue in timed_cues(cues, centiseconds):
-        lines = _karaoke(cue) if style.word_level else [line.translate(_SIMILAR) for line in cue.lines]
+    for cue in ass_cues(cues, style):
+        lines = _karaoke(cue) if style.word_level else cue.lines
         marked = embed_ambiguous(cue.lines, lines, cue.language or transcript.text_language)
         names = [styles.setdefault(name, f"Speaker {len(styles)}") for name in cue.speakers]
         text = _styled(marked, names)
@@ -46,6 +55,10 @@ def write_ass(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
         yield _STYLE.format(name=name, colour=_COLOURS[max(number - 1, 0) % len(_COLOURS)])
     yield _EVENTS
     yield from events
+
+
+def ass_cues(cues: Iterable[Cue], style: FileStyle) -> Iterator[FileCue]:
+    return timed_cues(cues, 100, lambda lines: [line.translate(_SIMILAR) for line in plain_lines(lines)])
 
 
 def _styled(lines: Sequence[str], styles: Sequence[str]) -> str:
@@ -66,12 +79,12 @@ def _karaoke(cue: FileCue) -> list[str]:
     def syllable(run: Run) -> str:
         nonlocal at
         if run.unit is None:
-            return run.text.translate(_SIMILAR)
+            return run.text
         start = min(max(centiseconds(run.unit.start), at), cue.end)
         end = min(max(centiseconds(run.unit.end), start), cue.end)
         pause = _duration(start - at)
         at = end
-        return f"{pause}{{\\k{end - start}}}{run.text.translate(_SIMILAR)}"
+        return f"{pause}{{\\k{end - start}}}{run.text}"
 
     all_runs = runs_of(cue.lines, cue.units)
     lines = ["".join(map(syllable, runs)) for runs in all_runs]

@@ -43,10 +43,20 @@ class FileCue(NamedTuple):
 
     start: int
     end: int
-    lines: list[str]
-    units: tuple[TimedText, ...]  # of all lines, in samples; empty if unknown
+    rate: Fraction | int  # units per second
+    lines: list[str]  # without markup
     speakers: tuple[str, ...]  # the name of who speaks each line; empty if unknown
-    language: str | None  # ISO 639-1 code of the text; None: that of all text
+    cue: Cue  # that it is made of, or a part of it
+
+    @property
+    def units(self) -> tuple[TimedText, ...]:
+        """Those of all lines, in samples; empty if unknown."""
+        return tuple(unit for units in self.cue.units for unit in units)
+
+    @property
+    def language(self) -> str | None:
+        """ISO 639-1 code of the text; None: that of all text."""
+        return self.cue.language
 
 
 def plain_line(text: str) -> str:
@@ -71,27 +81,26 @@ milliseconds, centiseconds = rounded_to(1000), rounded_to(100)
 
 def timed_cues(
     cues: Iterable[Cue],
-    ticks: Callable[[int], int] = milliseconds,
+    rate: Fraction | int = 1000,
     safe_lines: Callable[[Sequence[str]], list[str]] = plain_lines,
 ) -> Iterator[FileCue]:
-    """Each cue with text, in the units of `ticks`: start < end <= next start.
+    """Each cue with text, in units of `rate` per second: start < end <= next start.
 
     `safe_lines` returns the lines that the file can hold.
     """
-    previous_end = 0
+    ticks, previous_end = rounded_to(rate), 0
     for cue in cues:
         lines = safe_lines(cue.lines)
         if lines:
             start = max(ticks(cue.start), previous_end)
             previous_end = max(ticks(cue.end), start + 1)
-            units = tuple(unit for units in cue.units for unit in units)
             speakers = cue.speakers
             if len(speakers) != len(
                 lines
             ):  # lines get lost or joined only where one person speaks all of them
                 speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * len(lines)
             names = tuple("" if speaker is None else shown_name(speaker) for speaker in speakers)
-            yield FileCue(start, previous_end, lines, units, names, cue.language)
+            yield FileCue(start, previous_end, rate, lines, names, cue)
 
 
 def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = ".") -> str:

@@ -102,7 +102,7 @@ def _parts(cue: Cue, lines: Sequence[str], max_lines: int) -> Iterator[Cue]:
     """The cue with these lines, or several cues that share its time if they are too many."""
     if len(lines) <= max_lines:
         if lines:
-            yield replace(cue, lines=tuple(lines), units=())
+            yield replace(cue, lines=tuple(lines))
         return
     total = sum(map(len, lines))
     done, start = 0, cue.start
@@ -110,5 +110,5 @@ def _parts(cue: Cue, lines: Sequence[str], max_lines: int) -> Iterator[Cue]:
         part = tuple(lines[first : first + max_lines])
         done += sum(map(len, part))
         end = cue.start + (cue.end - cue.start) * done // total
-        yield Cue(start, end, part)
+        yield replace(cue, start=start, end=end, lines=part)
         start = end

@@ -17,7 +17,7 @@ from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import SCC_COLUMNS
-from app.transcript.formats.common import FileCue, FileStyle, rounded_to, timed_cues
+from app.transcript.formats.common import FileCue, FileStyle, timed_cues
 from app.transcript.formats.narrow import CharacterSet, narrow_cues
 from app.transcript.timeline import Transcript
 
@@ -53,13 +53,17 @@ def write_scc(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     time, of its own: programs take the time of a line for that of all in it. Raises `UnsuitableFormat`.
     """
     yield "Scenarist_SCC V1.0\n\n"
-    narrow = narrow_cues(cues, _CHARACTERS, SCC_COLUMNS, min(style.max_lines, MAX_ROWS))
-    for frame, codes in _schedule(timed_cues(narrow, rounded_to(FPS_29_97))):
+    for frame, codes in _schedule(scc_cues(cues, style)):
         for _, group in groupby(codes, (_ERASE, _SHOW).__contains__):
             words = [word for code in group for word in code]
             code = SmpteTimeCode.from_frames(frame, FPS_29_97, True)
             yield f"{code}\t{' '.join(map(_with_parity, words))}\n\n"
             frame += len(words)
+
+
+def scc_cues(cues: Iterable[Cue], style: FileStyle) -> Iterator[FileCue]:
+    """The captions, with the frames in which they are due. Raises `UnsuitableFormat`."""
+    return timed_cues(narrow_cues(cues, _CHARACTERS, SCC_COLUMNS, min(style.max_lines, MAX_ROWS)), FPS_29_97)
 
 
 def _schedule(cues: Iterable[FileCue]) -> Iterator[tuple[int, Sequence[Code]]]:

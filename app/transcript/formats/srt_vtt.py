@@ -36,16 +36,19 @@ def write_srt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     """
     if style.srt_bom:
         yield _BYTE_ORDER_MARK
-    for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
-        lines = _without_markup(cue.lines)
+    for number, cue in enumerate(srt_cues(cues, style), start=1):
         marked = [
             line
             if line.isascii() or not is_mixed(line, cue.language or transcript.text_language)
             else embed(line)
-            for line in lines
+            for line in cue.lines
         ]
         block = _block(number, cue, marked, ",")
         yield block.replace("\n", "\r\n") if style.srt_crlf else block
+
+
+def srt_cues(cues: Iterable[Cue], style: FileStyle) -> Iterator[FileCue]:
+    return timed_cues(cues, safe_lines=lambda lines: _without_markup(_unmistakable(lines)))
 
 
 def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
@@ -55,7 +58,7 @@ def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     language is not that of the transcript.
     """
     yield "WEBVTT\n\n"
-    for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
+    for number, cue in enumerate(vtt_cues(cues, style), start=1):
         lines = (
             _with_timestamps(cue) if style.word_level else (escape(line, quote=False) for line in cue.lines)
         )
@@ -65,6 +68,10 @@ def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
         if style.prefix is None:
             marked = [_voiced(line, name) for line, name in zip(marked, cue.speakers, strict=True)]
         yield _block(number, cue, marked, ".")
+
+
+def vtt_cues(cues: Iterable[Cue], style: FileStyle) -> Iterator[FileCue]:
+    return timed_cues(cues, safe_lines=_unmistakable)
 
 
 def _block(number: int, cue: FileCue, lines: Sequence[str], decimal_sign: str) -> str:
@@ -123,6 +130,8 @@ def _without_markup(lines: Sequence[str]) -> list[str]:
     their content. Text that looks like markup is therefore written with similar characters: `<i>` as
     `‹i›`, `{\\an8}` as `(\\an8)`, `-->` as `→`, `\\N` as `∖N`. All other text stays, such as `3 < 5`.
     """
+    if not lines:
+        return []
     text = "\n".join(lines).replace("-->", "→")
     for markup, similar in ((_TAG, r"‹\1›"), (_OVERRIDE, r"(\1)")):
         while markup.search(text):  # nested markup, from the inside out

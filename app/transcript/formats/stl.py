@@ -12,7 +12,7 @@ from ttconv.time_code import FPS_29_97, SmpteTimeCode
 from app.common.errors import UnsuitableFormat
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import STL_COLUMNS
-from app.transcript.formats.common import FileCue, FileStyle, rounded_to, timed_cues
+from app.transcript.formats.common import FileCue, FileStyle, timed_cues
 from app.transcript.formats.narrow import narrow_cues, visible
 from app.transcript.formats.stl_tables import CharacterTable, character_tables, language_number
 from app.transcript.timeline import Transcript
@@ -43,8 +43,7 @@ def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     shown = list(cues)
     table = _choose_table(shown)
     rate, disk_format = _frame_rate(style.fps)
-    narrow = narrow_cues(shown, table, STL_COLUMNS, style.max_lines)
-    timed = list(timed_cues(narrow, rounded_to(rate)))
+    timed = list(_in_table(shown, table, style))
     numbered = enumerate(timed[:_MOST_SUBTITLES], start=1)
     blocks = [_text_blocks(number, cue, table, rate) for number, cue in numbered]
     first = _time_code(timed[0].start, rate) if timed else (0, 0, 0, 0)
@@ -57,6 +56,16 @@ def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
         )
     yield _general_block(transcript, disk_format, table, block_count, len(timed), first)
     yield from chain.from_iterable(blocks)
+
+
+def stl_cues(cues: Iterable[Cue], style: FileStyle) -> Iterator[FileCue]:
+    """The subtitles, in frames. Raises `UnsuitableFormat`."""
+    shown = list(cues)
+    return _in_table(shown, _choose_table(shown), style)
+
+
+def _in_table(cues: Iterable[Cue], table: CharacterTable, style: FileStyle) -> Iterator[FileCue]:
+    return timed_cues(narrow_cues(cues, table, STL_COLUMNS, style.max_lines), _frame_rate(style.fps)[0])
 
 
 def _choose_table(cues: Sequence[Cue]) -> CharacterTable:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.common.languages import language_tag
 from app.transcript.cues.timing import Cue
-from app.transcript.formats.common import FileStyle, clock, timed_cues
+from app.transcript.formats.common import FileCue, FileStyle, clock, timed_cues
 from app.transcript.text.direction import is_ambiguous
 from app.transcript.timeline import Transcript
 
@@ -27,7 +27,7 @@ def write_ttml(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
     language = transcript.text_language
     agents: dict[str, str] = {}  # by the name of the speaker
     paragraphs = []
-    for cue in timed_cues(cues):
+    for cue in ttml_cues(cues, style):
         speakers = [name and agents.setdefault(name, f"speaker{len(agents) + 1}") for name in cue.speakers]
         spoken = list(dict.fromkeys(filter(None, speakers)))
         lines = [_content(line, cue.language or language) for line in cue.lines]
@@ -47,6 +47,10 @@ def write_ttml(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
     )
     yield from paragraphs
     yield _END
+
+
+def ttml_cues(cues: Iterable[Cue], style: FileStyle) -> Iterator[FileCue]:
+    return timed_cues(cues)
 
 
 def _agent(agents: str) -> str:
