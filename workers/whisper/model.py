@@ -10,6 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import (
@@ -38,7 +40,6 @@ from workers.whisper.backend import (
     WhisperBackend,
 )
 from workers.whisper.model_check import check_files, missing_word_times
-from workers.whisper.quiet_windows import raised
 from workers.whisper.results import (
     SAMPLES_PER_TIMESTAMP,
     TimestampedText,
@@ -54,6 +55,11 @@ if TYPE_CHECKING:
 
 _SUPPRESS_NON_SPEECH = -1  # a constant of openai-whisper (`decoding.py`)
 _MAX_LANGUAGES = 10  # of a window's result
+# Quiet windows become as loud as others: soft consonants vanish in the floor of Whisper's spectrograms.
+# Without that, tiny.en has 1.3 points more word errors at -50 dBFS than at full level.
+_QUIET = 328  # of int16: -40 dBFS. Louder windows are left as they are.
+_RAISED = 5827  # -15 dBFS
+_LEAST = 33  # -60 dBFS: quieter windows are raised by no more than this
 
 
 @dataclass(slots=True)
@@ -276,6 +282,19 @@ def _special_tokens(hf_tokenizer: "tokenizers.Tokenizer") -> SpecialTokens:
         no_speech=tokenizer.no_speech,
         suppressed=get_suppressed_tokens(tokenizer, [_SUPPRESS_NON_SPEECH]),
     )
+
+
+def raised(pcm: bytes) -> bytes:
+    """The samples of a window, int16, little-endian: raised, and without the offset of the signal, if quiet.
+
+    They are raised by a whole number, so nothing is rounded.
+    """
+    samples = np.frombuffer(pcm, "<i2")
+    if not len(samples) or int(samples.max()) - int(samples.min()) >= 2 * _QUIET:
+        return pcm
+    centred = samples.astype(np.int32) - round(float(samples.mean()))
+    factor = _RAISED // max(_LEAST, int(np.abs(centred).max()))
+    return (centred * factor).astype("<i2").tobytes()
 
 
 def _likeliest(probs: Iterable[tuple[str, float]], languages: Sequence[str]) -> LanguageProbs:
