@@ -1,7 +1,7 @@
 """A Whisper model: decodes the windows of a batch together."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, fields, replace
@@ -44,7 +44,7 @@ from workers.whisper.results import (
     SAMPLES_PER_TIMESTAMP,
     TimestampedText,
     leading_spaces,
-    rank_languages,
+    likeliest,
     score,
     split_at_timestamps,
 )
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from faster_whisper.tokenizer import Tokenizer
 
 _SUPPRESS_NON_SPEECH = -1  # a constant of openai-whisper (`decoding.py`)
-_MAX_LANGUAGES = 10  # of a window's result
 # Quiet windows become as loud as others: soft consonants vanish in the floor of Whisper's spectrograms.
 # Without that, tiny.en has 1.3 points more word errors at -50 dBFS than at full level.
 _QUIET = 328  # of int16: -40 dBFS. Louder windows are left as they are.
@@ -72,6 +71,7 @@ class _DecodedWindow:
     tokenizer: "Tokenizer"
     result: Generated
     texts: list[TimestampedText]
+    spoken: list[list[int]]  # the tokens of each text, without timestamps
     closed: bool  # whether the last text has a closing timestamp
     words: list[tuple[Word, ...]]  # of each text
     note: str | None = None  # why there are none
@@ -82,13 +82,9 @@ class _DecodedWindow:
             return None
         return TextToAlign(
             tuple(self.tokenizer.sot_sequence),
-            tuple(chain(*self.spoken())),
+            tuple(chain(*self.spoken)),
             self.window.samples // SAMPLES_PER_TIMESTAMP,  # the encoder's frames are as long
         )
-
-    def spoken(self) -> list[list[int]]:
-        """The tokens of each text, without timestamps."""
-        return [[token for token in text.tokens if token < self.tokenizer.eot] for text in self.texts]
 
 
 class LoadedModel:
@@ -179,9 +175,10 @@ class LoadedModel:
         tokenizer = self._tokenizer(language, window.decoding.task)
         closed, rest = split_at_timestamps(result.tokens, tokenizer.timestamp_begin, window.samples)
         texts = [*closed, rest] if rest else closed
+        spoken = [[token for token in text.tokens if token < tokenizer.eot] for text in texts]
         no_words: list[tuple[Word, ...]] = [()] * len(texts)
         return _DecodedWindow(
-            window, language, language_probs, tokenizer, result, texts, rest is None, no_words
+            window, language, language_probs, tokenizer, result, texts, spoken, rest is None, no_words
         )
 
     def _align_words(self, rows: Sequence[_DecodedWindow], encoded: Any) -> None:
@@ -194,7 +191,7 @@ class LoadedModel:
                 if isinstance(aligned, Exception):
                     raise aligned
                 if aligned is not None:
-                    row.words = words_of_texts(row.tokenizer, row.spoken(), aligned)
+                    row.words = words_of_texts(row.tokenizer, row.spoken, aligned)
             except ALIGNMENT_ERRORS as error:
                 if cause_of(error) is not Cause.TASK:
                     raise
@@ -206,7 +203,7 @@ class LoadedModel:
             return [()] * len(windows)
         detected = self.network.detect_language(encoded)
         return [
-            () if window.decoding.language else _likeliest(probs, window.decoding.languages)
+            () if window.decoding.language else likeliest(probs, window.decoding.languages)
             for window, probs in zip(windows, detected, strict=True)
         ]
 
@@ -223,7 +220,7 @@ class LoadedModel:
             return [()] * len(windows)
         found = iter(self.network.detect_in_slices(encoded, slices))
         return [
-            tuple(_likeliest(next(found), window.decoding.languages) for _ in window.stretches)
+            tuple(likeliest(next(found), window.decoding.languages) for _ in window.stretches)
             for window in windows
         ]
 
@@ -295,13 +292,6 @@ def raised(pcm: bytes) -> bytes:
     centred = samples.astype(np.int32) - round(float(samples.mean()))
     factor = _RAISED // max(_LEAST, int(np.abs(centred).max()))
     return (centred * factor).astype("<i2").tobytes()
-
-
-def _likeliest(probs: Iterable[tuple[str, float]], languages: Sequence[str]) -> LanguageProbs:
-    """The likeliest languages, of some or of all."""
-    return rank_languages(
-        (language, probability) for language, probability in probs if not languages or language in languages
-    )[:_MAX_LANGUAGES]
 
 
 def _slice(place: int, stretch: Span, window: Window) -> Slice:
