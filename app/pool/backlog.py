@@ -189,7 +189,7 @@ class Backlog(FairQueue[Task[P, R]]):
     def take_urgent(self, slot: Slot[P, R]) -> list[Task[P, R]]:
         """Remove and return the next urgent tasks for a slot, which may run together."""
         batch: list[Task[P, R]] = []
-        most = 1 if self.urgent.size else 0
+        most = 1
 
         def joins(task: Task[P, R]) -> bool:
             same = not batch or (task.key == batch[0].key and not task.isolated)
@@ -216,6 +216,8 @@ class Backlog(FairQueue[Task[P, R]]):
             return []
         if slot.status.state == "draining":
             return self._take_in_turns(slot, 1)
+        if len(self) == 1 and not self._throughput.free_in(slot.index, asyncio.get_running_loop().time()):
+            return self._take_in_turns(slot, 1)  # there is nothing to plan
         first = next(iter(self))
         if behind_others and self._is_long(slot, first):
             return []

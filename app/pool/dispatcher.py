@@ -608,10 +608,10 @@ class Dispatcher(Generic[P, R]):
         if served.is_removed or len(in_flight) >= slot.batches_at_once:
             return []
         batch: list[Task[P, R]] = []
-        if served.urgent_in_a_row < _MOST_IN_A_ROW:
+        if backlog.urgent.size and served.urgent_in_a_row < _MOST_IN_A_ROW:
             batch = backlog.take_urgent(slot)
         batch = batch or backlog.take_batch(slot, behind_others=served.has_others)
-        if served.urgent_in_a_row >= _MOST_IN_A_ROW:
+        if backlog.urgent.size and served.urgent_in_a_row >= _MOST_IN_A_ROW:
             batch = batch or backlog.take_urgent(slot)
         if in_flight and any(task.isolated for task in batch):
             # It will be the next one, and the only one in flight.

@@ -123,21 +123,27 @@ class Pipeline:
                 if voters == VOTERS:
                     break
             self._vote.limit(voters, self.work.channel)
+        self._cancel_queued()  # the rest of the recording
         return await self._vote.outcome() if voters else (_SILENT_LANGUAGE, 0.0)
 
     @asynccontextmanager
     async def _task_group(self) -> AsyncGenerator[asyncio.TaskGroup]:
-        """Tasks for the clips. At the end queued work is cancelled; an error is raised without its group."""
+        """Tasks for the clips. After an error queued work is cancelled; it is raised without its group."""
         try:
             async with asyncio.TaskGroup() as group:
                 yield group
-        except BaseExceptionGroup as errors:
-            raise first_error(errors) from None
-        finally:
-            self._decoder.has_ended = True
-            if self._is_alone:
-                self.work.media_pool.cancel(self.work.job)
-                self.work.dispatcher.cancel(self.work.job)
+        except BaseException as error:
+            self._cancel_queued()
+            if isinstance(error, BaseExceptionGroup):
+                raise first_error(error) from None
+            raise
+
+    def _cancel_queued(self) -> None:
+        """Cancel the work that is not in flight; that of all channels is their owner's to cancel."""
+        self._decoder.has_ended = True
+        if self._is_alone:
+            self.work.media_pool.cancel(self.work.job)
+            self.work.dispatcher.cancel(self.work.job)
 
     def _decoded(self, decoded: Decoded) -> None:
         """The recording is decoded up to here."""

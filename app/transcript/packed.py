@@ -5,7 +5,6 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, Self, overload
 
 from pydantic import TypeAdapter
@@ -71,20 +70,24 @@ class PackedSegments(Sequence[Segment]):
     """
 
     def __init__(self) -> None:
-        self._parts: list[tuple[bytes, Callable[[bytes], Iterable[Segment]]]] = []
+        # Each with what places the segments of a clip's result; None: it is the segments themselves.
+        self._parts: list[tuple[bytes, Callable[[ClipResult], Iterable[Segment]] | None]] = []
 
     def extend(self, segments: Iterable[Segment]) -> None:
         """Append segments as one part."""
         pickled = pickle.dumps(tuple(segments), pickle.HIGHEST_PROTOCOL)
-        self._parts.append((zlib.compress(pickled, LEVEL), _unpickled))
+        self._parts.append((zlib.compress(pickled, LEVEL), None))
 
     def add(self, content: bytes, segments_of: Callable[[ClipResult], Iterable[Segment]]) -> None:
         """Append the packed result of a clip; `segments_of` places its segments. It must be picklable."""
-        self._parts.append((content, partial(_placed, segments_of)))
+        self._parts.append((content, segments_of))
 
     def __iter__(self) -> Iterator[Segment]:
         for content, segments_of in self._parts:
-            yield from segments_of(content)
+            if segments_of is None:
+                yield from pickle.loads(zlib.decompress(content))
+            else:
+                yield from segments_of(unpack_result(content))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -100,12 +103,3 @@ class PackedSegments(Sequence[Segment]):
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _unpickled(content: bytes) -> tuple[Segment, ...]:
-    segments: tuple[Segment, ...] = pickle.loads(zlib.decompress(content))
-    return segments
-
-
-def _placed(segments_of: Callable[[ClipResult], Iterable[Segment]], content: bytes) -> Iterable[Segment]:
-    return segments_of(unpack_result(content))

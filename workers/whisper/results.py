@@ -6,12 +6,13 @@ false. Scores are rounded where they come in, so those that are published are th
 
 import math
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workers.messages import SAMPLE_RATE, LanguageProbs
 
 _SCORE_DIGITS = 4  # after the point
+_MAX_LANGUAGES = 10  # of a window's result
 SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms
 
 _UNSPACED = frozenset(
@@ -91,10 +92,10 @@ def score(value: float, unknown: float) -> float:
     return round(float(value), _SCORE_DIGITS) + 0.0  # -0.0 would be another text in JSON
 
 
-def rank_languages(probs: Iterable[tuple[str, float]]) -> LanguageProbs:
-    """Languages with their scores, the likeliest first; those without a probability come last.
+def likeliest(probs: Iterable[tuple[str, float]], languages: Collection[str] = ()) -> LanguageProbs:
+    """The likeliest languages with their scores, likeliest first. `languages`: the only ones; empty: all.
 
-    Equal ones are in alphabetical order.
+    Those without a probability come last, and equal ones are in alphabetical order.
     """
-    scores = [(language, score(prob, 0.0)) for language, prob in probs]
-    return tuple(sorted(scores, key=lambda entry: (-entry[1], entry[0])))
+    wanted = [(name, score(prob, 0.0)) for name, prob in probs if not languages or name in languages]
+    return tuple(sorted(wanted, key=lambda entry: (-entry[1], entry[0]))[:_MAX_LANGUAGES])

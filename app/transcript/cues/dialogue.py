@@ -40,7 +40,7 @@ def cue_lines(
     """
     dialogue = _Dialogue(style, language, prefix)
     for run in dialogue.runs(dialogue.in_order(dialogue.split(passages))):
-        for cues in dialogue.shared(run):
+        for cues in dialogue.shared(run) if len(run) > 1 else [run]:
             yield from dialogue.lines(cues)
 
 
@@ -127,8 +127,6 @@ class _Dialogue:
 
     def shared(self, run: Sequence[CueUnits]) -> list[Sequence[CueUnits]]:
         """The cues of a run, alone or two together, at the least cost."""
-        if len(run) == 1:
-            return [run]
 
         def united(begin: int) -> Iterator[tuple[int, int]]:
             for end in range(begin + 1, min(begin + 2, len(run)) + 1):
@@ -139,27 +137,25 @@ class _Dialogue:
 
     def lines(self, cues: Sequence[CueUnits]) -> Iterator[Lines]:
         """The lines of one cue, or of several if one is too long with the name of its speaker."""
+        cue, named, self._named = cues[0], self._named, cues[-1][0].speaker
         if len(cues) == 2:
             yield tuple(
-                (_led(cue[0], self._lead(cue[0], place, self._named)), *cue[1:])
-                for place, cue in enumerate(cues)
+                (_led(each[0], self._lead(each[0], place, named)), *each[1:])
+                for place, each in enumerate(cues)
             )
-        else:
-            yield from self._lines_of_one(cues[0])
-        self._named = cues[-1][0].speaker
-
-    def _lines_of_one(self, cue: CueUnits) -> Iterator[Lines]:
-        name = "" if cue[0].speaker == self._named and not self._is_repeated else self._name(cue[0])
+            return
+        name = "" if cue[0].speaker == named and not self._is_repeated else self._name(cue[0])
         style = self._style.of(cue[0].language)
         if not name:
             yield break_lines(cue, style.max_line_chars)
             return
-        named = (_led(cue[0], name), *cue[1:])
+        first = _led(cue[0], name)
         if self._is_repeated:  # `split` has left space for it
-            first, *others = break_lines(cue, _narrowed(style, width(name)).max_line_chars)
-            yield ((named[0], *first[1:]), *others)
+            (_, *rest), *others = break_lines(cue, _narrowed(style, width(name)).max_line_chars)
+            yield ((first, *rest), *others)
         else:
-            parts = [named] if self._fits(named) else split(named, style)
+            units = (first, *cue[1:])
+            parts = [units] if self._fits(units) else split(units, style)
             yield from (break_lines(part, style.max_line_chars) for part in parts)
 
     def _name(self, unit: TimedText) -> str:

@@ -30,8 +30,6 @@ def convert_segments(segments: Iterable[Segment], script: Script, language: str)
 
     `language`: of segments that name none.
     """
-    if script == "keep":
-        return tuple(segments)
     return tuple(
         _convert_segment(segment, script) if (segment.language or language) in LANGUAGES else segment
         for segment in segments

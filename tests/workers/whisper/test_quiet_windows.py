@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.whisper.quiet_windows import raised
+from workers.whisper.model import raised
 
 quiet = st.lists(st.integers(-33, 33), min_size=1, max_size=50)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from workers.messages import LOWEST_LOGPROB
-from workers.whisper.results import rank_languages, score
+from workers.whisper.results import likeliest, score
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 
@@ -21,7 +21,7 @@ def test_other_scores_stay() -> None:
 
 def test_languages_without_a_probability_come_last() -> None:
     probs = [("de", math.nan), ("en", 0.2), ("es", 0.7), ("fr", 0.2)]
-    assert rank_languages(probs) == (("es", 0.7), ("en", 0.2), ("fr", 0.2), ("de", 0.0))
+    assert likeliest(probs) == (("es", 0.7), ("en", 0.2), ("fr", 0.2), ("de", 0.0))
 
 
 def test_last_digits_are_dropped() -> None:
@@ -31,5 +31,5 @@ def test_last_digits_are_dropped() -> None:
 
 
 def test_the_last_digit_chooses_no_language() -> None:
-    ranked = {rank_languages([("es", 0.3 + noise), ("de", 0.3)]) for noise in (-1e-7, 0, 1e-7)}
+    ranked = {likeliest([("es", 0.3 + noise), ("de", 0.3)]) for noise in (-1e-7, 0, 1e-7)}
     assert ranked == {(("de", 0.3), ("es", 0.3))}
