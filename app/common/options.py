@@ -27,6 +27,7 @@ MAX_POSITION_S = 1_000_000  # over eleven days
 SHORTEST_PART_S = 0.1  # as the shortest recording
 MAX_SPEAKERS = 100
 MAX_SPEAKER_CHARS = 100  # of a name
+MAX_WORDS_CHARS = 4000  # of a prompt, and of all hot words
 
 
 # Python would also take `1_000`, which is a number nowhere else.
@@ -225,10 +226,10 @@ class Options(FileOptions):
     )
     prompt: Text = Field(
         None,
-        max_length=4000,
+        max_length=MAX_WORDS_CHARS,
         description="Text that sets style and spelling, for every clip, not only for the first.",
     )
-    hotwords: Text = Field(None, max_length=4000, description="Words to expect, for every clip.")
+    hotwords: Text = Field(None, max_length=MAX_WORDS_CHARS, description="Words to expect, for every clip.")
     temperature: float = Field(
         0.0,
         ge=0,

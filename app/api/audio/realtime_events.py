@@ -17,11 +17,10 @@ from pydantic import (
 from pydantic_core import from_json
 
 from app.common.errors import InvalidInput, fault_of
-from app.common.options import Language
+from app.common.options import MAX_WORDS_CHARS, Language
 from app.live.events import StreamOptions, TurnDetection
 from workers.messages import Encoding
 
-MAX_WORDS_CHARS = 4000  # of a prompt, and of all keywords
 MAX_EVENT_ID_CHARS = 512
 SHOWN_FAULTS = 3
 

@@ -12,6 +12,7 @@ from app.api.operation.system import VERSION
 from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
 from app.common.errors import STOPPING, InvalidInput, StreamRefused, WhisperfleetError
 from app.common.languages import language_code, language_tag
+from app.common.options import MAX_WORDS_CHARS
 from app.common.owners import Client
 from app.engines.catalogue import ModelCatalogue
 from app.intake.limits import Limiter
@@ -25,7 +26,6 @@ GONE_S = 60.0  # a client that has gone, or closed its side, waits so long for i
 CLOSE_S = 1.0  # a client may take so long to read the last events
 LAST_S = 0.5  # speech may end so long after the service begins to stop: it may have been sent all at once
 MAX_UNREAD_BYTES = 1 << 16  # a client that leaves more unread is disconnected
-MAX_HOTWORDS_CHARS = 4000
 OWNER = Client()  # of all streams: the protocol knows no keys
 
 _PROGRAM = "whisperfleet"
@@ -176,7 +176,7 @@ class WyomingSession:
             raise InvalidInput(str(error), param="language") from None
         self._catalogue.check(model, "transcribe", language)
         terms = [*_texts(data, "transcript_names"), *_texts(data, "transcript_terms")]
-        return Wish(model, language, ", ".join(terms)[:MAX_HOTWORDS_CHARS] or None)
+        return Wish(model, language, ", ".join(terms)[:MAX_WORDS_CHARS] or None)
 
     async def _begin(self, data: Mapping[str, Any]) -> Utterance:
         """Open a stream. Raises InvalidInput for a format that is not taken, and as `OpenStream` does."""
