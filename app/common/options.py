@@ -80,6 +80,7 @@ ShortestCue = Annotated[Auto | Annotated[float, Field(ge=0.1, le=5), NUMBER], _O
 LongestCue = Annotated[Auto | Annotated[float, Field(ge=1, le=30), NUMBER], _OrAuto]
 Gap = Annotated[Auto | Annotated[float, Field(ge=0, le=1), NUMBER], _OrAuto]
 FrameRate = Annotated[Annotated[float, Field(ge=10, le=120), NUMBER] | None, BeforeValidator(_blank_is_none)]
+Pause = Annotated[Annotated[float, Field(ge=0.1, le=60), NUMBER] | None, BeforeValidator(_blank_is_none)]
 ProfileName = Literal["netflix", "bbc", "broadcast", "social"]
 Language = Annotated[str | None, AfterValidator(language_code), BeforeValidator(_blank_is_none)]
 Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
@@ -182,6 +183,10 @@ class FileOptions(BaseModel):
         False, description="In `txt`, `docx` and `md`: when each line or paragraph begins, as `[01:02:03]`."
     )
     speakers: bool = Field(True, description="In `txt`, `docx` and `md`: who speaks, if that is known.")
+    numbered: bool = Field(False, description="In `txt`, `docx` and `md`: number each line or paragraph.")
+    mark_pauses_s: Pause = Field(
+        None, description="In `txt`, `docx` and `md`: mark pauses of at least this length (s), as `(3.2)`."
+    )
 
 
 # Of a file that is made of an old transcript. Absent ones stay as they were asked for then.

@@ -70,6 +70,12 @@ def test_files_of_every_format(site, path, form, kind, start):
     assert response.content.startswith(start)
 
 
+def test_pauses_are_those_between_words(site):
+    response = site.transcribe(response_format="txt", mark_pauses_s="0.25", numbered="true")
+    assert response.text == "1. The quick brown fox.\n2. (0.3) Über the lazy dog.\n"
+    assert site.service.calls[0].options.word_timestamps
+
+
 def test_a_format_that_cannot_hold_the_text_says_which_can(site):
     site.service.transcript = replace(TRANSCRIPT, segments=(segment("今天天气很好。", 0.5, 2.0),))
     error = site.transcribe(response_format="scc").json()["error"]
