@@ -6,7 +6,6 @@ Milliseconds exist in subtitle files only.
 
 import errno
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -229,29 +228,35 @@ class WindowResult:
         return not self.silent and (self.repetitive or self.avg_logprob < self.thresholds.logprob)
 
 
-class Encoding(StrEnum):
-    """How the client of a live stream encodes its audio: one channel."""
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How the client of a live stream encodes its audio. PCM is little-endian; a single byte is unsigned."""
 
-    PCM_16K = "pcm_16k"  # int16, little-endian, 16 kHz
-    PCM_24K = "pcm_24k"
-    ULAW = "ulaw"  # ITU-T G.711, 8 kHz
-    ALAW = "alaw"
+    rate: int = SAMPLE_RATE  # Hz
+    width: int = BYTES_PER_SAMPLE  # bytes of one channel
+    channels: int = 1
+    law: str = ""  # "ulaw" or "alaw": ITU-T G.711; empty: PCM
 
     @property
     def bytes_per_second(self) -> int:
-        return {"pcm_16k": 32_000, "pcm_24k": 48_000}.get(self.value, 8_000)
+        return self.rate * self.bytes_per_sample
 
     @property
     def bytes_per_sample(self) -> int:
-        return BYTES_PER_SAMPLE if self in (Encoding.PCM_16K, Encoding.PCM_24K) else 1
+        """Those of all channels."""
+        return self.width * self.channels
+
+
+PCM_16K, PCM_24K = Encoding(), Encoding(24_000)
+ULAW, ALAW = Encoding(8_000, 1, law="ulaw"), Encoding(8_000, 1, law="alaw")
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedAudio:
     """What a live stream needs of the audio before. Positions are samples at 16 kHz."""
 
-    encoding: Encoding = Encoding.PCM_16K
-    unconverted: bytes = b""  # int16, at the rate of the encoding: what the filter still needs
+    encoding: Encoding = PCM_16K
+    unconverted: bytes = b""  # int16, one channel, at the rate of the encoding: what the filter still needs
     position: int = 0  # of the next sample
     unexamined: bytes = b""  # int16: what the speech model needs of the samples before
     model_states: bytes = b""  # of the speech model, after them; empty before the first frame

@@ -20,14 +20,35 @@ class Usage(BaseModel):
     seconds: int = Field(description="Length of what was transcribed, rounded up (s).")
 
 
+class TokenUsage(BaseModel):
+    type: Literal["tokens"] = "tokens"
+    input_tokens: int = Field(description="Of the audio: ten a second, as OpenAI counts them.")
+    output_tokens: int = Field(description="Of the text, as the model wrote it.")
+    total_tokens: int
+    seconds: int = Field(description="Length of what was transcribed, rounded up (s).")
+
+
+class Logprob(BaseModel):
+    token: str = Field(description="A word, with the space before it.")
+    bytes: list[int] = Field(description="The same in UTF-8.")
+    logprob: float = Field(description="The natural logarithm of its probability.")
+
+
+Logprobs = Annotated[
+    list[Logprob] | None, Field(description="Of each word, with `include[]=logprobs`; else absent.")
+]
+
+
 class Transcription(BaseModel):
     text: str
+    logprobs: Logprobs = None
     usage: Usage
 
 
 class TranscriptDelta(BaseModel):
     type: Literal["transcript.text.delta"] = "transcript.text.delta"
     delta: str = Field(description="The next part of the text.")
+    logprobs: Logprobs = None
 
 
 class DiarizedSegment(BaseModel):
@@ -50,11 +71,12 @@ class DiarizedTranscription(BaseModel):
 class TranscriptDone(BaseModel):
     type: Literal["transcript.text.done"] = "transcript.text.done"
     text: str = Field(description="All of the text: the concatenated deltas.")
+    logprobs: Logprobs = None
     segments: list[DiarizedSegment] | None = Field(
         None, description="Who says what, with `response_format=diarized_json`."
     )
     warnings: Problems = None
-    usage: Usage
+    usage: TokenUsage
 
 
 class TranscriptionSegment(BaseModel):

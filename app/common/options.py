@@ -27,6 +27,7 @@ MAX_POSITION_S = 1_000_000  # over eleven days
 SHORTEST_PART_S = 0.1  # as the shortest recording
 MAX_SPEAKERS = 100
 MAX_SPEAKER_CHARS = 100  # of a name
+MAX_WORDS_CHARS = 4000  # of a prompt, and of all hot words
 
 
 # Python would also take `1_000`, which is a number nowhere else.
@@ -79,6 +80,7 @@ ShortestCue = Annotated[Auto | Annotated[float, Field(ge=0.1, le=5), NUMBER], _O
 LongestCue = Annotated[Auto | Annotated[float, Field(ge=1, le=30), NUMBER], _OrAuto]
 Gap = Annotated[Auto | Annotated[float, Field(ge=0, le=1), NUMBER], _OrAuto]
 FrameRate = Annotated[Annotated[float, Field(ge=10, le=120), NUMBER] | None, BeforeValidator(_blank_is_none)]
+Pause = Annotated[Annotated[float, Field(ge=0.1, le=60), NUMBER] | None, BeforeValidator(_blank_is_none)]
 ProfileName = Literal["netflix", "bbc", "broadcast", "social"]
 Language = Annotated[str | None, AfterValidator(language_code), BeforeValidator(_blank_is_none)]
 Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
@@ -181,6 +183,10 @@ class FileOptions(BaseModel):
         False, description="In `txt`, `docx` and `md`: when each line or paragraph begins, as `[01:02:03]`."
     )
     speakers: bool = Field(True, description="In `txt`, `docx` and `md`: who speaks, if that is known.")
+    numbered: bool = Field(False, description="In `txt`, `docx` and `md`: number each line or paragraph.")
+    mark_pauses_s: Pause = Field(
+        None, description="In `txt`, `docx` and `md`: mark pauses of at least this length (s), as `(3.2)`."
+    )
 
 
 # Of a file that is made of an old transcript. Absent ones stay as they were asked for then.
@@ -225,10 +231,10 @@ class Options(FileOptions):
     )
     prompt: Text = Field(
         None,
-        max_length=4000,
+        max_length=MAX_WORDS_CHARS,
         description="Text that sets style and spelling, for every clip, not only for the first.",
     )
-    hotwords: Text = Field(None, max_length=4000, description="Words to expect, for every clip.")
+    hotwords: Text = Field(None, max_length=MAX_WORDS_CHARS, description="Words to expect, for every clip.")
     temperature: float = Field(
         0.0,
         ge=0,

@@ -34,7 +34,7 @@ from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep
 from app.recording.clip_planner import PlannedClip
 from app.recording.speech import SAMPLES_PER_MS
 from app.transcript.timeline import place_segments
-from workers.messages import SAMPLE_RATE, Encoding
+from workers.messages import PCM_16K, SAMPLE_RATE, Encoding
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 # Of closed speech that waits for workers: further audio waits with its client. Its files and tasks are many
@@ -116,7 +116,7 @@ class LiveStream:
 
         self._audio.then(change, ends_sample=False)
 
-    async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
+    async def append(self, audio: bytes, encoding: Encoding = PCM_16K) -> None:
         """Add audio. Waits while too much of it is ahead of the detection of speech.
 
         Raises StreamRefused if the stream has ended, or has more audio without a commit than it may have, and

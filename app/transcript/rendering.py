@@ -12,13 +12,15 @@ from app.transcript.cues.lines import CueStyle
 from app.transcript.cues.profiles import cue_style
 from app.transcript.cues.shaping import shape_cues
 from app.transcript.cues.timing import Cue
+from app.transcript.edited import split_turns
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS, Format
 from app.transcript.formats.common import FileCue, FileStyle
+from app.transcript.pauses import with_pauses
 from app.transcript.text.chinese import LANGUAGES as CHINESE
 from app.transcript.text.chinese import convert_segments
 from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import ClipResult, Transcript, place_segments
-from workers.messages import Segment, Span
+from workers.messages import SAMPLE_RATE, Segment, Span
 
 # Takes a transcript and its cues, in order, and yields the file in parts: text in UTF-8, or bytes. Raises
 # `UnsuitableFormat` if the format cannot hold the transcript.
@@ -49,7 +51,7 @@ _USED_IN: Mapping[tuple[str, ...], Collection[str]] = {
     ): [name for name in FORMATS if name in CUE_FORMATS],
     ("word_level",): ("vtt", "ass"),
     ("srt_bom", "srt_crlf"): ("srt",),
-    ("times", "speakers"): DOCUMENT_FORMATS,
+    ("times", "speakers", "numbered", "mark_pauses_s"): DOCUMENT_FORMATS,
 }
 
 
@@ -87,8 +89,8 @@ def clip_segments(clip: Span, result: ClipResult, options: Options) -> tuple[Seg
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:
-    """The options, with word times if cues or speakers are asked for: both change between words."""
-    if CUE_FORMATS.isdisjoint(file_formats) and not options.diarize:
+    """The options, with word times if cues, speakers or pauses are asked for: all are between words."""
+    if CUE_FORMATS.isdisjoint(file_formats) and not options.diarize and options.mark_pauses_s is None:
         return options
     return options.model_copy(update={"word_timestamps": True})
 
@@ -166,6 +168,10 @@ def _shaped(
     if form.is_document and not options.speakers:
         shown = None
     cues = shape_cues(segments, transcript.speech, style, language, transcript.samples, shown)
+    if form.is_document and options.mark_pauses_s is not None:
+        least, turns = round(options.mark_pauses_s * SAMPLE_RATE), split_turns(transcript.segments)
+        marked = tuple(with_pauses(turns, least, transcript.failed_spans))
+        transcript = replace(transcript, segments=marked)
     file_style = FileStyle(
         word_level=options.word_level,
         srt_bom=options.srt_bom,
@@ -174,6 +180,7 @@ def _shaped(
         fps=style.fps,
         prefix=shown,
         times=options.times,
+        numbered=options.numbered,
         title=title,
     )
     return cues, style, file_style

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from app.common.errors import StreamRefused, WhisperfleetError
 from app.live.events import Agreed, Cleared, Committed, Completed, LiveEvent, StreamOptions
 from app.live.metrics import LiveMetrics
-from workers.messages import SAMPLE_RATE, Encoding
+from workers.messages import PCM_16K, SAMPLE_RATE, Encoding
 
 
 @dataclass
@@ -41,7 +41,7 @@ class FakeStream:
 
     async def until_ready(self) -> None: ...
 
-    async def append(self, audio: bytes, encoding: Encoding = Encoding.PCM_16K) -> None:
+    async def append(self, audio: bytes, encoding: Encoding = PCM_16K) -> None:
         while self.paused:  # noqa: ASYNC110 (another thread sets it)
             await asyncio.sleep(0.005)
         if self.fault is not None:

@@ -86,6 +86,12 @@ def test_result_is_named_after_the_recording(site):
         assert disposition == f"inline; filename*=utf-8''{expected}"
 
 
+@pytest.mark.parametrize(("form", "place"), [("text", "`json`"), ("diarized_json", "segments of jobs")])
+def test_formats_that_jobs_do_not_have_are_elsewhere(site, job, form, place):
+    response = site.client.get(f"/v1/jobs/{job}/result?format={form}")
+    assert place in response.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("form", ["pdf", "SRT", "", "%00"])
 def test_unknown_formats(site, job, form):
     response = site.client.get(f"/v1/jobs/{job}/result?format={form}")

@@ -4,15 +4,17 @@ import asyncio
 import concurrent.futures
 import errno
 import hashlib
+import math
 import os
 from dataclasses import replace
 
+import openai
 import psutil
 import pytest
 
 from app.common import errors
 from app.common.options import Options
-from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT
+from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT, segment
 from tests.cases import read_cases
 from workers.messages import Word
 
@@ -47,6 +49,40 @@ def test_subtitles(site, form, start):
     assert site.service.calls[0].options.word_timestamps
 
 
+# The document of Word begins as a ZIP.
+@pytest.mark.parametrize("path", ["transcriptions", "translations"])
+@pytest.mark.parametrize(
+    ("form", "kind", "start"),
+    [
+        ("ass", "text/x-ssa; charset=utf-8", b"[Script Info]"),
+        ("ttml", "application/ttml+xml; charset=utf-8", b"<?xml"),
+        ("scc", "text/x-scc; charset=utf-8", b"Scenarist_SCC V1.0"),
+        ("stl", "application/x-ebu-stl", b"850STL25.01"),
+        ("lrc", "text/plain; charset=utf-8", b"[00:00.50]The quick"),
+        ("tsv", "text/tab-separated-values; charset=utf-8", b"start\tend\ttext\n500\t2000\tThe"),
+        ("md", "text/markdown; charset=utf-8", b"# talk\n\nThe quick"),
+        ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", b"PK"),
+    ],
+)
+def test_files_of_every_format(site, path, form, kind, start):
+    response = site.transcribe(path, response_format=form)
+    assert (response.status_code, response.headers["content-type"]) == (200, kind)
+    assert response.content.startswith(start)
+
+
+def test_pauses_are_those_between_words(site):
+    response = site.transcribe(response_format="txt", mark_pauses_s="0.25", numbered="true")
+    assert response.text == "1. The quick brown fox.\n2. (0.3) Über the lazy dog.\n"
+    assert site.service.calls[0].options.word_timestamps
+
+
+def test_a_format_that_cannot_hold_the_text_says_which_can(site):
+    site.service.transcript = replace(TRANSCRIPT, segments=(segment("今天天气很好。", 0.5, 2.0),))
+    error = site.transcribe(response_format="scc").json()["error"]
+    assert error["param"] == "response_format"
+    assert "srt" in error["message"]
+
+
 def test_verbose_json(site):
     body = site.transcribe(response_format="verbose_json").json()
     assert "words" not in body
@@ -70,6 +106,8 @@ def test_verbose_json(site):
         (["segment"], {"segments"}),
         (["word"], {"words"}),
         (["word", "segment"], {"words", "segments"}),
+        (["word, segment"], {"words", "segments"}),
+        (["segment,"], {"segments"}),
     ],
 )
 def test_granularities(site, name, requested, keys):
@@ -102,9 +140,38 @@ def test_every_option_reaches_the_service(site):
     assert type(site.service.calls[0].options) is Options
 
 
+@pytest.mark.parametrize("suffix", ["[]", ""])
+def test_keywords_and_languages_as_openai_names_them(site, suffix):
+    fields = {f"keywords{suffix}": ["Maier", "Kubernetes"], f"languages{suffix}": ["en", "German"]}
+    response = site.transcribe(**fields, hotwords="Zürich")
+    assert "x-whisperfleet-warning" not in response.headers
+    assert site.service.calls[0].options == Options(hotwords="Zürich, Maier, Kubernetes", languages="en,de")
+
+
+def test_too_many_keywords_are_refused(site):
+    error = site.transcribe(**{"keywords[]": ["x" * 2000, "y" * 2000]}).json()["error"]
+    assert "at most 4000 characters" in error["message"]
+    assert not site.service.calls
+
+
+def test_log_probabilities_of_words(site):
+    response = site.transcribe(**{"include[]": "logprobs"})
+    answer = openai.types.audio.Transcription.model_validate(response.json())
+    assert "".join(part.token for part in answer.logprobs).lstrip() == answer.text
+    assert bytes(map(int, answer.logprobs[4].bytes)).decode() == answer.logprobs[4].token == " Über"
+    assert answer.logprobs[0].logprob == pytest.approx(math.log(0.9), abs=1e-4)
+    assert site.service.calls[0].options.word_timestamps
+
+
+def test_a_word_that_the_model_held_for_impossible_has_a_number(site):
+    impossible = replace(TRANSCRIPT.segments[0], words=(Word(" The", 0, 1, 0.0),))
+    site.service.transcript = replace(TRANSCRIPT, segments=(impossible,))
+    assert site.transcribe(include="logprobs").json()["logprobs"][0]["logprob"] == -100
+
+
 def test_blank_fields_count_as_absent_and_unknown_ones_are_ignored(site):
     blank = dict.fromkeys([*Options.model_fields, "response_format", "stream"], "")
-    response = site.transcribe(**blank, include="logprobs", chunking_strategy="auto")
+    response = site.transcribe(**blank, user="me", chunking_strategy="auto")
     assert response.status_code == 200
     assert site.service.calls[0].options == Options()
 
@@ -118,9 +185,9 @@ def test_options_of_subtitles_left_to_the_profile_and_the_language(site):
 def test_the_language_and_the_profile_shape_the_subtitles(site):
     text = "今天天气很好我们一起去公园散步吧" * 2
     words = tuple(Word(char, 8000 + 2000 * n, 10_000 + 2000 * n, 0.9) for n, char in enumerate(text))
-    segment = replace(TRANSCRIPT.segments[0], text=text, start=8000, end=72_000, words=words)
+    chinese = replace(TRANSCRIPT.segments[0], text=text, start=8000, end=72_000, words=words)
     site.service.transcript = replace(
-        TRANSCRIPT, language="zh", segments=(segment,), speech=((8000, 72_000),), samples=160_000
+        TRANSCRIPT, language="zh", segments=(chinese,), speech=((8000, 72_000),), samples=160_000
     )
 
     def widest(**options):

@@ -31,7 +31,7 @@ from app.server.listening import STREAM_PATH
 from tests.api.fake_live import FakeLiveService, FakeStream
 from tests.api.fake_service import OTHER_MODEL, segment
 from tests.api.waiting import wait_for
-from workers.messages import SAMPLE_RATE, Encoding
+from workers.messages import ALAW, SAMPLE_RATE, ULAW
 
 AUDIO = b"\1\0" * 2400  # 100 ms at 24 kHz
 EVENTS = TypeAdapter(RealtimeServerEvent)
@@ -232,9 +232,7 @@ class TestOpenAI:
         numbers = [int(event["event_id"].removeprefix("event_")) for event in events]
         assert numbers == list(range(1, len(events) + 1))
 
-    @pytest.mark.parametrize(
-        ("format", "encoding"), [("audio/pcmu", Encoding.ULAW), ("audio/pcma", Encoding.ALAW)]
-    )
+    @pytest.mark.parametrize(("format", "encoding"), [("audio/pcmu", ULAW), ("audio/pcma", ALAW)])
     def test_telephones(self, site, live, format, encoding):
         with opened(site) as client:
             input = {"format": {"type": format}, "turn_detection": None}

@@ -7,7 +7,7 @@ import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.audio import TranscriptionDiarized
+from openai.types.audio import TranscriptionDiarized, TranscriptionTextSegmentEvent
 
 from app.api.audio.speaker_labels import letters, speaker_00, with_labels
 from app.common.errors import SpeakerModelUnavailable
@@ -65,19 +65,23 @@ def test_the_client_of_openai_reads_it(dialogue):
             assert isinstance(answer, TranscriptionDiarized)
             assert [part.speaker for part in answer.segments] == ["A", "Bob", "B"]
         stream = client.audio.transcriptions.create(**request, response_format="diarized_json", stream=True)
-        *deltas, done = stream
-        assert "".join(delta.delta for delta in deltas) == done.text
+        *early, done = stream
+        assert "".join(event.delta for event in early if event.type == "transcript.text.delta") == done.text
+        segments = [event for event in early if isinstance(event, TranscriptionTextSegmentEvent)]
+        assert [(part.speaker, part.text) for part in segments] == [("A", FOX), ("Bob", DOG), ("B", AMEN)]
         assert [part["speaker"] for part in done.segments] == ["A", "Bob", "B"]
+        assert done.usage.input_tokens == 50
 
 
-def test_only_the_last_event_of_a_stream_has_speakers(dialogue):
-    *deltas, done = events(dialogue.transcribe(stream="true", response_format="diarized_json"))
-    assert {event["type"] for event in deltas} == {"transcript.text.delta"}
-    assert not any("speaker" in event or "segments" in event for event in deltas)
+def test_the_segments_of_a_stream_come_once_all_speakers_are_known(dialogue):
+    *early, done = events(dialogue.transcribe(stream="true", response_format="diarized_json"))
+    deltas = [event for event in early if event["type"] == "transcript.text.delta"]
     whole = dialogue.transcribe(response_format="diarized_json").json()
+    assert early == deltas + whole["segments"]
+    assert not any("speaker" in event or "segments" in event for event in deltas)
+    usage = {"type": "tokens", "input_tokens": 50, "output_tokens": 9, "total_tokens": 59, "seconds": 5}
     assert done == {
-        "type": "transcript.text.done", "text": whole["text"], "segments": whole["segments"],
-        "usage": whole["usage"],
+        "type": "transcript.text.done", "text": whole["text"], "segments": whole["segments"], "usage": usage
     }  # fmt: skip
     assert "segments" not in events(dialogue.transcribe(stream="true", diarize="true"))[-1]
 
@@ -153,9 +157,19 @@ def test_what_does_not_fit_is_refused(site, fields, param, hint):
     assert not site.service.calls
 
 
-def test_translations_have_no_diarized_json(site):
-    response = site.transcribe("translations", response_format="diarized_json")
-    assert (response.status_code, response.json()["error"]["param"]) == (400, "response_format")
+@pytest.mark.parametrize(
+    ("path", "field", "place"),
+    [
+        ("/v1/audio/translations", "response_format", "verbose_json"),
+        ("/asr", "output", "/v1/audio/transcriptions"),
+    ],
+)
+def test_doors_without_diarized_json_say_where_it_is(site, path, field, place):
+    files = {"file": ("a.wav", b"RIFF"), "audio_file": ("a.wav", b"RIFF")}
+    fields = {"model": "whisper-1", field: "diarized_json"}
+    error = site.client.post(path, params=fields, data=fields, files=files).json()["error"]
+    assert error["param"] == field
+    assert place in error["message"]
 
 
 @pytest.mark.parametrize(

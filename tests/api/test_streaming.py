@@ -7,6 +7,7 @@ import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.audio.transcription_text_done_event import Usage
 
 from app.api.audio.streaming import Deltas
 from app.api.http import event_streams as sse
@@ -29,7 +30,7 @@ def test_concatenated_deltas_are_the_text(batches):
     parts = [[Segment(0, 1, text, (), 0, 0, 1, 0) for text in texts] for texts in batches]
     for part in parts:
         deltas.transcribed(part)
-    text = "".join(deltas.queue.get_nowait() for _ in range(deltas.queue.qsize()))
+    text = "".join(deltas.queue.get_nowait().delta for _ in range(deltas.queue.qsize()))
     assert text == deltas.text == "".join(text for texts in batches for text in texts).strip()
 
 
@@ -41,8 +42,18 @@ def test_one_delta_per_clip_then_the_text(site):
     ]
     *deltas, done = events(response.text)
     assert "".join(event["delta"] for event in deltas) == done["text"] == TRANSCRIPT.text
-    assert done["usage"] == {"type": "duration", "seconds": 5}
+    assert done["usage"] == {
+        "type": "tokens", "input_tokens": 50, "output_tokens": 6, "total_tokens": 56, "seconds": 5
+    }  # fmt: skip
+    assert "logprobs" not in response.text
     wait_for(lambda: not site.uploads)
+
+
+def test_each_delta_has_the_log_probabilities_of_its_words(site):
+    *deltas, done = events(site.transcribe(stream="true", **{"include[]": "logprobs"}).text)
+    for delta in deltas:
+        assert "".join(part["token"] for part in delta["logprobs"]).strip() == delta["delta"].strip()
+    assert done["logprobs"] == [part for delta in deltas for part in delta["logprobs"]]
 
 
 def test_the_text_at_the_end_is_not_put_together_from_all_segments(site, monkeypatch):
@@ -94,7 +105,10 @@ def test_heartbeats_while_there_are_no_events(site, monkeypatch):
 def test_openai_client_streams(site):
     with openai.OpenAI(api_key="x", base_url=f"{site.url}/v1", max_retries=0, timeout=15) as client:
         stream = client.audio.transcriptions.create(file=("a.wav", b"RIFF\0"), model="whisper-1", stream=True)
-        kinds = [(event.type, getattr(event, "delta", None) or event.text) for event in stream]
+        received = list(stream)
+    kinds = [(event.type, getattr(event, "delta", None) or event.text) for event in received]
+    assert received[-1].usage == Usage.model_validate(received[-1].usage.model_dump(), strict=True)
+    assert received[-1].usage.total_tokens == 56
     assert kinds[-1] == ("transcript.text.done", TRANSCRIPT.text)
     assert "".join(text for kind, text in kinds[:-1]) == TRANSCRIPT.text
 

@@ -36,6 +36,8 @@ def refusal(answer: Any) -> tuple[int, str | None, str]:
         ("query", "`query` is not known here: leave it out, or see /docs"),
         ("response_format", "`response_format` is not known here: choose the format of its result"),
         ("timestamp_granularities[]", "send `word_timestamps=true`"),
+        ("keywords[]", "send `hotwords`, separated by commas"),
+        ("include[]", "has the probability of each word"),
     ],
 )
 def test_a_job_with_an_unknown_option_is_refused_in_every_kind_of_body(

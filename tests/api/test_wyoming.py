@@ -13,6 +13,7 @@ from wyoming.client import AsyncTcpClient
 from wyoming.error import Error
 from wyoming.event import Event, async_read_event
 from wyoming.info import Describe, Info, SelectProgram
+from wyoming.ping import Ping, Pong
 
 from app.api.wyoming import server, session
 from app.api.wyoming.server import WyomingServer
@@ -24,7 +25,7 @@ from app.settings import Settings
 from tests.api.fake_live import FakeLiveService, FakeStream
 from tests.api.fake_service import OTHER_MODEL, catalogue
 from tests.event_loop import until
-from workers.messages import Encoding
+from workers.messages import PCM_24K, Encoding
 
 pytestmark = pytest.mark.anyio
 SECOND = bytes(32_000)
@@ -162,21 +163,42 @@ async def test_another_model_is_chosen_by_name_or_as_a_program(site: Site) -> No
         await client.write_event(Transcribe(language="en").event())
         await speak(client, SECOND, rate=24_000)
     assert [stream.model for stream in site.streams.streams] == [OTHER_MODEL, OTHER_MODEL]
-    assert site.streams.streams[1].encodings == [Encoding.PCM_24K]
+    assert site.streams.streams[1].encodings == [PCM_24K]
+
+
+async def test_other_rates_widths_and_channels_are_taken(site: Site) -> None:
+    async with site.client() as client:
+        await client.write_event(Transcribe(language="auto").event())
+        await speak(client, bytes(6 * 7_000), rate=44_100, width=3, channels=2)
+    [stream] = site.streams.streams
+    assert set(stream.encodings) == {Encoding(44_100, 3, 2)}
+    assert (len(stream.audio), stream.options.language) == (42_000, None)
+
+
+async def test_a_ping_is_answered(site: Site) -> None:
+    async with site.client() as client:
+        for text in ("are you there?", None):
+            await client.write_event(Ping(text).event())
+            event = await client.read_event()
+            assert event is not None
+            assert Pong.is_type(event.type)
+            assert Pong.from_event(event).text == text
 
 
 async def test_events_that_are_unknown_are_ignored(site: Site) -> None:
     async with site.client() as client:
-        await client.write_event(Event("ping", {"text": "x"}, b"123"))
+        await client.write_event(Event("played", {"text": "x"}, b"123"))
         assert (await speak(client, SECOND))[-1].type == "transcript-stop"
 
 
 @pytest.mark.parametrize(
     ("events", "reason"),
     [
-        ([AudioStart(44_100, 2, 1).event()], "rate 16000 or 24000"),
-        ([AudioStart(16_000, 2, 2).event()], "channels 1"),
-        ([Event("audio-start", {"rate": [], "width": 2, "channels": 1})], "16-bit"),
+        ([AudioStart(44_101, 2, 1).event()], "a multiple of 25"),
+        ([AudioStart(384_000, 2, 1).event()], "from 4000 to 192000"),
+        ([AudioStart(16_000, 2, 9).event()], "1 to 8 channels"),
+        ([AudioStart(16_000, 0, 1).event()], "1 to 4 bytes"),
+        ([Event("audio-start", {"rate": [], "width": 2, "channels": 1})], "PCM"),
         ([AudioStart(**FORMAT).event(), AudioChunk(**FORMAT, audio=b"123").event()], "middle of a sample"),
         ([Transcribe(language="Klingon").event()], "not a language"),
         ([Transcribe(name=OTHER_MODEL, language="de").event()], "does not know"),

@@ -37,7 +37,7 @@ from app.pool.tasks import TaskResult
 from tests.event_loop import let_tasks_run, until
 from tests.live import streams
 from tests.live.streams import FakeDispatcher, detect_in, loud, opened_stream, silent, words_in
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Encoding, NewAudio, Window, WindowResult, Word
+from workers.messages import FRAME_SAMPLES, PCM_16K, SAMPLE_RATE, NewAudio, Window, WindowResult, Word
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -433,7 +433,7 @@ async def test_a_clip_that_fails_is_said_and_the_stream_goes_on(tmp_path: Path) 
 async def test_audio_ahead_of_its_hearing_waits_with_the_client(tmp_path: Path) -> None:
     async with opened_stream(tmp_path) as (stream, _):
         await stream.append(silent(2))
-        sending = asyncio.create_task(stream.append(silent(10), Encoding.PCM_16K))
+        sending = asyncio.create_task(stream.append(silent(10), PCM_16K))
         await asyncio.sleep(0)
         assert not sending.done()
         await sending

@@ -24,7 +24,7 @@ from app.transcript.rendering import render_transcript
 from app.transcript.text.speaker_text import shown_name
 from app.transcript.timeline import Transcript
 from tests.office import as_text
-from workers.messages import Segment
+from workers.messages import Segment, Word
 
 
 def by(speaker: str | None, start: float, end: float, text: str) -> EditedSegment:
@@ -75,6 +75,50 @@ def test_text_has_times_and_speakers_as_asked_for() -> None:
         "[01:01:02] 1. Then we go.",
     ]
     assert paragraphs("txt", speakers=False)[0] == "Are you coming?"
+
+
+def test_lines_and_paragraphs_are_numbered() -> None:
+    lines = paragraphs("txt", numbered=True, times=True)
+    assert lines[0] == "1. [00:00:00] Ann: Are you coming?"
+    assert lines[3] == "4. [01:01:02] 1. Then we go."
+    assert paragraphs("docx", numbered=True)[1] == "2. Bob: In a <b>minute</b> & not *before*."
+    file = render_transcript(TALK, Options(numbered=True), "md").decode()
+    assert file.split("\n\n")[2] == "3. 1\\. Then we go.\n", "an item of an ordered list"
+
+
+def spaced(*words: tuple[str, float, float], speaker: str | None = None) -> EditedSegment:
+    """A segment of words with these times (s)."""
+    timed = tuple(Word(text, samples(start), samples(end), 1.0) for text, start, end in words)
+    whole = by(speaker, words[0][1], words[-1][2], "".join(word.text for word in timed))
+    return replace(whole, words=timed)
+
+
+@pytest.mark.parametrize("file_format", DOCUMENT_FORMATS)
+def test_pauses_are_marked_where_they_end(file_format: str) -> None:
+    asked = spaced((" And", 1, 1.2), (" then?", 4.4, 5), speaker="Ann")
+    said = spaced((" I", 6, 6.1), (" left.", 6.59, 7), speaker="Bob")
+    alone = by("Bob", 7.5, 8, " Alone.")
+    of = transcript(asked, said, alone)
+    marked = " ".join(paragraphs(file_format, of, mark_pauses_s=0.5))
+    assert marked == "Ann: And (3.2) then? Bob: (1.0) I left. (0.5) Alone."
+    assert "(" not in " ".join(paragraphs(file_format, of, mark_pauses_s=5))
+
+
+def test_pauses_between_the_words_of_two_speakers_in_one_segment() -> None:
+    both = spaced((" Well", 0, 1), (" no.", 2, 3), (" Yes.", 5, 6), speaker="Ann")
+    of = transcript(replace(both, turns=((2, "Bob"),)))
+    assert paragraphs("txt", of, mark_pauses_s=1) == ["Ann: Well (1.0) no.", "Bob: (2.0) Yes."]
+
+
+def test_what_was_not_transcribed_is_no_pause() -> None:
+    of = transcript(by(None, 0, 1, " One."), by(None, 60, 61, " Two."), by(None, 63, 64, " Three."))
+    of = replace(of, failed_spans=((samples(2), samples(50)),))
+    assert paragraphs("txt", of, mark_pauses_s=1) == ["One.", "Two.", "(2.0) Three."]
+
+
+def test_a_pause_in_a_script_without_spaces() -> None:
+    japanese = transcript(spaced(("吾輩は", 0, 1), ("猫", 3, 4), ("である", 4, 5)), language="ja")
+    assert paragraphs("md", japanese, mark_pauses_s=1) == ["吾輩は (2.0) 猫である"]
 
 
 def test_lines_of_a_script_without_spaces_are_joined_without_one() -> None:

@@ -6,8 +6,8 @@ and goes with each call: so a process that crashes takes nothing along, and anot
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from math import gcd
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,15 @@ import numpy.typing as npt
 from workers.media import quiet_sound
 from workers.media.quiet_sound import States
 from workers.media.silero import CONTEXT_SAMPLES, NO_SAMPLES, SILENT, SileroModel, framed
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, CarriedAudio, DetectedSpeech, Encoding, NewAudio
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    FRAME_SAMPLES,
+    SAMPLE_RATE,
+    CarriedAudio,
+    DetectedSpeech,
+    Encoding,
+    NewAudio,
+)
 
 Samples = npt.NDArray[np.int16]
 
@@ -43,7 +51,8 @@ def _detect(new: NewAudio) -> DetectedSpeech:
     carried = new.carried
     if new.copied is not None:
         _copy(*new.copied, new.pcm_path)
-    samples, unconverted = _CONVERTERS[carried.encoding].convert(new.audio, carried.unconverted)
+    decoded = _decoded(new.audio, carried.encoding)
+    samples, unconverted = _at_16_khz(decoded, carried.encoding.rate, carried.unconverted)
     _write(new.pcm_path, carried.position, samples.tobytes())
     unexamined = np.concatenate(
         (np.frombuffer(carried.unexamined, "<i2") if carried.unexamined else NO_SAMPLES, samples)
@@ -96,39 +105,45 @@ def _model() -> SileroModel:
     return SileroModel()
 
 
-@dataclass(frozen=True, slots=True)
-class _Converter:
-    """Makes 16 kHz of audio that comes in pieces. Its rate is `down / up` times as high."""
-
-    up: int = 1
-    down: int = 1
-    decoded: npt.NDArray[np.int16] | None = None  # the sample that each byte means; None: it is PCM
-
-    def convert(self, audio: bytes, unconverted: bytes) -> tuple[Samples, bytes]:
-        """The samples at 16 kHz that are certain now, and what the next call needs as `unconverted`."""
-        new = (
-            np.frombuffer(audio, "<i2") if self.decoded is None else self.decoded[np.frombuffer(audio, "u1")]
-        )
-        if self.up == self.down:
-            return new, b""
-        filters = _filters(self.up, self.down)
-        taps = filters.shape[1]
-        # Silence before the first sample, so that the times stay as they are.
-        before = np.frombuffer(unconverted, "<i2") if unconverted else np.zeros(taps // 2 - 1, np.int16)
-        samples = np.concatenate((before, new))
-        steps = max(0, len(samples) - taps + 1) // self.down
-        if not steps:
-            return np.zeros(0, np.int16), samples.tobytes()
-        windows = np.lib.stride_tricks.sliding_window_view(samples, taps)
-        converted = np.empty((steps, self.up))
-        for phase in range(self.up):
-            first = phase * self.down // self.up
-            converted[:, phase] = windows[first :: self.down][:steps] @ filters[phase]
-        rounded = np.clip(np.rint(converted.reshape(-1)), -32768, 32767).astype(np.int16)
-        return rounded, samples[steps * self.down :].tobytes()
+def _decoded(audio: bytes, encoding: Encoding) -> Samples:
+    """The samples as one channel: the mean of several."""
+    samples: Samples
+    if encoding.law:
+        samples = _LAWS[encoding.law][np.frombuffer(audio, "u1")]
+    elif encoding.width == 1:
+        samples = (np.frombuffer(audio, "u1").astype(np.int16) - 128) << 8
+    else:  # the two upper bytes
+        whole = np.frombuffer(audio, "u1").reshape(-1, encoding.width)
+        samples = np.ascontiguousarray(whole[:, -BYTES_PER_SAMPLE:]).view("<i2")[:, 0]
+    if encoding.channels > 1:
+        samples = np.rint(samples.reshape(-1, encoding.channels).mean(axis=1)).astype(np.int16)
+    return samples
 
 
-@cache
+def _at_16_khz(new: Samples, rate: int, unconverted: bytes) -> tuple[Samples, bytes]:
+    """The samples at 16 kHz that are certain now, and what the next call needs as `unconverted`."""
+    if rate == SAMPLE_RATE:
+        return new, b""
+    common = gcd(rate, SAMPLE_RATE)
+    up, down = SAMPLE_RATE // common, rate // common
+    filters = _filters(up, down)
+    taps = filters.shape[1]
+    # Silence before the first sample, so that the times stay as they are.
+    before = np.frombuffer(unconverted, "<i2") if unconverted else np.zeros(taps // 2 - 1, np.int16)
+    samples = np.concatenate((before, new))
+    steps = max(0, len(samples) - taps + 1) // down
+    if not steps:
+        return np.zeros(0, np.int16), samples.tobytes()
+    windows = np.lib.stride_tricks.sliding_window_view(samples, taps)
+    converted = np.empty((steps, up))
+    for phase in range(up):
+        first = phase * down // up
+        converted[:, phase] = windows[first::down][:steps] @ filters[phase]
+    rounded = np.clip(np.rint(converted.reshape(-1)), -32768, 32767).astype(np.int16)
+    return rounded, samples[steps * down :].tobytes()
+
+
+@lru_cache(maxsize=16)  # clients choose the rates
 def _filters(up: int, down: int) -> npt.NDArray[np.float64]:
     """For each of the `up` samples between `down` samples, the weights of those around it: shape (up, taps).
 
@@ -167,9 +182,4 @@ def _alaw() -> npt.NDArray[np.int16]:
     return np.where(code & 128, size, -size).astype(np.int16)
 
 
-_CONVERTERS = {
-    Encoding.PCM_16K: _Converter(),
-    Encoding.PCM_24K: _Converter(2, 3),
-    Encoding.ULAW: _Converter(2, 1, _ulaw()),
-    Encoding.ALAW: _Converter(2, 1, _alaw()),
-}
+_LAWS = {"ulaw": _ulaw(), "alaw": _alaw()}  # the sample that each byte means

@@ -12,16 +12,16 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.audio.openai_responses import TEXT, segment_entries
+from app.api.audio.openai_responses import TEXT, TEXT_FILES, segment_entries
 from app.api.audio.speaker_labels import speaker_00, with_labels
-from app.api.http.forms import QueryFields
+from app.api.http.forms import ELSEWHERE, QueryFields
 from app.api.http.receiving import received
 from app.api.http.unused import WARNING, note_without_effect
 from app.api.operation.system import VERSION
 from app.api.schemas import TranscriptionSegment
-from app.common.errors import InvalidInput, WhisperfleetError
+from app.common.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
 from app.common.languages import language_name
-from app.common.options import Options, Text
+from app.common.options import MAX_WORDS_CHARS, Options, Text
 from app.intake.limits import Admission
 from app.intake.uploads import Upload
 from app.server.connections import run_unless_disconnected
@@ -31,7 +31,7 @@ from app.server.requests import warn
 from app.server.sending import sendable
 from app.telemetry import traces
 from app.transcript.edited import word_entries
-from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
+from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript, rendering_s, with_word_times
 from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 FILE_FIELD = "audio_file"
 ENGINE = "faster_whisper"  # the name by which clients know an engine with these models
+_TEXTS = (*TEXT_FILES, "tsv", "json")  # are text to clients of this interface
 _PREFIX = SpeakerPrefix("[{name}]: ", is_repeated=True)  # as whisperX writes it
 
 Encode = Annotated[
@@ -61,7 +62,7 @@ BODY = documented_body(_FORM, "multipart/form-data")
 if TYPE_CHECKING:
     Output = str
 else:
-    Output = Literal["txt", "vtt", "srt", "tsv", "json", *DOCUMENT_FORMATS]
+    Output = Literal["txt", "vtt", "srt", "tsv", "json", *FORMATS]
 
 
 class AsrQuery(QueryFields):
@@ -70,12 +71,12 @@ class AsrQuery(QueryFields):
     prompt: Text = Field(
         None,
         alias="initial_prompt",
-        max_length=4000,
+        max_length=MAX_WORDS_CHARS,
         description="Text that sets style and spelling; used for every clip.",
     )
     encode: Encode = True
     vad_filter: bool = Field(True, description="Ignored: speech detection is always on.")
-    output: Output = Field("txt", description="Format of the response.")
+    output: Annotated[Output, ELSEWHERE] = Field("txt", description="Format of the response.")
     model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
 
     @property
@@ -119,12 +120,16 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         with traces.span("render", {"whisperfleet.format": query.output}):
             length_s = rendering_s(query.output, transcript.seconds)
             title = PurePath(upload.filename).stem
-            body = await service.helper.run(length_s, _body, transcript, query, title)
+            try:
+                body = await service.helper.run(length_s, _body, transcript, query, title)
+            except UnsuitableFormat as error:
+                error.param = "output"
+                raise
         name = quote(upload.filename or FILE_FIELD)
         headers = {
             "Asr-Engine": ENGINE,
             "Content-Disposition": f'attachment; filename="{name}.{query.output}"',
-            "Content-Type": FORMATS[query.output].content_type if query.output in DOCUMENT_FORMATS else TEXT,
+            "Content-Type": TEXT if query.output in _TEXTS else FORMATS[query.output].content_type,
         }
         return await sendable(Response(body, headers=headers))
 

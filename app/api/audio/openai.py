@@ -8,20 +8,24 @@ from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Self
 
 from fastapi import APIRouter, Request
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 from starlette.responses import Response
 
 from app.api.audio.openai_responses import (
     DIARIZED,
     Granularity,
+    Included,
     ResponseFormat,
     TranslationFormat,
-    diarized_done,
+    last_events,
     transcript_response,
 )
-from app.api.audio.streaming import done_event, stream_response
+from app.api.audio.streaming import Deltas, stream_response
 from app.api.http.forms import (
+    ELSEWHERE,
     GRANULARITIES,
+    INCLUDE,
+    KEYWORDS,
     LARGE_FIELDS,
     AudioFile,
     KnownSpeakerFields,
@@ -34,7 +38,8 @@ from app.api.http.forms import (
 from app.api.http.receiving import receive
 from app.api.http.unused import WARNING, note_unknown_fields, note_without_effect
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
-from app.common.errors import InvalidInput
+from app.common.errors import InvalidInput, UnsuitableFormat
+from app.common.options import MAX_WORDS_CHARS
 from app.intake.limits import Admission
 from app.intake.uploads import Fields
 from app.recording.service import TranscriptionService
@@ -51,6 +56,11 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "headers": WARNING},
     **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
 }
+
+
+def _separated(values: list[str]) -> list[str]:
+    """The values of a repeated field, each of which commas may separate."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 class AudioForm(RequestFields):
@@ -73,9 +83,21 @@ class TranscriptionForm(AudioForm, KnownSpeakerFields):
         description="Ignored: a recording is always cut where nobody speaks. `auto`, or a JSON object of the "
         "type `server_vad`.",
     )
-    timestamp_granularities: Annotated[list[Granularity], Field(alias=GRANULARITIES)] = Field(
+    timestamp_granularities: Annotated[
+        list[Granularity], BeforeValidator(_separated), Field(alias=GRANULARITIES)
+    ] = Field(
         default_factory=list,
         description="Times in verbose_json: of segments if empty; only of words if `word` is the only value.",
+    )
+    include: Annotated[list[Included], BeforeValidator(_separated), Field(alias=INCLUDE)] = Field(
+        default_factory=list,
+        description="`logprobs`: how sure the model is of each word, in `json` and in streams without "
+        "`diarized_json`.",
+    )
+    keywords: Annotated[list[str], Field(alias=KEYWORDS)] = Field(
+        default_factory=list,
+        description=f"Words or phrases to expect, after those of `hotwords`: {MAX_WORDS_CHARS} characters "
+        "together.",
     )
     stream: bool = Field(
         False,
@@ -83,8 +105,21 @@ class TranscriptionForm(AudioForm, KnownSpeakerFields):
         "matters then: the last event has the speakers.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _add_keywords(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        words = filter(None, (fields.get("hotwords"), *fields.get(KEYWORDS, ())))
+        return {**fields, "hotwords": ", ".join(words)} if KEYWORDS in fields else fields
+
     @model_validator(mode="after")
     def _check_format(self) -> Self:
+        if self.include and self.response_format not in (("json", "text") if self.stream else ("json",)):
+            raise InvalidInput(
+                f"Log-probabilities have no place in response_format={self.response_format}; ask for "
+                "response_format=json. verbose_json has `avg_logprob` of each segment, and "
+                "`GET /v1/jobs/{id}/segments` the probability of each word.",
+                param=INCLUDE,
+            )
         if "word" in self.timestamp_granularities and self.response_format in ("json", "text", DIARIZED):
             raise InvalidInput(
                 f"Word times have no place in response_format={self.response_format}; "
@@ -113,7 +148,9 @@ class TranslationForm(AudioForm):
 
     fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
 
-    response_format: TranslationFormat = Field("json", description="Format of the response.")
+    response_format: Annotated[TranslationFormat, ELSEWHERE] = Field(
+        "json", description="Format of the response."
+    )
 
 
 def openai_routes(service: TranscriptionService, admission: Admission) -> APIRouter:
@@ -167,8 +204,9 @@ async def _respond(
             )
             model = service.fleet.catalogue.resolve(form.model.strip(), form.task, form.language)
             granularities = form.timestamp_granularities if isinstance(form, TranscriptionForm) else []
+            include = form.include if isinstance(form, TranscriptionForm) else []
             options = with_word_times(form.options, form.response_format)
-            if "word" in granularities:
+            if include or "word" in granularities:
                 options = options.model_copy(update={"word_timestamps": True})
             if options.diarize:
                 service.media.speaker_models.check()
@@ -181,8 +219,9 @@ async def _respond(
             if streams:
                 admitted.enter_context(admission.streams.hold(client_of(request)))
                 streaming = True  # the stream removes the file at its end
-                last = partial(_last_event, service) if form.response_format == DIARIZED else done_event
-                response = await stream_response(request, transcribe, last, upload.remove)
+                last = partial(_last_events, service, form.response_format, include)
+                deltas = Deltas(with_logprobs=bool(include))
+                response = await stream_response(request, transcribe, deltas, last, upload.remove)
                 response.admitted = admitted.pop_all()
                 return response
             transcript = await run_unless_disconnected(request, transcribe())
@@ -191,14 +230,30 @@ async def _respond(
             if not streaming:
                 await asyncio.to_thread(upload.remove)
         with traces.span("render", {"whisperfleet.format": form.response_format}):
-            wanted = (form.response_format, options, granularities, PurePath(form.file.filename).stem)
+            title = PurePath(form.file.filename).stem
+            wanted = (form.response_format, options, granularities, include, title)
             length_s = rendering_s(form.response_format, transcript.seconds)
-            return await service.helper.run(length_s, compressed, transcript_response, transcript, *wanted)
+            try:
+                return await service.helper.run(
+                    length_s, compressed, transcript_response, transcript, *wanted
+                )
+            except UnsuitableFormat as error:
+                error.param = "response_format"
+                raise
 
 
-async def _last_event(service: TranscriptionService, transcript: Transcript, text: str) -> str:
-    """The data of the last event of a stream, with the speakers."""
-    return await service.helper.run(transcript.seconds, diarized_done, transcript, text)
+async def _last_events(
+    service: TranscriptionService,
+    response_format: ResponseFormat,
+    include: Collection[Included],
+    transcript: Transcript,
+    deltas: Deltas,
+) -> Sequence[str]:
+    """The data of the last events of a stream."""
+    wanted = (transcript, deltas.text, deltas.tokens, response_format, include)
+    if response_format != DIARIZED and not include:
+        return last_events(*wanted)
+    return await service.helper.run(transcript.seconds, last_events, *wanted)
 
 
 def _asks_for_events(fields: Fields) -> bool:

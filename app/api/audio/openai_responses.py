@@ -1,6 +1,7 @@
 """Responses with transcripts, in the formats of OpenAI's API."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,8 @@ from app.api.audio.speaker_labels import letters, with_labels
 from app.api.schemas import (
     DiarizedSegment,
     DiarizedTranscription,
+    Logprob,
+    TokenUsage,
     TranscriptDone,
     Transcription,
     TranscriptionSegment,
@@ -20,23 +23,26 @@ from app.common.languages import language_name
 from app.common.options import Options
 from app.jobs.document import FailedSpan
 from app.transcript.edited import speaker_of, word_entries
-from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
+from app.transcript.formats import FORMATS
 from app.transcript.packed import unpacked
-from app.transcript.rendering import CUE_FORMATS, render_transcript
+from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, Segment, seconds
+from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE, Segment, seconds
 
 Granularity = Literal["segment", "word"]
+Included = Literal["logprobs"]
 if TYPE_CHECKING:
     TranslationFormat = str
     ResponseFormat = str
 else:
-    TranslationFormat = Literal["json", "text", "srt", "verbose_json", "vtt", *DOCUMENT_FORMATS]
+    TranslationFormat = Literal["json", "text", "srt", "verbose_json", "vtt", *FORMATS]
     ResponseFormat = Literal[TranslationFormat, "diarized_json"]
 
 DIARIZED: ResponseFormat = "diarized_json"
 JSON = "application/json"
-TEXT = "text/plain; charset=utf-8"  # also of subtitles: OpenAI's clients expect it
+TEXT = "text/plain; charset=utf-8"
+TEXT_FILES = ("srt", "vtt")  # are text to OpenAI's clients
+AUDIO_TOKENS_PER_S = 10  # as OpenAI counts audio
 SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
 UNKNOWN_SPEAKER = "unknown"  # OpenAI's format has no segment without a speaker
 
@@ -46,17 +52,18 @@ def transcript_response(
     response_format: ResponseFormat,
     options: Options,
     granularities: Collection[Granularity],
+    include: Collection[Included] = (),
     title: str = "",
 ) -> Response:
     """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it.
 
     `title`: of the recording. `granularities`: what has times in verbose_json; empty: segments.
+    `include`: what json has besides. Raises `UnsuitableFormat`.
     """
-    if response_format in CUE_FORMATS:
-        return Response(render_transcript(transcript, options, response_format), media_type=TEXT)
-    if response_format in DOCUMENT_FORMATS:
+    if response_format in FORMATS and response_format != "json":
         file = render_transcript(transcript, options, response_format, title=title)
-        return Response(file, headers={"content-type": FORMATS[response_format].content_type})
+        kind = TEXT if response_format in TEXT_FILES else FORMATS[response_format].content_type
+        return Response(file, headers={"content-type": kind})
     if response_format == "text":
         return Response(f"{transcript.text}\n", media_type=TEXT)
     if response_format == "verbose_json":
@@ -70,13 +77,22 @@ def transcript_response(
             usage=usage(transcript),
         )
         return Response(diarized.model_dump_json(), media_type=JSON)
-    return brief_response(transcript)
+    return brief_response(transcript, include)
 
 
-def brief_response(transcript: Transcript) -> Response:
-    """`response_format=json`: only the text."""
-    brief = Transcription(text=transcript.text, usage=usage(transcript))
-    return Response(brief.model_dump_json(), media_type=JSON)
+def brief_response(transcript: Transcript, include: Collection[Included] = ()) -> Response:
+    """`response_format=json`: only the text, and what a request includes."""
+    logprobs = list(word_logprobs(transcript.segments)) if include else None
+    brief = Transcription(text=transcript.text, logprobs=logprobs, usage=usage(transcript))
+    return Response(brief.model_dump_json(exclude_none=True), media_type=JSON)
+
+
+def word_logprobs(segments: Iterable[Segment]) -> Iterator[Logprob]:
+    """Of each word. Together the words are the text, but for the space before it."""
+    for segment in segments:
+        for word in segment.words:
+            logprob = round(math.log(word.probability), 4) if word.probability > 0 else LOWEST_LOGPROB
+            yield Logprob(token=word.text, bytes=list(word.text.encode()), logprob=logprob)
 
 
 def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
@@ -130,19 +146,28 @@ def _segment_entry(number: int, segment: Segment, language: str | None) -> Trans
     )
 
 
-def diarized_done(transcript: Transcript, text: str) -> str:
-    """The data of the last event of a stream with `response_format=diarized_json`, as JSON.
+def last_events(
+    transcript: Transcript,
+    text: str,
+    tokens: int,
+    response_format: ResponseFormat = "text",
+    include: Collection[Included] = (),
+) -> Sequence[str]:
+    """The data of the last events of a stream, as JSON. `tokens`: how many `text` has.
 
-    Uses CPU time on long recordings: let `Helper` call it.
+    With `diarized_json`, an event for each segment comes first: only then all speakers are known. That and
+    `include` use CPU time on long recordings: let `Helper` call it.
     """
-    return done_data(transcript, text, _diarized_segments(transcript))
-
-
-def done_data(transcript: Transcript, text: str, segments: list[DiarizedSegment] | None = None) -> str:
-    """The data of the last event of a stream, as JSON."""
+    segments = _diarized_segments(transcript) if response_format == DIARIZED else None
+    logprobs = list(word_logprobs(transcript.segments)) if include else None
+    length_s = usage(transcript).seconds
+    heard = AUDIO_TOKENS_PER_S * length_s
+    spent = TokenUsage(
+        input_tokens=heard, output_tokens=tokens, total_tokens=heard + tokens, seconds=length_s
+    )
     warnings = transcript.warnings or None
-    done = TranscriptDone(text=text, segments=segments, warnings=warnings, usage=usage(transcript))
-    return done.model_dump_json(exclude_none=True)
+    done = TranscriptDone(text=text, logprobs=logprobs, segments=segments, warnings=warnings, usage=spent)
+    return [*map(DiarizedSegment.model_dump_json, segments or ()), done.model_dump_json(exclude_none=True)]
 
 
 def _diarized_segments(transcript: Transcript) -> list[DiarizedSegment]:

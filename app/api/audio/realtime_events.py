@@ -17,11 +17,10 @@ from pydantic import (
 from pydantic_core import from_json
 
 from app.common.errors import InvalidInput, fault_of
-from app.common.options import Language
+from app.common.options import MAX_WORDS_CHARS, Language
 from app.live.events import StreamOptions, TurnDetection
-from workers.messages import Encoding
+from workers.messages import ALAW, PCM_24K, ULAW, Encoding
 
-MAX_WORDS_CHARS = 4000  # of a prompt, and of all keywords
 MAX_EVENT_ID_CHARS = 512
 SHOWN_FAULTS = 3
 
@@ -77,8 +76,7 @@ class Format(_Fields):
     def _of_its_type(cls, rate: int | None, info: ValidationInfo) -> int | None:
         kind = info.data.get("type")
         if rate is not None and kind is not None:
-            encoding = _ENCODINGS[kind]
-            expected = encoding.bytes_per_second // encoding.bytes_per_sample
+            expected = _ENCODINGS[kind].rate
             if rate != expected:
                 raise ValueError(f"Input should be {expected}, the rate of {kind}")
         return rate
@@ -91,7 +89,7 @@ class Format(_Fields):
         return change
 
 
-_ENCODINGS = {"audio/pcm": Encoding.PCM_24K, "audio/pcmu": Encoding.ULAW, "audio/pcma": Encoding.ALAW}
+_ENCODINGS = {"audio/pcm": PCM_24K, "audio/pcmu": ULAW, "audio/pcma": ALAW}
 
 
 class Transcription(_Fields):
@@ -169,7 +167,7 @@ class AudioInput(_Fields):
         reduction = self.noise_reduction
         return {
             "format": {"type": "audio/pcm", "rate": 24000}
-            if self.encoding is Encoding.PCM_24K
+            if self.encoding == PCM_24K
             else {"type": (self.format or Format()).type},  # OpenAI's has no rate
             "transcription": {"model": model} | words,
             "turn_detection": turns and {"type": "server_vad", **asdict(turns)},

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from starlette.requests import Request
 
-from app.api.audio.openai_responses import done_data
+from app.api.audio.openai_responses import word_logprobs
 from app.api.http.event_streams import EventStreamResponse, with_heartbeats
 from app.api.schemas import TranscriptDelta
 from app.common.concurrency import end_tasks
@@ -21,7 +21,8 @@ from workers.messages import Segment
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 
 Transcribe = Callable[[Observer], Coroutine[Any, Any, Transcript]]
-LastEvent = Callable[[Transcript, str], Awaitable[str]]  # its data, from the transcript and its text
+# Their data, from the transcript and what was sent of it.
+LastEvents = Callable[[Transcript, "Deltas"], Awaitable[Sequence[str]]]
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -34,8 +35,10 @@ class Deltas(Observer):
 
     wants_segments = True
 
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
+    def __init__(self, *, with_logprobs: bool = False) -> None:
+        self.queue: asyncio.Queue[TranscriptDelta | None] = asyncio.Queue()
+        self.tokens = 0  # of the text so far
+        self._with_logprobs = with_logprobs
         self._space = ""
         self._parts: list[str] = []
 
@@ -45,9 +48,11 @@ class Deltas(Observer):
             text = text.lstrip()
         delta = text.rstrip()
         self._space = text[len(delta) :]
+        self.tokens += sum(len(segment.tokens) for segment in segments)
         if delta:
+            logprobs = list(word_logprobs(segments)) if self._with_logprobs else None
             self._parts.append(delta)
-            self.queue.put_nowait(delta)
+            self.queue.put_nowait(TranscriptDelta(delta=delta, logprobs=logprobs))
 
     @property
     def text(self) -> str:
@@ -56,7 +61,7 @@ class Deltas(Observer):
 
 
 async def stream_response(
-    request: Request, transcribe: Transcribe, last: LastEvent, clean_up: Callable[[], None]
+    request: Request, transcribe: Transcribe, deltas: Deltas, last: LastEvents, clean_up: Callable[[], None]
 ) -> EventStreamResponse:
     """The events of a transcription: deltas in the order of the recording, then `last`, with all of the text.
 
@@ -64,7 +69,7 @@ async def stream_response(
     later error becomes an event. Cancels the transcription if the client disconnects. Calls `clean_up` in a
     thread at the end.
     """
-    stream = with_heartbeats(_events(transcribe, last, clean_up))
+    stream = with_heartbeats(_events(transcribe, deltas, last, clean_up))
     try:
         first = await run_unless_disconnected(request, anext(stream))
     except BaseException:
@@ -88,23 +93,18 @@ async def _with_errors(first: str, stream: AsyncGenerator[str]) -> AsyncGenerato
         await stream.aclose()
 
 
-async def done_event(transcript: Transcript, text: str) -> str:
-    """The last event without speakers."""
-    return done_data(transcript, text)
-
-
 async def _events(
-    transcribe: Transcribe, last: LastEvent, clean_up: Callable[[], None]
+    transcribe: Transcribe, deltas: Deltas, last: LastEvents, clean_up: Callable[[], None]
 ) -> AsyncGenerator[str]:
-    deltas = Deltas()
     work = asyncio.ensure_future(transcribe(deltas))
     work.add_done_callback(lambda _: deltas.queue.put_nowait(None))
     try:
         while (delta := await deltas.queue.get()) is not None:
-            yield _event(TranscriptDelta(delta=delta).model_dump_json())
+            yield _event(delta.model_dump_json(exclude_none=True))
         if work.cancelled():
             raise NotReady("The service is stopping.")
-        yield _event(await last(work.result(), deltas.text))
+        for data in await last(work.result(), deltas):
+            yield _event(data)
     finally:
         await end_tasks(work)
         await asyncio.to_thread(clean_up)

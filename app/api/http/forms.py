@@ -9,7 +9,9 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 AudioFile = Annotated[Upload, WithJsonSchema({"type": "string", "format": "binary"})]
 
 GRANULARITIES = "timestamp_granularities[]"
+INCLUDE = "include[]"
+KEYWORDS = "keywords[]"
 KNOWN_NAMES = "known_speaker_names[]"
 KNOWN_REFERENCES = "known_speaker_references[]"
 LARGE_FIELDS = frozenset({KNOWN_REFERENCES, "known_speaker_references"})
@@ -35,7 +39,35 @@ LARGE_FIELDS = frozenset({KNOWN_REFERENCES, "known_speaker_references"})
 MAX_KNOWN_SPEAKERS = 10
 MAX_REFERENCE_CHARS = 4 << 20  # ten seconds of stereo at 48 kHz, as a data URL, take 2.6 million
 _FORMAT_OF_RESULT = "choose the format of its result, with `GET /v1/jobs/{id}/result?format=srt`"
-LISTS = (GRANULARITIES, KNOWN_NAMES, KNOWN_REFERENCES, "tags")  # fields that may be repeated
+# Fields that may be repeated, each with `[]` after its name or without.
+LISTS = (GRANULARITIES, INCLUDE, KEYWORDS, KNOWN_NAMES, KNOWN_REFERENCES, "languages", "tags")
+
+
+# Formats that not all paths have.
+_PLACES = {
+    "diarized_json": "`/v1/audio/transcriptions` has it; `verbose_json` and segments of jobs have speakers",
+    "text": "`json` has the text alone, and `txt` a line for each segment",
+    "verbose_json": "`/v1/audio/transcriptions` has it, and so have jobs",
+}
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """The names by which a form may have one of its fields."""
+    return (name.removesuffix("[]"), f"{name.removesuffix('[]')}[]") if name in LISTS else (name,)
+
+
+def _or_elsewhere(value: Any, validate: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return validate(value)
+    except ValidationError:
+        if value not in _PLACES:
+            raise
+        raise PydanticCustomError(
+            "elsewhere", "`{name}` is not here: {place}", {"name": value, "place": _PLACES[value]}
+        ) from None
+
+
+ELSEWHERE = WrapValidator(_or_elsewhere)  # says of a format that its path does not have which one does
 
 
 class FormFields(BaseModel):
@@ -133,7 +165,9 @@ class JobFields(QueryFields):
 
     advice: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("format", "output", "output_format", "response_format"), _FORMAT_OF_RESULT),
-        GRANULARITIES: "send `word_timestamps=true`",
+        **dict.fromkeys(spellings(GRANULARITIES), "send `word_timestamps=true`"),
+        **dict.fromkeys(spellings(INCLUDE), "`GET /v1/jobs/{id}/segments` has the probability of each word"),
+        **dict.fromkeys(spellings(KEYWORDS), "send `hotwords`, separated by commas"),
         "stream": "follow the job with `GET /v1/jobs/{id}/events`",
     }
 
@@ -245,7 +279,7 @@ def _values(form: type[FormFields], fields: Fields, defaults: Mapping[str, Any])
     With `defaults` for absent ones, and what they imply.
     """
     filled = {name: [value for value in values if value.strip()] for name, values in fields.items()}
-    lists = {name: filled.pop(name, []) + filled.pop(name.removesuffix("[]"), []) for name in LISTS}
+    lists = {name: [v for spelled in spellings(name) for v in filled.pop(spelled, ())] for name in LISTS}
     last: dict[str, object] = {name: values[-1] for name, values in filled.items() if values}
     last.pop("file", None)
     given = last | {name: values for name, values in lists.items() if values} | dict(form.fixed)

@@ -7,7 +7,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.http.forms import LISTS, FormFields
+from app.api.http.forms import FormFields, spellings
 from app.api.jobs.signatures import LINK_PARAMETERS
 from app.common.options import Options
 from app.common.suggestions import nearest_name
@@ -47,7 +47,7 @@ async def note_unknown_parameters(request: Request) -> None:
 def note_unknown_fields(request: Request, form: type[FormFields], fields: Fields) -> None:
     """Name the fields of a form that the service ignores."""
     known = [name for name in names_of(form) if name not in form.fixed]
-    spelled = {*known, *(name.removesuffix("[]") for name in known if name in LISTS)}
+    spelled = {spelling for name in known for spelling in spellings(name)}
     unknown = [name for name, values in fields.items() if name not in spelled and any(map(str.strip, values))]
     if unknown:
         _note_ignored(request, "ignored", unknown, known)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from pydantic import Field
@@ -17,6 +17,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.audio.openai_responses import brief_response, verbose_response
+from app.api.http.forms import ELSEWHERE
 from app.api.jobs.lookup import check_done
 from app.api.operation.system import VERSION
 from app.api.transcripts.correction_bodies import RevisionNumber
@@ -51,7 +52,7 @@ _RANGES = re.compile(rb"(\s*bytes\s*=[0-9\s,-]*)?", re.IGNORECASE)
 class FileQuery(FileChanges):
     """The parameters that say which file is made of a transcript."""
 
-    format: ResultFormat = "srt"
+    format: Annotated[ResultFormat, ELSEWHERE] = "srt"
 
     @property
     def changes(self) -> Mapping[str, Any]:

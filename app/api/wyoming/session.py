@@ -12,6 +12,7 @@ from app.api.operation.system import VERSION
 from app.api.wyoming.framing import MAX_LINE_BYTES, EventReader, encode
 from app.common.errors import STOPPING, InvalidInput, StreamRefused, WhisperfleetError
 from app.common.languages import language_code, language_tag
+from app.common.options import MAX_WORDS_CHARS
 from app.common.owners import Client
 from app.engines.catalogue import ModelCatalogue
 from app.intake.limits import Limiter
@@ -25,11 +26,12 @@ GONE_S = 60.0  # a client that has gone, or closed its side, waits so long for i
 CLOSE_S = 1.0  # a client may take so long to read the last events
 LAST_S = 0.5  # speech may end so long after the service begins to stop: it may have been sent all at once
 MAX_UNREAD_BYTES = 1 << 16  # a client that leaves more unread is disconnected
-MAX_HOTWORDS_CHARS = 4000
 OWNER = Client()  # of all streams: the protocol knows no keys
 
 _PROGRAM = "whisperfleet"
-_ENCODINGS = {16_000: Encoding.PCM_16K, 24_000: Encoding.PCM_24K}  # by rate (Hz)
+# In Hz. The filter for a rate that has little in common with 16 kHz would be large.
+RATES = range(4_000, 192_001, 25)
+MAX_WIDTH, MAX_CHANNELS = 4, 8
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -51,7 +53,7 @@ class Utterance:
 
     def __init__(self, stream: LiveStream, encoding: Encoding, send: Callable[..., None]) -> None:
         self._stream = stream
-        self._encoding = encoding
+        self.encoding = encoding
         self._send = send
         self._completed: list[Completed] = []
         self._error: WhisperfleetError | None = None
@@ -60,7 +62,7 @@ class Utterance:
 
     async def append(self, audio: bytes) -> None:
         """Add audio: whole samples."""
-        await self._stream.append(audio, self._encoding)
+        await self._stream.append(audio, self.encoding)
         await self._stream.until_ready()
 
     async def finish(self) -> None:
@@ -143,6 +145,8 @@ class WyomingSession:
             if event is None:
                 return
             match event.type:
+                case "ping":
+                    self._send("pong", text=_text(event.data, "text"))
                 case "describe":
                     self._send("info", asr=programs(self._catalogue))
                 case "select-program":
@@ -170,13 +174,14 @@ class WyomingSession:
     def _wish_of(self, data: Mapping[str, Any]) -> Wish:
         """Raises UnknownModel or InvalidInput for a model or a language that is not here."""
         model = self._catalogue.resolve(_text(data, "name") or self._wish.model)
+        spoken = _text(data, "language")
         try:
-            language = language_code(_text(data, "language") or None)
+            language = None if spoken in ("", "auto") else language_code(spoken)
         except ValueError as error:
             raise InvalidInput(str(error), param="language") from None
         self._catalogue.check(model, "transcribe", language)
         terms = [*_texts(data, "transcript_names"), *_texts(data, "transcript_terms")]
-        return Wish(model, language, ", ".join(terms)[:MAX_HOTWORDS_CHARS] or None)
+        return Wish(model, language, ", ".join(terms)[:MAX_WORDS_CHARS] or None)
 
     async def _begin(self, data: Mapping[str, Any]) -> Utterance:
         """Open a stream. Raises InvalidInput for a format that is not taken, and as `OpenStream` does."""
@@ -192,7 +197,7 @@ class WyomingSession:
 
     async def _append(self, data: Mapping[str, Any], size: int) -> None:
         utterance = self._utterance or await self._begin(data)
-        if size % 2:
+        if size % utterance.encoding.bytes_per_sample:
             raise InvalidInput("The payload of an `audio-chunk` ends in the middle of a sample.")
         async for part in self._events.payload():
             await utterance.append(part)
@@ -285,14 +290,15 @@ def _program(model: str, catalogue: ModelCatalogue) -> dict[str, Any]:
 
 
 def _encoding(data: Mapping[str, Any]) -> Encoding:
-    rate, width, channels = (data.get(name) for name in ("rate", "width", "channels"))
-    encoding = _ENCODINGS.get(rate) if isinstance(rate, int) and (width, channels) == (2, 1) else None
-    if encoding is None:
-        raise InvalidInput(
-            "This audio is not taken. Send 16-bit PCM of one channel: rate 16000 or 24000, width 2, "
-            "channels 1."
-        )
-    return encoding
+    match data:
+        case {"rate": int(rate), "width": int(width), "channels": int(channels)} if (
+            rate in RATES and 0 < width <= MAX_WIDTH and 0 < channels <= MAX_CHANNELS
+        ):
+            return Encoding(rate, width, channels)
+    raise InvalidInput(
+        f"This audio is not taken. Send PCM: a rate from {RATES[0]} to {RATES[-1]} that is a multiple of "
+        f"{RATES.step}, a width of 1 to {MAX_WIDTH} bytes, and 1 to {MAX_CHANNELS} channels."
+    )
 
 
 def _text(data: Mapping[str, Any], name: str) -> str | None:

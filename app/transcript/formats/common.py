@@ -26,12 +26,21 @@ class FileStyle:
     fps: float | None = None  # frames per second of the picture
     prefix: SpeakerPrefix | None = None  # of the text; without one, the format says who speaks
     times: bool = False  # when each line or paragraph begins
+    numbered: bool = False  # each line or paragraph
     title: str = ""  # of the recording
 
     @property
     def heading(self) -> str:
         """The title of a document, on one line."""
         return plain_line(shown_name(self.title))
+
+    def numeral(self, number: int) -> str:
+        """The text before a line or paragraph that is its number, from 1; empty if there are none."""
+        return f"{number}. " if self.numbered else ""
+
+    def time_of(self, samples: int) -> str:
+        """The text before a line or paragraph that says when it begins, or nothing, such as `[01:02:03] `."""
+        return f"[{clock(milliseconds(samples)).partition('.')[0]}] " if self.times else ""
 
     def name_of(self, speaker: str | None) -> str:
         """The text before a paragraph that says who speaks; empty if it is not said."""
@@ -115,11 +124,6 @@ def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = 
         hours, minutes = divmod(minutes, 60)
         beginning = f"{hours:0{hour_digits}}:"
     return f"{beginning}{minutes:02}:{seconds:02}{decimal_sign}{fraction:0{digits}}"
-
-
-def time_stamp(samples: int) -> str:
-    """When text for readers begins, such as `[01:02:03]`."""
-    return f"[{clock(milliseconds(samples)).partition('.')[0]}]"
 
 
 class Run(NamedTuple):

@@ -16,7 +16,7 @@ from docx.shared import Pt, RGBColor
 
 from app.common.languages import language_tag
 from app.transcript.cues.timing import Cue
-from app.transcript.formats.common import FileStyle, time_stamp
+from app.transcript.formats.common import FileStyle
 from app.transcript.paragraphs import paragraphs_of
 from app.transcript.text.direction import is_right_to_left
 from app.transcript.timeline import Transcript
@@ -75,12 +75,12 @@ def _paragraphs(transcript: Transcript, style: FileStyle) -> Iterator[str]:
     if heading := style.heading:
         is_rtl = is_right_to_left(transcript.text_language)
         yield _paragraph([_run(heading, is_rtl=is_rtl)], _TITLE, is_rtl=is_rtl)
-    for paragraph in paragraphs_of(transcript):
+    for number, paragraph in enumerate(paragraphs_of(transcript), start=1):
         is_rtl = is_right_to_left(paragraph.language)
         other = "" if paragraph.language == transcript.text_language else language_tag(paragraph.language)
         runs = []
-        if style.times:
-            runs.append(_run(f"{time_stamp(paragraph.start)} ", _TIME))
+        if lead := style.numeral(number) + style.time_of(paragraph.start):
+            runs.append(_run(lead, _TIME))
         if name := style.name_of(paragraph.speaker):
             runs.append(_run(f"{name} ", _SPEAKER, is_rtl=is_rtl))
         runs.append(_run(paragraph.text, is_rtl=is_rtl, language=other))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from app.transcript.cues.timing import Cue
-from app.transcript.formats.common import FileStyle, time_stamp
+from app.transcript.formats.common import FileStyle
 from app.transcript.paragraphs import paragraphs_of
 from app.transcript.timeline import Transcript
 
@@ -17,12 +17,13 @@ def write_md(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> I
     """CommonMark. Text that looks like markup is escaped."""
     if heading := style.heading:
         yield f"# {_escaped(heading).replace('#', chr(92) + '#')}\n\n"
-    for number, paragraph in enumerate(paragraphs_of(transcript)):
+    for number, paragraph in enumerate(paragraphs_of(transcript), start=1):
         text = _escaped(paragraph.text)
-        lead = [time_stamp(paragraph.start)] if style.times else []
+        lead = style.time_of(paragraph.start)
         if name := style.name_of(paragraph.speaker):
-            lead.append(f"**{_escaped(name)}**")
-        yield "\n" * bool(number) + " ".join([*lead, text if lead else _at_start(text)]) + "\n"
+            lead += f"**{_escaped(name)}** "
+        blank = "\n" if number > 1 else ""
+        yield f"{blank}{style.numeral(number)}{lead}{text if lead else _at_start(text)}\n"
 
 
 def _escaped(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.transcript.cues.timing import Cue
 from app.transcript.edited import add_speakers, speaker_of, split_turns
-from app.transcript.formats.common import FileStyle, milliseconds, plain_line, time_stamp
+from app.transcript.formats.common import FileStyle, milliseconds, plain_line
 from app.transcript.timeline import Transcript
 from workers.messages import Segment
 
@@ -14,12 +14,14 @@ from workers.messages import Segment
 def write_txt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """Plain text, a line for each segment, or for each turn in it. A name says where the speaker changes."""
     named: str | None = None  # the speaker of the line before
+    number = 0
     for segment in split_turns(transcript.segments):
         if text := plain_line(segment.text):
             speaker = speaker_of(segment)
             is_named = speaker == named and not (style.prefix and style.prefix.is_repeated)
             name = "" if is_named or not style.prefix else style.prefix.of(speaker)
-            yield f"{f'{time_stamp(segment.start)} ' if style.times else ''}{name}{text}\n"
+            number += 1
+            yield f"{style.numeral(number)}{style.time_of(segment.start)}{name}{text}\n"
             named = speaker
 
 
