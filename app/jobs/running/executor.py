@@ -167,7 +167,7 @@ class JobExecutor:
             failure = Failure(error.message, error.code)
             await self._store.fail(job, failure, self._settings.keep_audio, transcript)
             log.warning("job failed", error=error.message)
-        await self._remove_files(job)
+            await self._remove_files(job)
 
     async def remove_partly_decoded(self, job_id: str) -> None:
         """Remove the decoded audio of a job that does not run, unless all of it is there."""
@@ -222,7 +222,7 @@ class JobExecutor:
                     await revise_parent(self._store, self._service.helper, job, again, transcript)
             log.info("job succeeded", samples=transcript.samples)
         except (IllegalTransition, UnknownJob):
-            pass  # deleted meanwhile
+            return  # deleted meanwhile, or in the trash, where it keeps its recording
         except PreconditionFailed as error:
             await self.fail(job, error)
         await self._remove_files(job)
