@@ -494,6 +494,12 @@ class Settings(BaseSettings):
         description="Only people delete a job whose transcript people corrected; `WHISPER_RESULT_TTL_S` "
         "after the last correction, its recording and the voices in it go. false: all of it goes then.",
     )
+    trash_ttl_s: float = Field(
+        7 * 86400,
+        ge=0,
+        description="A job in the trash, *Recently deleted* on the page, is deleted after this time (s), "
+        "counted from when it was put there. 0: there is no trash.",
+    )
     keep_audio: bool = Field(
         True,
         description="Keep a job's recording for `WHISPER_RESULT_TTL_S`; false: only until the job is done.",

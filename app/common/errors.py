@@ -141,6 +141,10 @@ class NoKeys(WhisperfleetError):
     """The service requires no key, so there is nothing to protect."""
 
 
+class NoTrash(WhisperfleetError):
+    """The job cannot be put into the trash: there is none, or the job has a parent."""
+
+
 class UnknownSharedLink(WhisperfleetError):
     """The job has no such shared link, or has it no more."""
 

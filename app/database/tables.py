@@ -70,7 +70,10 @@ jobs = sa.Table(
     sa.Column("parent", sa.String(40)),
     sa.Column("parent_revision", sa.Integer),
     sa.Column("keep_corrections", sa.Boolean),
-    sa.Column("retained_since", sa.Float),  # the end or `corrected_at`, as a time of service
+    # The end or `corrected_at`, as a time of service. It stands still in the trash.
+    sa.Column("retained_since", sa.Float),
+    # Since when it is in the trash, as a time of service. Its children are there with it.
+    sa.Column("trashed_at", sa.Float),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
@@ -82,6 +85,13 @@ jobs = sa.Table(
         "parent",
         sqlite_where=sa.text("parent IS NOT NULL"),
         postgresql_where=sa.text("parent IS NOT NULL"),
+    ),
+    sa.Index(
+        "jobs_by_trash",
+        "owner",
+        "number",
+        sqlite_where=sa.text("trashed_at IS NOT NULL"),
+        postgresql_where=sa.text("trashed_at IS NOT NULL"),
     ),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )

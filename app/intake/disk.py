@@ -109,8 +109,8 @@ class DiskSpace:
             raise DiskFull(
                 f"Your jobs hold {self.stored[owner] / 1e6:,.0f} MB of the service's disk, and your uploads "
                 f"{(held - self.stored[owner]) / 1e6:,.0f} MB. With this, it is more than the share of one "
-                "client (three times what stays free, or WHISPER_OWNER_STORAGE_MB). Delete jobs and uploads "
-                "that you do not need, then retry.",
+                "client (three times what stays free, or WHISPER_OWNER_STORAGE_MB). Delete jobs for ever, "
+                "also those in the trash, or uploads, then retry.",
                 code="storage_share_full",
             )
 
@@ -146,4 +146,4 @@ def disk_errors() -> Iterator[None]:
 
 def disk_full() -> DiskFull:
     """The error for a disk that is full, whoever filled it."""
-    return DiskFull("The service's disk is full; try again later.")
+    return DiskFull("The service's disk is full; try again later. Jobs in the trash count, too.")

@@ -103,6 +103,7 @@ class Job(BaseModel):
     audio_expires_at: Moment | None = Field(
         description="When it deletes the recording. Null: never, there is none, or the job has not ended."
     )
+    trashed_at: Moment | None = Field(description="When it was put into the trash. Null: it is not there.")
 
 
 # Of a job that a shared link opens: what a reader of its transcript needs. A new field is not one of them.
@@ -156,6 +157,7 @@ def document(job: StoredJob, now: float) -> Job:
         tags=list(submission.tags),
         expires_at=_optional(job.expires_at),
         audio_expires_at=_optional(job.audio_expires_at),
+        trashed_at=_optional(job.trashed_at),
     )
 
 

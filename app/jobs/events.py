@@ -122,10 +122,10 @@ async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[in
 
 async def read_events(connection: AsyncConnection, job: Job, after: int, limit: int) -> list[Event]:
     """A job's events with higher numbers than `after`, in order."""
-    # Without a failure after which the job ran again: clients would take it for the end.
+    # Without an end after which the job ran again: clients would take it for the last one.
     later = events.alias()
     has_later = sa.exists().where(later.c.job_number == events.c.job_number, later.c.number > events.c.number)
-    is_past = sa.and_(events.c.type == f"job.{Status.FAILED}", has_later)
+    is_past = sa.and_(events.c.type.in_(_FINAL_TYPES), has_later)
     query = (
         sa.select(events.c.number, events.c.type, events.c.data)
         .where(events.c.job_number == job.number, events.c.number > after, sa.not_(is_past))

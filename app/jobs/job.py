@@ -143,6 +143,7 @@ class Job:
     corrected_at: float | None = None  # when people last changed the transcript
     expires_at: float | None = None  # when the service deletes it; see `app.jobs.storage.retention`
     audio_expires_at: float | None = None  # when it deletes the recording
+    trashed_at: float | None = None  # when it was put into the trash, where it is
 
     @property
     def file_stem(self) -> str:

@@ -20,6 +20,7 @@ from app.common.errors import (
     IllegalTransition,
     InvalidSetting,
     KeyReused,
+    NoTrash,
     NotReady,
     OutcomeUnknown,
     UnknownJob,
@@ -66,7 +67,7 @@ class JobService:
 
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
-        retention = Retention(settings.result_ttl_s, settings.keep_corrected)
+        retention = Retention(settings.result_ttl_s, settings.keep_corrected, settings.trash_ttl_s)
         self.clock = ServiceClock(database)
         self.store = Store(database, helper=service.helper, retention=retention, service_clock=self.clock)
         self.link_secrets = LinkSecrets(database)
@@ -98,6 +99,7 @@ class JobService:
         self.store.on_end = self.ended.add
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
+        self._trashing = asyncio.Lock()  # what goes on must wait until its last run has ended
         self._deleting: Counter[str] = Counter()  # jobs that nobody may have transcribed again, by their ids
         self._uncertain: dict[str, float] = {}  # files that may belong to a job, and since when (monotonic)
         self._stopping = False
@@ -284,11 +286,11 @@ class JobService:
         return await asyncio.to_thread(path.is_file)
 
     async def delete(self, job_id: str) -> None:
-        """Cancel a job if it is unfinished, and delete it with all its data. Raises UnknownJob.
+        """Cancel a job if it is unfinished, and delete it with all its data, also in the trash.
 
-        So it is with the jobs that transcribe it again.
+        So it is with the jobs that transcribe it again. Raises UnknownJob.
         """
-        job = await self.store.get(job_id)
+        job = await self.store.get_any(job_id)
         self._deleting[job_id] += 1
         try:
             async with self._admission:  # after a child that is being submitted
@@ -301,12 +303,51 @@ class JobService:
             self._deleting[job_id] -= 1
             self._deleting += Counter()  # drops what is 0
 
+    async def trash(self, job: Job) -> Job:
+        """Put a job into the trash with those that transcribe it again; they are cancelled if unfinished.
+
+        Raises NoTrash, and UnknownJob.
+        """
+        if not self._settings.trash_ttl_s:
+            raise NoTrash(
+                "This service has no trash (WHISPER_TRASH_TTL_S is 0). DELETE deletes the job for ever.",
+            )
+        if job.submission.again is not None:
+            raise NoTrash(
+                f"The job transcribes the job {job.submission.again.parent} again, and goes into the trash "
+                "with it alone. DELETE ends it, and that one's transcript stays.",
+                code="has_parent",
+            )
+        async with self._trashing:
+            async with self._admission:  # after a child that is being submitted
+                cancelled = await self.store.trash(job)
+            for each in cancelled:
+                await self._runner.cancel(each.id)
+                await self._service.remove_decoded(JobName("job", each.id))
+                trace_job(each)
+        await self.recordings.cancel(job)
+        return await self.store.get_any(job.id)
+
+    async def restore(self, job: Job) -> Job:
+        """Take a job out of the trash with those that transcribe it again. What was cancelled there goes on.
+
+        Raises QueueFull and DiskFull if it cannot go on now, and UnknownJob.
+        """
+        async with self._trashing, self._admission:
+            job = await self.store.get_any(job.id)
+            family = [job, *await self.store.children(job)]
+            if job.trashed_at is not None and any(each.status is Status.CANCELLED for each in family):
+                await self._check_capacity(job.submission.owner)
+            restored = await self.store.restore(job)
+        self._runner.wake()
+        return restored
+
     async def _delete(self, job: Job) -> None:
         if not job.status.is_terminal:
             with suppress(IllegalTransition):  # it ended just now
                 await self.store.cancel(job)
             await self._runner.cancel(job.id)  # after `cancel`, so the runner cannot start it in between
-            job = await self.store.get(job.id)
+            job = await self.store.get_any(job.id)
             if job.status is Status.CANCELLED:
                 trace_job(job)
         # The row goes first, so a job is never without its files. The next start removes leftover files.
@@ -365,7 +406,8 @@ class JobService:
                 return
             except (WhisperfleetError, OSError) as error:
                 log.error("expired jobs cannot be deleted; retrying", error=repr(error))
-            await asyncio.sleep(min(_SWEEP_S, self._settings.result_ttl_s / 2))
+            ttl_s = min(self._settings.result_ttl_s, self._settings.trash_ttl_s or _SWEEP_S)
+            await asyncio.sleep(min(_SWEEP_S, ttl_s / 2))
 
     async def sweep(self) -> None:
         """Advance the time of service, and delete all whose time is over. Raises what `Database` raises."""

@@ -67,6 +67,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.NoVoices: Kind(409, "no_voices"),
     errors.AudioNotKept: Kind(409, "audio_not_kept"),
     errors.NoKeys: Kind(409, "no_keys"),
+    errors.NoTrash: Kind(409, "no_trash"),
     errors.KeyReused: Kind(409, "idempotency_key_reused"),
     errors.UploadConflict: Kind(409, "upload_conflict"),
     errors.UploadExpired: Kind(410, "upload_expired"),

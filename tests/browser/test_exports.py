@@ -245,12 +245,10 @@ def test_bringing_back_twice_in_a_row_is_once(page, site, job):
 
 def test_a_job_is_deleted_from_its_screen(new_page, site, job):
     page = new_page(site)
-    page.clock.install()
     open_job(page, job)
     choose(page, "More", "Delete")
     expect(page.locator(".toast")).to_contain_text("Deleted: talk.flac")
     expect(page.locator(f"[data-job='{job['id']}']")).to_have_count(0)
-    page.clock.fast_forward(7500)
     wait_for(lambda: site.client.get(f"/v1/jobs/{job['id']}").status_code == 404)
 
 

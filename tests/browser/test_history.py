@@ -11,7 +11,7 @@ from tests.browser.modules import load_modules
 from tests.e2e.fixtures import without_jobs
 from tests.e2e.running import KEY, wait_for
 
-UNDO_MS = 7500  # longer than a deletion can be undone
+MOMENT_MS = 7500  # longer than the message of a deletion is shown
 
 
 def rows(page):
@@ -112,9 +112,10 @@ def test_a_running_job_shows_its_progress_and_can_be_cancelled(new_page, paced, 
     expect(shown).to_contain_text("10:00")
     shown.get_by_role("button", name="Cancel").click()
     expect(page.locator(".toast")).to_contain_text("Cancelled")
-    assert exists(paced, job)
-    page.clock.fast_forward(UNDO_MS)
     wait_for(lambda: not exists(paced, job))
+    page.get_by_role("button", name="Undo").click()
+    expect(shown).to_contain_text(re.compile(r"\d%"))
+    assert paced.job(job["id"])["status"] in ("queued", "running")
 
 
 def test_a_deletion_can_be_undone(new_page, site, three):
@@ -132,60 +133,84 @@ def test_a_deletion_can_be_undone(new_page, site, three):
     expect(page.locator(".toast")).to_contain_text("2")
     page.get_by_role("button", name="Undo").click()
     expect(rows(page)).to_have_count(4)
-    page.clock.fast_forward(UNDO_MS)
     row(page, "garden").get_by_role("link").focus()
     page.keyboard.press("Delete")
     expect(row(page, "garden")).to_have_count(0)
+    expect(page.locator(":focus")).to_have_class("job-row-name")  # the focus is not lost with the row
+    page.clock.fast_forward(MOMENT_MS)
+    expect(page.locator(".toast")).to_have_count(0)
+    assert not exists(site, three[1])
     page.keyboard.press("Control+z")
     expect(row(page, "garden")).to_have_count(1)
-    page.clock.fast_forward(UNDO_MS)
     page.reload()
     expect(row(page, "garden")).to_have_count(1)
     assert exists(site, three[1])
 
 
-def test_a_deletion_that_is_not_undone_is_one(new_page, site, shorts, tmp_path):
+def test_what_was_deleted_is_restored_or_deleted_for_ever(new_page, site, three, shorts, tmp_path):
     page = new_page(site)
-    job = add(site, shorts[0], "unwanted.flac", tmp_path)
-    page.clock.install()
-    page.goto("/")
-    row(page, "unwanted").get_by_role("link").focus()
-    page.keyboard.press("Delete")
-    expect(row(page, "unwanted")).to_have_count(0)
-    expect(page.locator(":focus")).to_have_class("job-row-name")  # the focus is not lost with the row
-    page.clock.fast_forward(UNDO_MS)
-    wait_for(lambda: not exists(site, job))
-    expect(page.locator(".toast")).to_have_count(0)
-
-
-def test_leaving_the_page_ends_the_time_for_undo(page, site, shorts, tmp_path):
-    jobs = [add(site, shorts[0], f"left {number}.flac", tmp_path) for number in range(5)]
+    jobs = [add(site, shorts[0], f"left {number}.flac", tmp_path) for number in range(3)]
     page.goto("/#/?q=left")
-    expect(rows(page)).to_have_count(5)
+    expect(rows(page)).to_have_count(3)
     page.get_by_role("checkbox", name="Select all").click()
     page.locator(".history-selection").get_by_role("button", name="Delete").click()
     expect(rows(page)).to_have_count(0)
-    page.goto("about:blank")
     wait_for(lambda: not any(exists(site, job) for job in jobs))
+    page.get_by_label("State").select_option("Recently deleted")
+    expect(page.get_by_role("heading", name="Recently deleted")).to_be_visible()
+    expect(rows(page)).to_have_count(3)
+    page.reload()
+    expect(page.get_by_label("State")).to_have_value("trash")
+    expect(row(page, "left 0")).to_contain_text("kept until")
+    expect(page.locator(".job-row-name[href]")).to_have_count(0)  # there is nothing to open
+    row(page, "left 0").get_by_role("button", name="Restore").click()
+    expect(rows(page)).to_have_count(2)
+    wait_for(lambda: exists(site, jobs[0]))
+    row(page, "left 1").get_by_role("button", name="Delete for ever").click()
+    page.locator(".toast").get_by_role("button", name="Delete").click()
+    expect(rows(page)).to_have_count(1)
+    page.get_by_role("checkbox", name="Select all").click()
+    page.locator(".history-selection").get_by_role("button", name="Restore").click()
+    expect(page.locator(".history .empty")).to_contain_text("No transcript was deleted recently.")
+    page.get_by_role("button", name="Show all").click()
+    expect(rows(page)).to_have_count(6)
+    expect(row(page, "left 1")).to_have_count(0)
+    assert site.client.post(f"/v1/jobs/{jobs[1]['id']}/restore").status_code == 404
+    for job in (jobs[0], jobs[2]):
+        site.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
 
 
 def test_a_deletion_that_the_service_refuses_brings_the_row_back(new_page, site, three):
     page = new_page(site)
     page.faults.expect("status of 503")
-    page.clock.install()
     page.route(
-        f"**/v1/jobs/{three[1]['id']}",
-        lambda route: (
-            route.fulfill(status=503, json={"error": {"message": "The disk is on strike."}})
-            if route.request.method == "DELETE"
-            else route.fallback()
-        ),
+        f"**/v1/jobs/{three[1]['id']}/trash",
+        lambda route: route.fulfill(status=503, json={"error": {"message": "The disk is on strike."}}),
     )
     page.goto("/")
     row(page, "garden").get_by_role("button", name="Delete").click()
-    page.clock.fast_forward(UNDO_MS)
+    expect(page.locator(".toast")).to_have_count(1)
     expect(page.locator(".toast")).to_contain_text("on strike")
     expect(row(page, "garden")).to_have_count(1)
+
+
+def test_without_a_trash_the_page_asks_before_it_deletes(new_page, site, three):
+    page = new_page(site)
+    page.faults.expect("status of 409")
+    error = {"message": "WHISPER_TRASH_TTL_S is 0.", "code": "no_trash"}
+    page.route("**/trash", lambda route: route.fulfill(status=409, json={"error": error}))
+    deleted = []
+    page.route(
+        f"**/v1/jobs/{three[1]['id']}",
+        lambda route: route.fulfill(status=204) or deleted.append(route.request.method),
+    )
+    page.goto("/")
+    row(page, "garden").get_by_role("button", name="Delete").click()
+    expect(page.locator(".toast")).to_contain_text("Delete 1 transcript for ever?")
+    expect(row(page, "garden")).to_have_count(1)
+    assert deleted == []
+    page.locator(".toast").get_by_role("button", name="Delete").click()
+    wait_for(lambda: page.wait_for_timeout(20) or deleted == ["DELETE"])
 
 
 def test_a_selection_comes_as_a_zip_and_arrows_lead_through_rows_and_menus(page, site, three):

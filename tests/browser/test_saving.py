@@ -32,12 +32,12 @@ import * as drafts from "../job/drafts.js";
 import * as edits from "../job/edits.js";
 import { LostCorrections, SaveStatus } from "../job/saving_status.js";
 import { openSession } from "../job/session.js";
-import { removeJobs } from "../list/deletions.js";
+import { deleteForEver, removeJobs } from "../list/deletions.js";
 import { KeyDialog } from "../shell/key_dialog.js";
 import { html, render } from "../vendor/ui.js";
 
 await loadTexts();
-Object.assign(window, { drafts, edits, removeJobs, open(id) {
+Object.assign(window, { drafts, edits, deleteForEver, removeJobs, open(id) {
     window.session = openSession(id);
     render(
         html`<main><${SaveStatus} session=${session} /><${LostCorrections} session=${session} /></main>
@@ -544,16 +544,17 @@ def test_drafts_that_nobody_came_back_to_are_removed(page: Page, job: str) -> No
     wait_for(lambda: "old" not in session.run(DRAFT_KEYS))
 
 
-def test_a_job_that_the_user_deletes_leaves_no_draft(page: Page, site: Server) -> None:
+def test_a_job_that_the_user_deletes_for_ever_leaves_no_draft(page: Page, site: Server) -> None:
     session = Session(page, new_job(site))
     session.wait_until_complete()
     page.evaluate(WITHOUT_SAVING)
     session.set_text(0, "not worth keeping")
     session.wait_for_draft()
     session.run("session.close()")
-    session.run("removeJobs([session.job.value])")
+    job = "session.job.value"
+    session.run(f"removeJobs([{job}])")
     assert session.drafts()
-    session.run("dispatchEvent(new Event('pagehide'))")  # the time to undo it is over
+    session.run(f"deleteForEver([{job}])")
     session.wait_for_no_draft()
 
 

@@ -241,6 +241,12 @@ def delete(of: Holdings) -> str:
     return of.key
 
 
+def trash(of: Holdings) -> str:
+    for job in (of.done, of.running):
+        of.mine.post(f"/v1/jobs/{job}/trash").raise_for_status()
+    return of.key
+
+
 def fill(of: Holdings) -> str:
     size = SHARE_MB * 10**6
     while size > 1000:
@@ -256,6 +262,7 @@ EVENTS: dict[str, Callable[[Holdings], str]] = {
     "it is withdrawn": withdraw,
     "a shared link is revoked": revoke,
     "its jobs are deleted": delete,
+    "its jobs are in the trash": trash,
     "it is over its share": fill,
 }
 

@@ -17,6 +17,7 @@ OF_PROGRAMS = {
     *("idempotency_key_reused", "if_match_required", "unsupported_content_type", "unsupported_tus_version"),
     *("upload_conflict", "upload_expired", "upload_not_found", "upload_offset_mismatch", "upload_taken_over"),
     *("upload_too_long", "upload_used", "webhooks_not_configured", "no_keys"),
+    *("no_trash", "has_parent"),
     "details_changed",
     # The page opens no streams.
     *("event_not_kept", "invalid_json", "invalid_value", "service_stopping", "stream_ended", "stream_idle"),

@@ -21,15 +21,18 @@ if TYPE_CHECKING:
     from app.jobs.service import JobService
 
 
-async def find_job(jobs: "JobService", request: Request, job_id: str, param: str | None = None) -> Job:
+async def find_job(
+    jobs: "JobService", request: Request, job_id: str, param: str | None = None, *, trashed: bool = False
+) -> Job:
     """The job with an id, if the client may see it; `param` names the request's parameter.
 
-    Raises UnknownJob, for another owner's job just as for none.
+    `trashed`: also one in the trash. Raises UnknownJob, for another owner's job just as for none.
     """
     if not ID.fullmatch(job_id):
         raise UnknownJob(f"There is no job {job_id[:64]!r}.", param=param)
     try:
-        return await jobs.store.get(job_id, client_of(request).visible_owner)
+        get = jobs.store.get_any if trashed else jobs.store.get
+        return await get(job_id, client_of(request).visible_owner)
     except UnknownJob as error:
         error.param = param
         raise

@@ -30,6 +30,7 @@ from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_r
 from app.api.jobs.submissions import BINARY, IdempotencyKey, submission_body, submit_job
 from app.api.schemas import JobList, JobWebhook, ListedJob, Match, NewSegments
 from app.api.transcripts.versions import ETAG, IfNoneMatch, if_match_of, wanted_number
+from app.common.concurrency import run_shielded
 from app.common.errors import NotAllowed
 from app.common.ids import ID
 from app.common.options import WHOLE, Options
@@ -199,6 +200,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
                 description="The id of a job: those that transcribe it again, which are left out otherwise."
             ),
         ] = "",
+        trash: Annotated[bool, Query(description="The jobs in the trash, instead of all others.")] = False,
     ) -> Response:
         client = client_of(request)
         whose = client.visible_owner if owner is None else owner
@@ -211,11 +213,11 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
             named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]
             page, has_more = await jobs.store.named(named, whose), False
         else:
-            last = await find_job(jobs, request, after, param="after") if after else None
+            last = await find_job(jobs, request, after, param="after", trashed=trash) if after else None
             text = q if q.strip() else None
             tags = cast("list[str]", split_tags(tag))
             of = await find_job(jobs, request, parent, param="parent") if parent else None
-            page, has_more = await jobs.store.page(status, limit, last, text, whose, tags, of)
+            page, has_more = await jobs.store.page(status, limit, last, text, whose, tags, of, trash)
             if text is not None:
                 matches = await jobs.store.matches(page, text)
         response = await asyncio.to_thread(_list_response, client, page, has_more, matches)
@@ -260,13 +262,40 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
 
     @router.delete(
         "/{job_id:job_id}",
-        summary="Delete a job and its files; cancel it if it is not done",
+        summary="Delete a job and its files for ever; cancel it if it is not done",
         status_code=204,
         responses=documented_errors(401, 404, 503, 507),
     )
     async def delete_job(request: Request, job_id: str) -> Response:
-        await jobs.delete((await find_job(jobs, request, job_id)).id)
+        """Also one in the trash."""
+        await jobs.delete((await find_job(jobs, request, job_id, trashed=True)).id)
         return Response(status_code=204)
+
+    @router.post(
+        "/{job_id}/trash",
+        summary="Put a job into the trash; cancel it if it is not done",
+        response_model=Job,
+        responses=documented_errors(401, 404, 409, 429, 503, 507),
+    )
+    async def trash_job(request: Request, job_id: str) -> Response:
+        """It does not exist for other requests and its links until it is restored. `expires_at` says when it
+        is deleted. One that is in the trash stays as it is.
+        """
+        job = await find_job(jobs, request, job_id, trashed=True)
+        return await job_response(request, await run_shielded(jobs.trash(job)))
+
+    @router.post(
+        "/{job_id}/restore",
+        summary="Take a job out of the trash",
+        response_model=Job,
+        responses=documented_errors(401, 404, 429, 503, 507),
+    )
+    async def restore_job(request: Request, job_id: str) -> Response:
+        """All of it is as it was, and its time goes on. One that was not done goes on, too. One that is not
+        in the trash stays as it is.
+        """
+        job = await find_job(jobs, request, job_id, trashed=True)
+        return await job_response(request, await run_shielded(jobs.restore(job)))
 
     @router.get(
         "/{job_id}/events",

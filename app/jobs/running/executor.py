@@ -165,7 +165,7 @@ class JobExecutor:
             job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
             failure = Failure(error.message, error.code)
             await self._store.fail(job, failure, self._settings.keep_audio, transcript)
-        await self._remove_files(job)
+            await self._remove_files(job)
 
     async def remove_partly_decoded(self, job_id: str) -> None:
         """Remove the decoded audio of a job that does not run, unless all of it is there."""
@@ -219,7 +219,7 @@ class JobExecutor:
                 else:
                     await revise_parent(self._store, self._service.helper, job, again, transcript)
         except (IllegalTransition, UnknownJob):
-            pass  # deleted meanwhile
+            return  # deleted meanwhile, or in the trash, where it keeps its recording
         except PreconditionFailed as error:
             await self.fail(job, error)
         await self._remove_files(job)

@@ -89,10 +89,12 @@ async def find_jobs(
     below: int | None,
     limit: int,
     owner: str | None,
+    trashed: bool,
 ) -> list[int]:
     """The numbers of the newest jobs that match all `words`, from `query_words`.
 
-    Only those with a status and of an owner, if they are given, and with a number below `below`.
+    Only those with a status and of an owner, if they are given, and with a number below `below`. `trashed`:
+    those in the trash, instead of all others.
     """
     dialect = _DIALECTS[connection.dialect.name]
     if dialect.prepare is not None:
@@ -105,5 +107,6 @@ async def find_jobs(
         "below": _HIGHEST if below is None else below,
         "limit": limit,
         "owner": owner,
+        "trashed": trashed,
     }
     return list(await connection.scalars(sa.text(dialect.find), values))

@@ -52,7 +52,7 @@ from app.jobs.storage.published_clips import (
     publish_clips,
     read_published,
 )
-from app.jobs.storage.retention import ENDED, Retention
+from app.jobs.storage.retention import ENDED, IN_TRASH, Retention
 from app.jobs.storage.revisions import (
     KEPT,
     ORIGINAL,
@@ -100,7 +100,10 @@ class QueuedRow(NamedTuple):
 
 
 class Store:
-    """Jobs, their events and transcripts. Raises what `Database` raises."""
+    """Jobs, their events and transcripts. Raises what `Database` raises.
+
+    A job in the trash is unknown to all functions but those that say otherwise.
+    """
 
     def __init__(
         self,
@@ -149,6 +152,10 @@ class Store:
         async def insert(connection: AsyncConnection, then: Then) -> Job:
             if submission.again is not None:
                 await self._check_parent(connection, submission.again)
+            if submission.idempotency_key is not None:  # a job in the trash keeps it only until then
+                of_key = jobs.c.idempotency_key == submission.idempotency_key
+                trashed = sa.and_(jobs.c.owner == submission.owner, of_key, IN_TRASH)
+                await connection.execute(sa.update(jobs).where(trashed).values(idempotency_key=None))
             await connection.execute(sa.insert(jobs).values(values))
             if submission.from_upload and submission.file is not None:
                 await mark_used(connection, submission.file, values["id"], self._service_clock())
@@ -182,12 +189,16 @@ class Store:
             )
 
     async def children(self, job: Job) -> list[Job]:
-        """The jobs that transcribe or transcribed a job again, oldest first."""
+        """The jobs that transcribe or transcribed a job again, oldest first; in the trash, too."""
         return await self._oldest(jobs.c.parent == job.id)
 
     async def get(self, job_id: str, owner: str | None = None) -> Job:
         """A job; `owner`: whose it must be, None: anybody's. Raises UnknownJob."""
         return await self._cache.get(job_id, owner, self._look_up)
+
+    async def get_any(self, job_id: str, owner: str | None = None) -> Job:
+        """As `get`, also a job in the trash."""
+        return await self._database.query(partial(self._get, trashed=True), job_id, owner)
 
     async def _look_up(self, job_id: str, owner: str | None = None) -> Job:
         return await self._database.query(self._get, job_id, owner)
@@ -226,7 +237,8 @@ class Store:
 
     async def find(self, owner: str, idempotency_key: str) -> Job | None:
         """The owner's job with an idempotency key."""
-        query = sa.select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == idempotency_key)
+        of_key = jobs.c.idempotency_key == idempotency_key
+        query = sa.select(jobs).where(jobs.c.owner == owner, of_key, ~IN_TRASH)
         found = await self._database.rows(query)
         return self._job(found[0]) if found else None
 
@@ -239,19 +251,22 @@ class Store:
         owner: str | None = None,
         tags: Sequence[str] = (),
         parent: Job | None = None,
+        trashed: bool = False,
     ) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
 
         `owner`: whose; None: of all owners. `text`: for each word of it, the job's text or what people call
         it must have a word that begins with it. If it has none, no job matches. `tags`: all of them.
-        `parent`: the jobs that transcribe it again, which are left out otherwise.
+        `parent`: the jobs that transcribe it again, which are left out otherwise. `trashed`: those in the
+        trash, instead of all others.
         """
         below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
         if text is not None or tags:
             words = [] if text is None else query_words(text)
             terms = [*words, *map(tag_word, tags)] if words or text is None else []
-            find = partial(find_jobs, status=status, below=below, limit=limit + 1, owner=owner)
+            find = partial(find_jobs, status=status, below=below, limit=limit + 1)
+            find = partial(find, owner=owner, trashed=trashed)
             found = await self._database.query(find, terms) if terms else []
             query = query.where(jobs.c.number.in_(found))
         else:
@@ -260,7 +275,7 @@ class Store:
             if below is not None:
                 query = query.where(jobs.c.number < below)
             of_parent = jobs.c.parent.is_(None) if parent is None else jobs.c.parent == parent.id
-            query = query.where(_of(owner), of_parent)
+            query = query.where(_of(owner), of_parent, IN_TRASH if trashed else ~IN_TRASH)
         rows = await self._database.rows(query)
         return [self._job(row) for row in rows[:limit]], len(rows) > limit
 
@@ -335,13 +350,14 @@ class Store:
 
     async def statuses(self, ids: Sequence[str], owner: str | None = None) -> dict[str, Status]:
         """The statuses of an owner's jobs, by id, in the order of `ids`. Others are left out."""
-        query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids), _of(owner))
+        query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids), _of(owner), ~IN_TRASH)
         found = {row.id: Status(row.status) for row in await self._database.rows(query)}
         return {job_id: found[job_id] for job_id in ids if job_id in found}
 
     async def named(self, ids: Sequence[str], owner: str | None = None) -> list[Job]:
         """The jobs of an owner with these ids, newest first. Others are left out."""
-        query = sa.select(jobs).where(jobs.c.id.in_(ids), _of(owner)).order_by(jobs.c.number.desc())
+        query = sa.select(jobs).where(jobs.c.id.in_(ids), _of(owner), ~IN_TRASH)
+        query = query.order_by(jobs.c.number.desc())
         return [self._job(row) for row in await self._database.rows(query)]
 
     async def advance_clock(self) -> None:
@@ -354,10 +370,10 @@ class Store:
 
     async def with_status(self, statuses: Collection[Status]) -> list[Job]:
         """All jobs with one of some statuses, oldest first."""
-        return await self._oldest(jobs.c.status.in_([status.value for status in statuses]))
+        return await self._oldest(jobs.c.status.in_([status.value for status in statuses]) & ~IN_TRASH)
 
     async def expired(self, limit: int) -> list[Job]:
-        """The first `limit` jobs whose time is over."""
+        """The first `limit` jobs whose time is over; in the trash, too."""
         return await self._oldest(self._retention.expired(self._service_clock()), limit)
 
     async def with_expired_recordings(self, limit: int) -> list[Job]:
@@ -418,7 +434,8 @@ class Store:
         options = job.submission.options
         has_speakers = options.diarize or options.channels == "separate"
         changed = (0, transcript.samples) if has_speakers else None
-        return await self._transition(job.id, Status.SUCCEEDED, changes, content, changed)
+        more = {"transcript": content, "changed_segments": changed}
+        return await self._transition(job.id, Status.SUCCEEDED, changes, **more)
 
     async def succeed_again(
         self, job: Job, transcript: Transcript, correction: PackedCorrection | None, *, replaces_voices: bool
@@ -454,7 +471,7 @@ class Store:
             changes |= _done(transcript)
             if job.submission.again is None:  # a parent's transcript stays as it is
                 content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
-        return await self._transition(job.id, Status.FAILED, changes, content)
+        return await self._transition(job.id, Status.FAILED, changes, transcript=content)
 
     async def reopen(self, job: Job) -> Job:
         """Return a failed job to the queue. Results of clips stay, and a transcript until the next one.
@@ -476,17 +493,64 @@ class Store:
         """Mark an unfinished job as cancelled. Raises IllegalTransition."""
         return await self._transition(job.id, Status.CANCELLED, {})
 
+    async def trash(self, job: Job) -> list[Job]:
+        """Put a job into the trash with those that transcribe it again. Cancel those that are unfinished.
+
+        Nothing changes if it is there. Returns those that were cancelled: they keep what they have.
+        """
+
+        async def trash(connection: AsyncConnection, then: Then) -> list[Job]:
+            values = {"trashed_at": self._service_clock()}
+            family = await self._family(connection, job)
+            cancelled = [
+                await self._transit(connection, then, each.id, Status.CANCELLED, values)
+                for each in family
+                if not each.status.is_terminal
+            ]
+            await connection.execute(sa.update(jobs).where(_of_family(job), ~IN_TRASH).values(values))
+            for each in family:
+                then(self._cache.discard, each.id)
+            return cancelled
+
+        return await self._write(trash)
+
+    async def restore(self, job: Job) -> Job:
+        """Take a job out of the trash with those that transcribe it again. What was cancelled there goes on.
+
+        Nothing changes if it is not there. Raises UnknownJob.
+        """
+
+        async def restore(connection: AsyncConnection, then: Then) -> Job:
+            trashed = [each for each in await self._family(connection, job) if each.trashed_at is not None]
+            since = jobs.c.retained_since + self._service_clock() - jobs.c.trashed_at
+            change = sa.update(jobs).where(_of_family(job), IN_TRASH)
+            await connection.execute(change.values(trashed_at=None, retained_since=since))
+            values = {"stage": Stage.QUEUED.value, "finished_at": None, "retained_since": None}
+            for each in trashed:
+                if each.status is Status.CANCELLED:
+                    since_cancelled = [Status.CANCELLED]
+                    await self._transit(
+                        connection, then, each.id, Status.QUEUED, values, since=since_cancelled
+                    )
+            return await self._get(connection, job.id)
+
+        return await self._write(restore)
+
+    async def _family(self, connection: AsyncConnection, job: Job) -> list[Job]:
+        """A job, and those that transcribe it again; in the trash, too."""
+        rows = await connection.execute(sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number))
+        return [self._job(row) for row in rows]
+
     async def delete(self, job: Job, *, only_expired: bool = False) -> bool:
         """Delete a job with its clips, voices, events and transcript, and the jobs that transcribed it again.
 
-        Their unsent webhooks stay. `only_expired`: unless somebody has corrected it meanwhile, or has it
-        transcribed again. Returns whether there was such a job.
+        It may be in the trash. Their unsent webhooks stay. `only_expired`: unless somebody has corrected it
+        meanwhile, restored it, or has it transcribed again. Returns whether there was such a job.
         """
         condition = self._retention.expired(self._service_clock()) if only_expired else sa.true()
 
         async def delete(connection: AsyncConnection, then: Then) -> bool:
-            query = sa.select(jobs.c.id).where(sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id))
-            with_children = (await connection.scalars(query)).all()
+            with_children = (await connection.scalars(sa.select(jobs.c.id).where(_of_family(job)))).all()
             rows = await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number, condition))
             if rows.rowcount:
                 await connection.execute(sa.delete(jobs).where(jobs.c.parent == job.id))
@@ -689,8 +753,18 @@ class Store:
         """Whether a job has events with higher numbers than `after`."""
         return bool(await self.events(job, after, limit=1))
 
-    async def _transition(
+    async def _transition(self, job_id: str, status: Status, changes: Mapping[str, Any], **more: Any) -> Job:
+        """See `_transit`, in a transaction of its own."""
+
+        async def transit(connection: AsyncConnection, then: Then) -> Job:
+            return await self._transit(connection, then, job_id, status, changes, **more)
+
+        return await self._write(transit)
+
+    async def _transit(
         self,
+        connection: AsyncConnection,
+        then: Then,
         job_id: str,
         status: Status,
         changes: Mapping[str, Any],
@@ -699,15 +773,15 @@ class Store:
         also: Callable[[AsyncConnection, Then], Awaitable[None]] | None = None,
         since: Sequence[Status] = (),
     ) -> Job:
-        """Change a job's status and other columns, and add an event, in one transaction.
+        """Change a job's status and other columns, and add an event.
 
         `transcript`: to store, from `pack_with_summary`. `changed_segments`: where its segments differ from
         those that are published, for an event before that. `also`: what else is part of the transaction.
         `since`: the statuses that may become the new one, if not those of `TRANSITIONS`.
 
         A terminal status also queues the job's webhook, and removes its clips, and its voices unless it
-        succeeds. A failed job keeps both, or its published clips alone if its recording goes. Raises
-        IllegalTransition and UnknownJob.
+        succeeds. A failed job keeps both, or its published clips alone if its recording goes, and so does one
+        that goes into the trash. Raises IllegalTransition and UnknownJob.
         """
         now = self._clock()
         allowed = [each.value for each in since or [old for old, new in TRANSITIONS.items() if status in new]]
@@ -719,33 +793,31 @@ class Store:
             values |= _listed(transcript[1])
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
 
-        async def transit(connection: AsyncConnection, then: Then) -> Job:
-            changed = (await connection.execute(change)).rowcount
-            job = await self._get(connection, job_id)
-            if not changed:
-                raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
-            if status.is_terminal and not (status is Status.FAILED and "file" not in changes):
-                removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
-                of_job = clips.c.job_number == job.number
-                await connection.execute(sa.delete(clips).where(of_job, removed))
-                await drop_known_speakers(connection, job)
-                if status is not Status.SUCCEEDED:
-                    await drop_voices(connection, job)
-            if also is not None:
-                await also(connection, then)
-            if transcript is not None:
-                content, summary = transcript
-                if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
-                    job = await self._change(connection, job_id, title=first_words(summary.excerpt))
-                original = PackedTranscript(ORIGINAL, content)
-                await add_revision(connection, job, original, summary, 0, now)
-            await self._add_events(connection, then, job, now, changed_segments)
-            if status.is_terminal:
-                then(self.on_end, job)
-                await self._add_webhook(connection, then, job, f"job.{status}", now)
-            return job
-
-        return await self._write(transit)
+        changed = (await connection.execute(change)).rowcount
+        job = await self._get(connection, job_id, trashed=True)
+        if not changed:
+            raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
+        may_go_on = job.trashed_at is not None or (status is Status.FAILED and "file" not in changes)
+        if status.is_terminal and not may_go_on:
+            removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
+            of_job = clips.c.job_number == job.number
+            await connection.execute(sa.delete(clips).where(of_job, removed))
+            await drop_known_speakers(connection, job)
+            if status is not Status.SUCCEEDED:
+                await drop_voices(connection, job)
+        if also is not None:
+            await also(connection, then)
+        if transcript is not None:
+            content, summary = transcript
+            if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
+                job = await self._change(connection, job_id, title=first_words(summary.excerpt))
+            original = PackedTranscript(ORIGINAL, content)
+            await add_revision(connection, job, original, summary, 0, now)
+        await self._add_events(connection, then, job, now, changed_segments)
+        if status.is_terminal:
+            then(self.on_end, job)
+            await self._add_webhook(connection, then, job, f"job.{status}", now)
+        return job
 
     async def _add_events(
         self, connection: AsyncConnection, then: Then, job: Job, now: float, segments: Span | None = None
@@ -771,8 +843,11 @@ class Store:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
         return await self._get(connection, job_id)
 
-    async def _get(self, connection: AsyncConnection, job_id: str, owner: str | None = None) -> Job:
-        query = sa.select(jobs).where(jobs.c.id == job_id, _of(owner))
+    async def _get(
+        self, connection: AsyncConnection, job_id: str, owner: str | None = None, *, trashed: bool = False
+    ) -> Job:
+        """A job. `trashed`: also one in the trash. Raises UnknownJob."""
+        query = sa.select(jobs).where(jobs.c.id == job_id, _of(owner), sa.true() if trashed else ~IN_TRASH)
         row = (await connection.execute(query)).one_or_none()
         if row is None:
             why = "it may have been deleted, or its time may be over"
@@ -786,6 +861,11 @@ class Store:
 def _of(owner: str | None) -> sa.ColumnElement[bool]:
     """Whether a job is an owner's; None: anybody's."""
     return sa.true() if owner is None else jobs.c.owner == owner
+
+
+def _of_family(job: Job) -> sa.ColumnElement[bool]:
+    """Whether a job is this one, or transcribes it again."""
+    return sa.or_(jobs.c.id == job.id, jobs.c.parent == job.id)
 
 
 async def _add_passages(

@@ -1,4 +1,4 @@
-/** The screen that the address names: `#/`, `#/?q=WORDS&status=STATUS&tag=TAG`, `#/jobs/ID?at=SEGMENT` or `#/fleet`. */
+/** The screen that the address names: `#/`, `#/?q=WORDS&status=STATUS&tag=TAG&trash=true`, `#/jobs/ID?at=SEGMENT` or `#/fleet`. */
 
 import { effect, signal } from "../vendor/ui.js";
 import { sharedLink, takeLink } from "./shared_link.js";

@@ -69,6 +69,7 @@
  * @property {string[] | null} speakers
  * @property {string | null} expires_at null: it stays, or is not done.
  * @property {string | null} audio_expires_at The same for the recording.
+ * @property {string | null} trashed_at null: it is not in the trash.
  */
 
 /** @typedef {{code: string, message: string, start: number | null, end: number | null}} RecordingWarning */

@@ -1,56 +1,62 @@
-/** Jobs that the user deletes: they vanish at once, and can be brought back for some seconds. */
+/** Jobs that the user deletes: they go into the trash at once, and can be brought back. */
 
-import { ApiError, request } from "../core/api.js";
+import { request } from "../core/api.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { removeDrafts } from "../job/drafts.js";
 import { isActive, nameOf } from "../job/types.js";
-import { signal } from "../vendor/ui.js";
+import { hidden, refresh } from "./job_store.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
 
-const UNDO_MS = 7000;
+const MOMENT_MS = 7000; // as long as its message is shown
 const AT_ONCE = 3; // requests
 
-/** The ids of jobs that are deleted, or about to be. @type {import("../vendor/ui.js").Signal<ReadonlySet<string>>} */
-export const removed = signal(new Set());
+/** @type {{jobs: readonly Job[], sent: Promise<unknown>, until: number, close: () => void}} */
+const NOTHING = { jobs: [], sent: Promise.resolve(), until: 0, close: () => {} };
+
+/** All that was deleted in the last moment: it is undone together. */
+let last = NOTHING;
 
 /**
- * What can still be undone: all that was deleted in this moment.
- * @type {{jobs: readonly Job[], timer: ReturnType<typeof setTimeout>, close: () => void} | null}
- */
-let waiting = null;
-
-addEventListener("pagehide", () => {
-  for (const { id } of taken()) send(id, true);
-});
-
-/**
- * Delete jobs after a while in which the user can undo it. Running ones are cancelled. Further deletions meanwhile
- * belong to it: they are undone together.
+ * Delete jobs. Running ones are cancelled. Of those in the trash, the user is asked first: nothing brings them back.
  * @param {readonly Job[]} jobs
  */
 export function removeJobs(jobs) {
   if (!jobs.length) return;
-  removed.value = new Set([...removed.value, ...jobs.map(({ id }) => id)]);
-  const all = [...taken(), ...jobs];
-  const timer = setTimeout(() => sendInTurns(taken()), UNDO_MS);
+  if (jobs[0].trashed_at) return askForEver(jobs);
+  const before = Date.now() < last.until ? last : NOTHING;
+  before.close();
+  const all = [...before.jobs, ...jobs];
   const close = toast(textOf(all), { action: { label: t("history.undo"), run: undoLast } });
-  waiting = { jobs: all, timer, close };
+  const sent = Promise.all([before.sent, send(jobs, "POST", "/trash", close)]);
+  last = { jobs: all, sent, until: Date.now() + MOMENT_MS, close };
 }
 
-/** Undo the deletions of this moment, if their time is not over. */
-export function undoLast() {
-  restore(taken().map(({ id }) => id));
+/** Undo the deletions of the last moment. */
+export async function undoLast() {
+  const { jobs, sent, close } = last;
+  last = NOTHING;
+  close();
+  await sent;
+  await restoreJobs(jobs);
 }
 
-/** The jobs that were about to be deleted: they wait no longer. */
-function taken() {
-  const { jobs, timer, close } = waiting ?? { jobs: [] };
-  waiting = null;
-  clearTimeout(timer);
-  close?.();
-  return jobs;
+/** @param {readonly Job[]} jobs */
+export function restoreJobs(jobs) {
+  return send(jobs, "POST", "/restore");
+}
+
+/** @param {readonly Job[]} jobs */
+function askForEver(jobs) {
+  const run = () => deleteForEver(jobs);
+  toast(t("history.askForEver", { count: jobs.length }), { action: { label: t("history.delete"), run } });
+}
+
+/** @param {readonly Job[]} jobs */
+export async function deleteForEver(jobs) {
+  for (const { id } of jobs) removeDrafts(id);
+  await send(jobs, "DELETE", "");
 }
 
 /** @param {readonly Job[]} jobs */
@@ -59,31 +65,30 @@ function textOf(jobs) {
   return t(isActive(jobs[0]) ? "history.cancelled" : "history.deleted", { name: nameOf(jobs[0]) });
 }
 
-/** @param {string[]} ids */
-function restore(ids) {
-  removed.value = new Set([...removed.value].filter((id) => !ids.includes(id)));
-}
-
-/** @param {readonly Job[]} jobs */
-function sendInTurns(jobs) {
-  const left = [...jobs];
-  const work = async () => {
-    for (let job = left.shift(); job; job = left.shift()) await send(job.id);
-  };
-  for (let count = 0; count < AT_ONCE; count++) work();
-}
-
 /**
- * @param {string} id
- * @param {boolean} [keepalive] The page is about to be left.
+ * Send a request for each job. The list has none of them meanwhile.
+ * @param {readonly Job[]} jobs
+ * @param {string} method
+ * @param {string} action Behind the path of the job.
+ * @param {() => void} [onError]
  */
-async function send(id, keepalive = false) {
-  try {
-    await request(`/v1/jobs/${id}`, { method: "DELETE", keepalive });
-    removeDrafts(id);
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return; // somebody else was faster
-    restore([id]);
-    toastError(error);
-  }
+async function send(jobs, method, action, onError) {
+  const ids = jobs.map(({ id }) => id);
+  hidden.value = new Set([...hidden.value, ...ids]);
+  const left = [...ids];
+  /** @type {any[]} */
+  const errors = [];
+  const work = async () => {
+    for (let id = left.shift(); id; id = left.shift()) {
+      await request(`/v1/jobs/${id}${action}`, { method }).catch((error) => errors.push(error));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await refresh(true);
+  hidden.value = new Set([...hidden.value].filter((id) => !ids.includes(id)));
+  const error = errors.find(({ status }) => status !== 404); // else somebody else was faster
+  if (!error) return;
+  onError?.();
+  if (error.code === "no_trash") askForEver(jobs);
+  else toastError(error);
 }

@@ -30,8 +30,9 @@ export function History() {
     { keys: "Control+z", text: "history.undoKey", run: undoLast },
   ]);
   const isEmpty = jobs.value?.length === 0;
+  const title = t(filter.value.trash ? "history.trash" : "history.title");
   return html`<section class="history" aria-labelledby="history-title">
-    <h2 id="history-title" class=${isEmpty && !isFiltered.value ? "visually-hidden" : ""}>${t("history.title")}</h2>
+    <h2 id="history-title" class=${isEmpty && !isFiltered.value ? "visually-hidden" : ""}>${title}</h2>
     ${!(isEmpty && !isFiltered.value) && html`<${SearchBar} />`}
     ${listError.value && isReachable.value && html`<${LoadError} error=${listError.value} />`}
     ${isEmpty ? html`<${Empty} />` : html`<${Rows} />`}
@@ -71,10 +72,12 @@ function More({ count }) {
 }
 
 function Empty() {
-  if (!isFiltered.value) return html`<p class="muted">${t("history.empty")}</p>`;
+  if (!isFiltered.value) {
+    return html`<p class="muted">${t("history.empty")} <a href="#/?trash=true">${t("history.trash")}</a></p>`;
+  }
   return html`<div class="empty">
-    <p>${t("history.notFound")}</p>
-    <p><button class="button" onClick=${() => setFilter({ q: "", status: "", tag: "" })}>${t("history.showAll")}</button></p>
+    <p>${t(filter.value.trash ? "history.trashEmpty" : "history.notFound")}</p>
+    <p><button class="button" onClick=${() => setFilter({ q: "", status: "", tag: "", trash: "" })}>${t("history.showAll")}</button></p>
   </div>`;
 }
 
@@ -83,13 +86,13 @@ function LoadError({ error }) {
   return html`<div class="notice danger toolbar" role="alert">
     <span dir="auto">${error.message}</span>
     <span class="space"></span>
-    <button class="button quiet" onClick=${refresh}>${t("history.retry")}</button>
+    <button class="button quiet" onClick=${() => refresh()}>${t("history.retry")}</button>
   </div>`;
 }
 
 /** How many a search has found, once: what the list does later is not spoken. */
 function useResultsSpoken() {
-  const { q, status, tag } = filter.value;
+  const { q, status, tag, trash } = filter.value;
   const isLoaded = jobs.value !== null;
   const isFirst = useRef(true);
   useEffect(() => {
@@ -98,5 +101,5 @@ function useResultsSpoken() {
       announce(t("history.found", { count: jobs.value?.length ?? 0 }));
     }
     isFirst.current = false;
-  }, [q, status, tag, isLoaded]);
+  }, [q, status, tag, trash, isLoaded]);
 }

@@ -8,7 +8,7 @@ import { toast, toastError } from "../core/toasts.js";
 import { formatItems } from "../job/exports.js";
 import { html, useEffect, useRef, useSignal, useSignalEffect } from "../vendor/ui.js";
 import { downloadArchives } from "./archives.js";
-import { removeJobs } from "./deletions.js";
+import { removeJobs, restoreJobs } from "./deletions.js";
 import { filter, jobs, STATUSES, setFilter } from "./job_store.js";
 import { selectAll, selected, selectedJobs } from "./selection.js";
 
@@ -25,8 +25,11 @@ export function SearchBar() {
     if (event.key === "Escape" && typed.value) [event.preventDefault(), type("", 0)];
   };
   /** @param {Event} event */
-  const onStatus = (event) => setFilter({ status: /** @type {HTMLSelectElement} */ (event.target).value });
-  const { status, tag } = filter.value;
+  const onStatus = (event) => {
+    const { value } = /** @type {HTMLSelectElement} */ (event.target);
+    setFilter(value === "trash" ? { status: "", trash: "true" } : { status: value, trash: "" });
+  };
+  const { status, tag, trash } = filter.value;
   return html`<div class="toolbar history-search" role="search">
     <span class="search-field">
       <${Icon} name="search" />
@@ -35,8 +38,9 @@ export function SearchBar() {
         onInput=${(/** @type {Event} */ event) => type(/** @type {HTMLInputElement} */ (event.target).value)} />
     </span>
     <select class="input" aria-label=${t("history.filter")} onChange=${onStatus}>
-      <option value="" selected=${!status}>${t("history.any")}</option>
+      <option value="" selected=${!status && !trash}>${t("history.any")}</option>
       ${STATUSES.map((name) => html`<option value=${name} selected=${name === status}>${t(`status.${name}`)}</option>`)}
+      <option value="trash" selected=${!!trash}>${t("history.trash")}</option>
     </select>
     ${
       tag &&
@@ -78,13 +82,15 @@ export function SelectionBar() {
   const count = selected.value.size;
   const shown = jobs.value?.length ?? 0;
   const chosen = selectedJobs.value;
+  const remove = t(filter.value.trash ? "history.forEver" : "history.delete");
   /** @param {HTMLInputElement | null} box */
   const mark = (box) => {
     if (box) box.indeterminate = count > 0 && count < shown;
   };
-  const remove = () => {
+  /** @param {(jobs: readonly import("../job/types.js").Job[]) => void} work */
+  const act = (work) => () => {
     document.getElementById("history-all")?.focus();
-    removeJobs(chosen);
+    work(chosen);
   };
   return html`<div class="toolbar history-selection">
     <label class="check">
@@ -100,9 +106,13 @@ export function SelectionBar() {
       <button class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
         onClick=${() => selectAll(false)}><${Icon} name="close" /></button>
       <span class="space"></span>
-      <${ArchiveMenu} chosen=${chosen} />
-      <button class="icon-button" aria-label=${t("history.delete")} title=${t("history.delete")}
-        onClick=${remove}><${Icon} name="trash" /></button>`
+      ${
+        filter.value.trash
+          ? html`<button class="button" onClick=${act(restoreJobs)}><${Icon} name="undo" />${t("history.restore")}</button>`
+          : html`<${ArchiveMenu} chosen=${chosen} />`
+      }
+      <button class="icon-button" aria-label=${remove} title=${remove}
+        onClick=${act(removeJobs)}><${Icon} name="trash" /></button>`
     }
   </div>`;
 }

@@ -9,7 +9,7 @@ import { placesOf } from "../job/find.js";
 import { contentFacts, JobProgress, StatusBadge, timeFacts } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
 import { html } from "../vendor/ui.js";
-import { removeJobs } from "./deletions.js";
+import { removeJobs, restoreJobs } from "./deletions.js";
 import { filter } from "./job_store.js";
 import { select } from "./selection.js";
 
@@ -23,12 +23,17 @@ export function JobRow({ job, isSelected }) {
   const name = nameOf(job);
   /** @param {MouseEvent} event */
   const onSelect = (event) => select(job.id, event.shiftKey);
+  /** @param {MouseEvent} event */
+  const restore = (event) => {
+    leaveRow(/** @type {HTMLElement} */ (event.currentTarget));
+    restoreJobs([job]);
+  };
   return html`<li class="job-row" data-job=${job.id} onKeyDown=${(/** @type {KeyboardEvent} */ event) => onKey(event, job)}>
     <label class="job-row-select">
       <input type="checkbox" checked=${isSelected} onClick=${onSelect} aria-label=${t("history.select", { name })} />
     </label>
     <div class="job-row-text">
-      <a class="job-row-name" href=${`#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
+      <a class="job-row-name" href=${job.trashed_at ? undefined : `#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
       <${Situation} job=${job} />
       <${Tags} tags=${job.tags} />
     </div>
@@ -36,7 +41,11 @@ export function JobRow({ job, isSelected }) {
       <span dir="auto">${contentFacts(job).join(" · ")}</span><span>${timeFacts(job).join(" · ")}</span>
     </p>
     <div class="job-row-actions">
-      ${job.status === "succeeded" && html`<${DownloadMenu} job=${job} iconOnly />`}
+      ${
+        job.trashed_at
+          ? html`<${RowButton} job=${job} icon="undo" label=${t("history.restore")} onClick=${restore} />`
+          : job.status === "succeeded" && html`<${DownloadMenu} job=${job} iconOnly />`
+      }
       <${RemoveButton} job=${job} />
     </div>
   </li>`;
@@ -46,7 +55,7 @@ export function JobRow({ job, isSelected }) {
 function Situation({ job }) {
   if (job.error)
     return html`<p class="job-row-error small" data-status="failed" dir="auto">${errorText(job.error)}</p>`;
-  if (job.matches?.length) return html`<${Matches} job=${job} matches=${job.matches} />`;
+  if (job.matches?.length && !job.trashed_at) return html`<${Matches} job=${job} matches=${job.matches} />`;
   if (job.status === "succeeded" && job.excerpt) {
     return html`<p class="job-row-excerpt small muted" data-status="succeeded" dir="auto">${job.excerpt}</p>`;
   }
@@ -94,12 +103,19 @@ function isSecondClick(event) {
 
 /** @param {{job: Job}} props */
 function RemoveButton({ job }) {
-  const [icon, label] = isActive(job) ? ["stop", t("history.cancelJob")] : ["trash", t("history.delete")];
+  const [icon, label] = isActive(job)
+    ? ["stop", t("history.cancelJob")]
+    : ["trash", t(job.trashed_at ? "history.forEver" : "history.delete")];
   /** @param {MouseEvent} event */
   const remove = (event) => {
     if (!isSecondClick(event)) removeRow(/** @type {HTMLElement} */ (event.currentTarget), job);
   };
-  return html`<button class="icon-button" aria-label=${`${label}: ${nameOf(job)}`} title=${label} onClick=${remove}>
+  return html`<${RowButton} job=${job} icon=${icon} label=${label} onClick=${remove} />`;
+}
+
+/** @param {{job: Job, icon: import("../core/icons.js").IconName, label: string, onClick: (event: MouseEvent) => void}} props */
+function RowButton({ job, icon, label, onClick }) {
+  return html`<button class="icon-button" aria-label=${`${label}: ${nameOf(job)}`} title=${label} onClick=${onClick}>
     <${Icon} name=${icon} />
   </button>`;
 }
@@ -119,20 +135,24 @@ function onKey(event, job) {
 }
 
 /**
- * The focus goes to a neighbour: it would be lost with the row.
  * @param {HTMLElement} element In the row.
  * @param {Job} job
  */
 function removeRow(element, job) {
+  if (!job.trashed_at) leaveRow(element); // else the user is asked
+  removeJobs([job]);
+}
+
+/** The focus goes to a neighbour: it would be lost with the row. @param {HTMLElement} element In the row. */
+function leaveRow(element) {
   const row = element.closest(".job-row");
   if (row?.contains(document.activeElement)) {
     focusRow(row.nextElementSibling ?? row.previousElementSibling ?? document.getElementById("main"));
   }
-  removeJobs([job]);
 }
 
 /** @param {Element | null | undefined} row */
 function focusRow(row) {
-  const target = row?.querySelector(".job-row-name") ?? row;
+  const target = row?.querySelector(".job-row-name[href], .job-row-actions button") ?? row;
   if (target instanceof HTMLElement) target.focus();
 }

@@ -4,7 +4,6 @@ import { ApiError, requestJson } from "../core/api.js";
 import { listHash, replaceListQuery } from "../core/router.js";
 import { isActive } from "../job/types.js";
 import { computed, effect, signal, untracked, useEffect } from "../vendor/ui.js";
-import { removed } from "./deletions.js";
 import { reachOf, withFollowing, withNewest } from "./job_pages.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
@@ -21,8 +20,11 @@ const ANSWER_MS = 60_000;
 /** @type {import("../vendor/ui.js").Signal<import("./job_pages.js").JobList | null>} */
 const list = signal(null);
 
-/** The jobs that are loaded, without those that are about to be deleted; null before the first answer. */
-export const jobs = computed(() => list.value?.jobs.filter((job) => !removed.value.has(job.id)) ?? null);
+/** The ids of jobs that are about to leave the list. @type {import("../vendor/ui.js").Signal<ReadonlySet<string>>} */
+export const hidden = signal(new Set());
+
+/** The jobs that are loaded, without those that are hidden; null before the first answer. */
+export const jobs = computed(() => list.value?.jobs.filter((job) => !hidden.value.has(job.id)) ?? null);
 export const hasMore = computed(() => list.value?.hasMore ?? false);
 
 /** Why the list could not be loaded the last time. @type {import("../vendor/ui.js").Signal<Error | null>} */
@@ -34,12 +36,13 @@ export const filter = computed(() => {
   const query = new URLSearchParams(listHash.value.split("?")[1]);
   const status = query.get("status") ?? "";
   const isKnown = STATUSES.some((known) => known === status);
-  return { q: query.get("q") ?? "", status: isKnown ? status : "", tag: query.get("tag") ?? "" };
+  const trash = query.get("trash") === "true" ? "true" : "";
+  return { q: query.get("q") ?? "", status: isKnown ? status : "", tag: query.get("tag") ?? "", trash };
 });
 
 export const isFiltered = computed(() => Object.values(filter.value).some((value) => value.trim() !== ""));
 
-/** @param {{q?: string, status?: string, tag?: string}} change */
+/** @param {{q?: string, status?: string, tag?: string, trash?: string}} change */
 export function setFilter(change) {
   const wanted = { ...filter.value, ...change };
   const query = new URLSearchParams();
@@ -53,11 +56,16 @@ let timer;
 let isShown = false;
 let loadedHash = "";
 
-/** Load what is new. Resolved when the list has all that the service has now; never rejected: see `listError`. */
-export function refresh() {
-  return turns.add("refresh", (isCurrent) =>
+/**
+ * Load what is new. Resolved when the list has all that the service has now; never rejected: see `listError`.
+ * @param {boolean} [isWhole] Jobs may be gone, or back, anywhere in the list.
+ */
+export function refresh(isWhole = false) {
+  return turns.add(`refresh ${isWhole}`, (isCurrent) =>
     change(isCurrent, async () => {
-      const { jobs: page, hasMore: isCut } = await fromTop(reachOf(list.peek()?.jobs ?? [], PAGE));
+      const known = list.peek()?.jobs ?? [];
+      const reach = isWhole ? Math.max(PAGE, known.length) : reachOf(known, PAGE);
+      const { jobs: page, hasMore: isCut } = await fromTop(reach);
       return withNewest(list.peek() ?? { jobs: [], hasMore: isCut }, page, isCut);
     }),
   );

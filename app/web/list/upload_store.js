@@ -24,7 +24,7 @@ import { transport } from "./upload_transport.js";
 /** @import { UploadRow } from "./upload_rows.js" */
 
 const tab = crypto.getRandomValues(new Uint32Array(2)).join("-");
-const queue = uploadQueue({ transport, storage: uploadStorage, onJob: refresh });
+const queue = uploadQueue({ transport, storage: uploadStorage, onJob: () => refresh() });
 
 /** The rows, oldest first. */
 export const uploads = queue.rows;

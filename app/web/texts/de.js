@@ -30,7 +30,8 @@ const texts = {
     clip_interrupted:
       "Ein Teil der Aufnahme ließ sich nicht transkribieren, weil etwas die Prozesse des Dienstes beendet hat. Noch einmal versuchen.",
     database_unavailable: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
-    disk_full: "Der Speicher des Dienstes ist voll. Alte Transkripte löschen oder den Betreiber fragen.",
+    disk_full:
+      "Der Speicher des Dienstes ist voll. Alte Transkripte endgültig löschen oder den Betreiber fragen.",
     empty_file: "Die Datei ist leer (0 Byte). Eine andere wählen.",
     encrypted: "Die Aufnahme ist kopiergeschützt. Eine ohne Schutz wählen.",
     file_gone: "Der Dienst hat die Datei nicht mehr. Die Aufnahme erneut hinzufügen.",
@@ -66,7 +67,8 @@ const texts = {
     speaker_model_unavailable:
       "Dieser Dienst kann Stimmen nicht unterscheiden. Bei „Wer spricht“ „Nicht unterscheiden“ wählen oder den Betreiber fragen.",
     start_after_end: "Die Aufnahme endet vor dem gewählten Beginn. In den Optionen einen früheren wählen.",
-    storage_share_full: "Der eigene Anteil am Speicher des Dienstes ist belegt. Alte Transkripte löschen.",
+    storage_share_full:
+      "Der eigene Anteil am Speicher des Dienstes ist belegt. Alte Transkripte endgültig löschen: Kürzlich gelöschte zählen mit.",
     too_demanding:
       "Die Datei zu lesen braucht zu viel Speicher; vielleicht ist sie beschädigt. Sie in MP3 umwandeln.",
     too_large: "Das ist mehr, als der Dienst annimmt. In Teilen senden.",
@@ -295,6 +297,14 @@ const texts = {
   "history.deleted": "Gelöscht: {name}",
   "history.cancelled": "Abgebrochen: {name}",
   "history.deletedMany": { one: "{count} Transkript gelöscht", other: "{count} Transkripte gelöscht" },
+  "history.trash": "Kürzlich gelöscht",
+  "history.trashEmpty": "Kürzlich wurde kein Transkript gelöscht.",
+  "history.restore": "Wiederherstellen",
+  "history.forEver": "Endgültig löschen",
+  "history.askForEver": {
+    one: "{count} Transkript endgültig löschen?",
+    other: "{count} Transkripte endgültig löschen?",
+  },
   "history.found": { one: "{count} Transkript gefunden", other: "{count} Transkripte gefunden" },
   "status.queued": "Wartet",
   "status.running": "In Arbeit",

@@ -26,7 +26,7 @@ export default {
     clip_interrupted:
       "A part of the recording could not be transcribed, since something kept ending the service's processes. Try again.",
     database_unavailable: "The service is busy. Try again in a minute.",
-    disk_full: "The service has no space left. Delete old transcripts, or ask whoever runs it.",
+    disk_full: "The service has no space left. Delete old transcripts for ever, or ask whoever runs it.",
     empty_file: "The file is empty (0 bytes). Choose another one.",
     encrypted: "The recording is copy-protected. Choose one without protection.",
     file_gone: "The service no longer has the file. Add the recording again.",
@@ -57,7 +57,8 @@ export default {
     speaker_model_unavailable:
       "This service cannot tell voices apart. Choose “Do not tell apart” at “Who speaks”, or ask whoever runs it.",
     start_after_end: "The recording ends before the chosen beginning. Choose an earlier one in the options.",
-    storage_share_full: "You have used your share of the service's space. Delete old transcripts.",
+    storage_share_full:
+      "You have used your share of the service's space. Delete old transcripts for ever: recently deleted ones count.",
     too_demanding: "Reading the file takes too much memory; it may be damaged. Convert it to MP3.",
     too_large: "This is more than the service takes. Send it in parts.",
     too_many_channels:
@@ -282,6 +283,14 @@ export default {
   "history.deleted": "Deleted: {name}",
   "history.cancelled": "Cancelled: {name}",
   "history.deletedMany": { one: "{count} transcript deleted", other: "{count} transcripts deleted" },
+  "history.trash": "Recently deleted",
+  "history.trashEmpty": "No transcript was deleted recently.",
+  "history.restore": "Restore",
+  "history.forEver": "Delete for ever",
+  "history.askForEver": {
+    one: "Delete {count} transcript for ever?",
+    other: "Delete {count} transcripts for ever?",
+  },
   "history.found": { one: "{count} transcript found", other: "{count} transcripts found" },
   "status.queued": "Waiting",
   "status.running": "In progress",

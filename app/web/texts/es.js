@@ -29,7 +29,7 @@ const texts = {
       "No se pudo transcribir una parte de la grabación porque algo terminó los procesos del servicio. Inténtalo de nuevo.",
     database_unavailable: "El servicio está ocupado. Inténtalo de nuevo dentro de un minuto.",
     disk_full:
-      "El servicio no tiene más espacio. Elimina transcripciones antiguas o pregunta a quien lo administra.",
+      "El servicio no tiene más espacio. Elimina para siempre transcripciones antiguas o pregunta a quien lo administra.",
     empty_file: "El archivo está vacío (0 bytes). Elige otro.",
     encrypted: "La grabación está protegida contra copia. Elige una sin protección.",
     file_gone: "El servicio ya no tiene el archivo. Añade la grabación de nuevo.",
@@ -62,7 +62,8 @@ const texts = {
     speaker_model_unavailable:
       "Este servicio no puede distinguir voces. Elige «Sin distinguir» en «Quién habla» o pregunta a quien lo administra.",
     start_after_end: "La grabación termina antes del comienzo elegido. Elige uno anterior en las opciones.",
-    storage_share_full: "Ya ocupas tu parte del espacio del servicio. Elimina transcripciones antiguas.",
+    storage_share_full:
+      "Ya ocupas tu parte del espacio del servicio. Elimina para siempre transcripciones antiguas: las eliminadas hace poco también cuentan.",
     too_demanding: "Leer el archivo requiere demasiada memoria; puede estar dañado. Conviértelo a MP3.",
     too_large: "Es más de lo que admite el servicio. Envíalo por partes.",
     too_many_channels:
@@ -289,6 +290,14 @@ const texts = {
   "history.deletedMany": {
     one: "{count} transcripción eliminada",
     other: "{count} transcripciones eliminadas",
+  },
+  "history.trash": "Eliminadas hace poco",
+  "history.trashEmpty": "No se ha eliminado ninguna transcripción hace poco.",
+  "history.restore": "Restaurar",
+  "history.forEver": "Eliminar para siempre",
+  "history.askForEver": {
+    one: "¿Eliminar {count} transcripción para siempre?",
+    other: "¿Eliminar {count} transcripciones para siempre?",
   },
   "history.found": { one: "{count} transcripción encontrada", other: "{count} transcripciones encontradas" },
   "status.queued": "En cola",
