@@ -123,6 +123,10 @@ def render_transcript(
     """
     form = FORMATS[file_format]
     cues, _, file_style = _shaped(transcript, options, form, prefix, title)
+    if form.is_document and options.mark_pauses_s is not None:
+        least, turns = round(options.mark_pauses_s * SAMPLE_RATE), split_turns(transcript.segments)
+        marked = tuple(with_pauses(turns, least, transcript.failed_spans))
+        transcript = replace(transcript, segments=marked)
     file = BytesIO()  # only this grows with the recording; cues and text are made one by one
     for part in writer_of(form)(transcript, cues, file_style):
         file.write(part if isinstance(part, bytes) else part.encode())
@@ -168,10 +172,6 @@ def _shaped(
     if form.is_document and not options.speakers:
         shown = None
     cues = shape_cues(segments, transcript.speech, style, language, transcript.samples, shown)
-    if form.is_document and options.mark_pauses_s is not None:
-        least, turns = round(options.mark_pauses_s * SAMPLE_RATE), split_turns(transcript.segments)
-        marked = tuple(with_pauses(turns, least, transcript.failed_spans))
-        transcript = replace(transcript, segments=marked)
     file_style = FileStyle(
         word_level=options.word_level,
         srt_bom=options.srt_bom,
