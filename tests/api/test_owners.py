@@ -266,6 +266,7 @@ def test_a_shared_link_gets_a_short_list_of_fields(owners: Site, may_correct: bo
         "/result?format=vtt",
         "/result?format=verbose_json",
         "/segments",
+        "/cues",
         "/audio",
     )
     for part in ("", *queries, *links):
@@ -287,7 +288,7 @@ def test_what_was_removed_before_a_transcript_was_shared_stays_unseen(owners: Si
     reader, corrector = (bearer(shared(owners, job, correct=correct)["token"]) for correct in (False, True))
     for part in (
         "/revisions",
-        *(f"/{of}?revision={n}" for of in ("segments", "result") for n in ("original", 0, 1)),
+        *(f"/{of}?revision={n}" for of in ("segments", "cues", "result") for n in ("original", 0, 1)),
     ):
         answer = owners.client.get(path + part, headers=reader)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed"), part
