@@ -6,7 +6,7 @@ transcribes all. Sound that is not quiet is left exactly as it is.
 
 import numpy as np
 
-from workers.media.silero import CONTEXT_SAMPLES, SILENT, Floats, SileroModel, State
+from workers.media.silero import CONTEXT_SAMPLES, SILENT, Floats, SileroModel
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE
 
 
@@ -25,13 +25,13 @@ _AROUND_FRAMES = 5 * _NEAR_FRAMES  # the gain is that of the loudest quiet sound
 _LASTING_FRAMES = 4  # 0.1 s: what is shorter in a stream is a click
 
 NO_LEVELS: Floats = np.zeros(_LASTING_FRAMES, np.float32)  # before the first frame of a stream
-
-States = tuple[State, State]  # of the model: after all sound as it is, and after what was raised
+# The states of the model before that: after all sound as it is, and after what was raised.
+NO_SOUND: Floats = np.stack((SILENT, SILENT))
 
 
 def probabilities(
-    model: SileroModel, frames: Floats, gains: Floats, states: States = (SILENT, SILENT)
-) -> tuple[Floats, States]:
+    model: SileroModel, frames: Floats, gains: Floats, states: Floats = NO_SOUND
+) -> tuple[Floats, Floats]:
     """The probability of speech in each frame, shape (n,), and the states of the model after the last one.
 
     Frames with a gain over 1 are examined by themselves: the values of all others are those without any gain.
@@ -41,7 +41,7 @@ def probabilities(
     quiet = frames[is_raised]
     without_offset = quiet - quiet.mean(axis=1, keepdims=True)
     found[is_raised], raised = model.probabilities(without_offset * gains[is_raised, None], states[1])
-    return found, (plain, raised)
+    return found, np.stack((plain, raised))
 
 
 def frame_levels(frames: Floats) -> Floats:
