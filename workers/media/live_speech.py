@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.media import quiet_sound
-from workers.media.silero import CONTEXT_SAMPLES, NO_SAMPLES, SileroModel, framed
+from workers.media.silero import CONTEXT_SAMPLES, NO_SAMPLES, framed
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 Samples = npt.NDArray[np.int16]
@@ -52,7 +52,7 @@ def _detect(new: NewAudio) -> DetectedSpeech:
     before = _carried(carried.levels, quiet_sound.NO_LEVELS)
     gains, latest = quiet_sound.live_gains(quiet_sound.frame_levels(frames), before)
     states = _carried(carried.model_states, quiet_sound.NO_SOUND)
-    probabilities, states = quiet_sound.probabilities(_model(), frames, gains, states)
+    probabilities, states = quiet_sound.probabilities(frames, gains, states)
     rest = unexamined[whole - CONTEXT_SAMPLES :].tobytes()
     position = carried.position + len(samples)
     now = CarriedAudio(carried.encoding, unconverted, position, rest, states.tobytes(), latest.tobytes())
@@ -81,11 +81,6 @@ def _write(path: str, position: int, pcm: bytes) -> None:
             left, at = left[written:], at + written
     finally:
         os.close(descriptor)
-
-
-@cache
-def _model() -> SileroModel:
-    return SileroModel()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Importing the package `silero_vad` imports torch, which its sequence model does 
 190 MiB of each media worker. So this module uses the package's model file alone.
 """
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,12 @@ class SileroModel:
             values, hidden, cell = self._session.run(["speech_probs", "hn", "cn"], block)
             found.append(values.reshape(-1))
         return np.concatenate(found), np.stack((hidden, cell))
+
+
+@cache
+def silero() -> SileroModel:
+    """The model of this process. The first call loads it."""
+    return SileroModel()
 
 
 def framed(pcm: Samples, before: Samples = NO_SAMPLES) -> Floats:
