@@ -174,12 +174,13 @@ class WindowResult:
 
     language: str  # ISO 639-1: the requested one, or the likeliest
     language_probs: LanguageProbs  # empty if a language was requested
-    segments: tuple[Segment, ...]
-    tail: Segment | None  # text at the end that has no closing timestamp
-    token_count: int
-    avg_logprob: float
-    no_speech_prob: float
-    compression_ratio: float
+    # None of these if only the language was.
+    segments: tuple[Segment, ...] = ()
+    tail: Segment | None = None  # text at the end that has no closing timestamp
+    token_count: int = 0
+    avg_logprob: float = 0.0
+    no_speech_prob: float = 0.0
+    compression_ratio: float = 0.0
     thresholds: Thresholds = Thresholds()
     note: str | None = None  # what is missing in the result, and why
     # Of each of the window's stretches; empty if the model knows one language.

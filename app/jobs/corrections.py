@@ -69,19 +69,15 @@ def relabel(
     `voices`: of the job, as `Store.voices` has them; only needed if `wanted.needs_voices`. Raises as
     `relabelled` and `renamed` do.
     """
-    from app.transcript.speakers.labelling import (  # numpy and more: no other needs it
-        SpeakerCount,
-        relabelled,
-        renamed,
-    )
+    from app.transcript.speakers import labelling  # numpy and more: no other needs it
 
     transcript = unpack_transcript(base.content)
     before = after = identified(transcript)
     if wanted.needs_voices:
-        count = wanted.count or SpeakerCount()
-        after = relabelled(after, voices, count, wanted.same, wanted.different)
+        count = wanted.count or labelling.SpeakerCount()
+        after = labelling.relabelled(after, voices, count, wanted.same, wanted.different)
     if wanted.names:
-        after = renamed(after, wanted.names)
+        after = labelling.renamed(after, wanted.names)
     if after == before:
         return None, before
     content, changed = pack_with_summary(_changed(transcript, before, after))

@@ -14,6 +14,7 @@ from app.intake.uploads import Upload
 from app.jobs.corrections import windows_by_clip
 from app.jobs.job import Job
 from app.jobs.storage.store import Store
+from app.media.sound_copies import until_made
 from app.pool.helper import Helper, work_s
 from app.recording.media_service import MediaService
 
@@ -98,12 +99,7 @@ class KeptRecordings:
             task = asyncio.create_task(self._make(kind, job, work), name=f"{kind} of {job.id}")
             self._tasks[key] = task
             task.add_done_callback(partial(self._end, kind, job))
-        await asyncio.wait([task])
-        if not task.cancelled():
-            return task.result()
-        if self._stopping:
-            raise NotReady(STOPPING)
-        raise AudioNotKept(NOT_KEPT)
+        return await until_made(task, is_stopping=lambda: self._stopping)
 
     async def _make(self, kind: str, job: Job, work: Callable[[Upload], Awaitable[T]]) -> T:
         submission = job.submission

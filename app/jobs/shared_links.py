@@ -18,8 +18,12 @@ TOKEN_PREFIX = b"shared_"  # of the bearer token
 MOST = 100  # of one job
 _TOKEN_BYTES = 32
 
-_READING = frozenset({"", "segments", "cues", "result"})  # parts of a job, by their paths
-_SOUND = frozenset({"audio", "peaks"})
+# What links open: methods and parts of a job, by their paths.
+_READING = frozenset(
+    {("GET", ""), ("GET", "segments"), ("GET", "cues"), ("GET", "result"), ("POST", "links")}
+)
+_SOUND = frozenset({("GET", "audio"), ("GET", "peaks")})
+_REVISIONS = frozenset({("GET", "revisions")})
 _CORRECTING = frozenset({("PUT", "segments"), ("POST", "cues"), ("POST", "speakers")})
 
 
@@ -37,13 +41,9 @@ class SharedLink:
 
     def may(self, method: str, part: str) -> bool:
         """Whether a request is allowed: `part` of the job, `""` for itself."""
-        method = "GET" if method == "HEAD" else method
-        if self.may_correct and (method, part) in _CORRECTING:
-            return True
-        if method == "GET":
-            shows_earlier = self.has_revisions and part == "revisions"
-            return part in _READING or shows_earlier or (self.has_audio and part in _SOUND)
-        return (method, part) == ("POST", "links")
+        asked = ("GET" if method == "HEAD" else method, part)
+        others = (self.has_audio, _SOUND), (self.has_revisions, _REVISIONS), (self.may_correct, _CORRECTING)
+        return asked in _READING or any(opens and asked in parts for opens, parts in others)
 
 
 _FIELDS = [field.name for field in fields(SharedLink)]

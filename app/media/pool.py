@@ -88,7 +88,7 @@ class MediaPool:
         self.local_count = workers
         self.speaker_model = speaker_model
         self._disk = disk
-        self._dispatcher = Dispatcher[MediaCall, Any](
+        self.dispatcher = Dispatcher[MediaCall, Any](
             "media process",
             [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
@@ -101,40 +101,33 @@ class MediaPool:
 
     def start(self) -> None:
         """Start the first worker, in the background. The others start when there is work for them."""
-        self._dispatcher.start(awake=1)
+        self.dispatcher.start(awake=1)
 
     async def stop(self) -> None:
         """End the workers, and the tasks that wait for them."""
-        await self._dispatcher.stop()
+        await self.dispatcher.stop()
         await end_tasks(*self._background)
 
     def add_remote(self, process: WorkerProcess) -> int:
         """Have a worker more, whose process runs on another machine once there is work. Returns its number.
 
-        It comes after the local ones: a recording is sent only while they are busy.
+        It comes after the local ones: a recording is sent only while they are busy. `dispatcher` removes and
+        drains it.
         """
-        slot = RemoteMediaSlot(self._dispatcher.free_index, process)
+        slot = RemoteMediaSlot(self.dispatcher.free_index, process)
         slot.status.state = "asleep"
-        self._dispatcher.add_slot(slot)
+        self.dispatcher.add_slot(slot)
         return slot.index
-
-    async def remove_remote(self, number: int) -> None:
-        """Have that worker no longer. Its call in flight goes to another one."""
-        await self._dispatcher.remove_slot(number)
-
-    async def drain_remote(self, number: int) -> None:
-        """Have that worker no longer, once its call in flight is answered."""
-        await self._dispatcher.drain_slot(number)
 
     @property
     def worker_count(self) -> int:
         """How many workers there are, on any machine."""
-        return len(self._dispatcher.slots)
+        return len(self.dispatcher.slots)
 
     @property
     def busy_ratio(self) -> float:
         """The part of the workers that work now, 0 to 1. Those that are asleep count as idle."""
-        busy = sum(slot.status.state == "busy" for slot in self._dispatcher.slots)
+        busy = sum(slot.status.state == "busy" for slot in self.dispatcher.slots)
         return busy / self.worker_count
 
     async def decode(
@@ -223,7 +216,7 @@ class MediaPool:
             return np.zeros((0, 0), np.float32)
         model = await self.speaker_model()
         call = MediaCall(embed.embed, (str(pcm_path), tuple(windows), model))
-        done = await self._dispatcher.submit(("voices", job), call, key=object())
+        done = await self.dispatcher.submit(("voices", job), call, key=object())
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
     async def fault_of_speaker_model(self, model: SpeakerModel) -> str | None:
@@ -231,7 +224,7 @@ class MediaPool:
 
         Raises TaskCrashes if the model crashes each worker, and NotReady.
         """
-        done = await self._dispatcher.submit(
+        done = await self.dispatcher.submit(
             "speaker model", MediaCall(embed.fault_of, (model,)), key=object()
         )
         fault: str | None = done.result
@@ -242,13 +235,13 @@ class MediaPool:
         # A job has three lines. Only one worker can run its decoding steps, and the voices of many clips may
         # wait: in one line with its chunks for speech detection, they would keep these from free workers.
         for line in (job, ("decode", job), ("voices", job)):
-            self._dispatcher.cancel(line)
+            self.dispatcher.cancel(line)
 
     async def run(self, line: Hashable, call: MediaCall, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given. Errors are those of the client's file."""
         try:
             with disk_errors():
-                return await self._dispatcher.submit(line, call, key=object(), affinity=slot)
+                return await self.dispatcher.submit(line, call, key=object(), affinity=slot)
         except RecordingRefused as error:
             param = _REFUSED_PARAMS.get(error.code, "file")
             raise InvalidInput(error.message, param=param, code=error.code) from None

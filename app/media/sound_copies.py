@@ -6,10 +6,11 @@ import os
 import re
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
@@ -24,6 +25,8 @@ _COPY_NAME = re.compile(rf"({ID.pattern})\.(flac|ogg)")
 _PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
 _IDLE_SPANS = 16  # that stay for further requests: players ask for ranges of them
 _ALL = (0.0, math.inf)
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +85,7 @@ class SoundCopies:
         copy.holders += 1
         try:
             if copy.making is not None:
-                await self._wait(copy.making)
+                await until_made(copy.making, is_stopping=lambda: self._stopping)
             yield copy.path
         finally:
             copy.holders -= 1
@@ -118,22 +121,15 @@ class SoundCopies:
             async with self._source(recording, track) as (source, of_source):
                 start_s, end_s = span
                 await self._encoder.encode(source, part, form, track=of_source, start_s=start_s, end_s=end_s)
-            copy.size = _publish(part, copy.path)
+            size = part.stat().st_size
+            part.replace(copy.path)
+            copy.size = size
         finally:
             if copy.size is None:
                 self._forget(copy)
                 await run_shielded(asyncio.to_thread(part.unlink, missing_ok=True))
         copy.making = None
         await self._trim()
-
-    async def _wait(self, making: asyncio.Task[None]) -> None:
-        await asyncio.wait([making])
-        if not making.cancelled():
-            making.result()
-        elif self._stopping:
-            raise NotReady(STOPPING)
-        else:
-            raise AudioNotKept(NOT_KEPT)
 
     @asynccontextmanager
     async def _source(self, recording: str, track: TrackChoice) -> AsyncGenerator[tuple[Path, TrackChoice]]:
@@ -191,6 +187,16 @@ class SoundCopies:
         return self._folder / f"{uuid.uuid4().hex}{_PART_SUFFIX}"
 
 
+async def until_made(making: asyncio.Task[T], is_stopping: Callable[[], bool]) -> T:
+    """What a task makes of a recording. If it is cancelled, that is gone, or the service stops."""
+    await asyncio.wait([making])
+    if not making.cancelled():
+        return making.result()
+    if is_stopping():
+        raise NotReady(STOPPING)
+    raise AudioNotKept(NOT_KEPT)
+
+
 def remove_leftover_copies(folder: Path, recordings: Iterable[str]) -> None:
     """Remove the copies in `folder` of all recordings but those named."""
     kept = set(recordings)
@@ -210,13 +216,6 @@ def _complete_copies(folder: Path) -> list[_Copy]:
             stat = path.stat()
             copies.append(_Copy(path.name, path, size=stat.st_size, used_ns=stat.st_atime_ns))
     return copies
-
-
-def _publish(part: Path, path: Path) -> int:
-    """Give a complete file its name. Returns its size in bytes."""
-    size = part.stat().st_size
-    part.replace(path)
-    return size
 
 
 def _mark_used(path: Path, used_ns: int) -> None:

@@ -161,8 +161,10 @@ class ChildProcess:
             self._sample_later()
 
     def is_stopped(self) -> bool:
-        """Whether something else has stopped the process, which therefore does not answer."""
-        return self.pid is not None and _is_stopped(self.pid)
+        """Whether a signal or a debugger has stopped the process: then it does not hang."""
+        with suppress(OSError):
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+        return False
 
     async def close(self) -> None:
         """Kill the process, whatever it is doing, and wait until it has ended.
@@ -274,10 +276,3 @@ def _peak_bytes_of(pid: int) -> int | None:
         if found := re.search(rb"^VmHWM:\s+(\d+) kB", status, re.MULTILINE):
             return int(found[1]) << 10
     return None
-
-
-def _is_stopped(pid: int) -> bool:
-    """Whether a process was stopped by a signal or a debugger: then it does not hang."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
-    return False

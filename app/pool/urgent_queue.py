@@ -45,8 +45,9 @@ class UrgentQueue(Generic[P, R]):
     def take(self, fits: Callable[[Task[P, R]], bool]) -> Task[P, R] | None:
         """Remove and return the next task that fits, and give its owner the last turn. None if none does."""
         now = asyncio.get_running_loop().time()
-        live = (task for task in self if not _has_expired(task, now) and not task.future.done())
-        task = next(filter(fits, live), None)
+        live = (task for task in self if not task.future.done())
+        in_time = (task for task in live if task.deadline is None or task.deadline > now)
+        task = next(filter(fits, in_time), None)
         if task is not None:
             self._remove(task)
             if task.work.owner in self._owners:
@@ -76,7 +77,3 @@ class UrgentQueue(Generic[P, R]):
 
 def _due(task: Task[P, R]) -> float:
     return task.queued_at if task.deadline is None else task.deadline
-
-
-def _has_expired(task: Task[P, R], now: float) -> bool:
-    return task.deadline is not None and task.deadline <= now

@@ -61,9 +61,9 @@ class ClusterMedia:
         alive = {node.id for node in self.bridge.nodes}
         for number, node_id in list(self._workers.items()):
             if node_id not in alive:
-                self._leave(number, self.media.remove_remote(number))
+                self._leave(number, self.media.dispatcher.remove_slot(number))
             elif self.is_draining(node_id):
-                self._leave(number, self.media.drain_remote(number))
+                self._leave(number, self.media.dispatcher.drain_slot(number))
         for node_id in self._checks.keys() - alive:
             self._checks.pop(node_id).cancel()
         nodes = [node for node in self.bridge.nodes if self._may_work(node)]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from app.common.concurrency import run_shielded, spawn_shared
+from app.common.concurrency import end_tasks, run_shielded, spawn_shared
 from app.common.options import Options
 from app.engines.devices import usable_cores
 from app.engines.ledger import JobName, new_request
@@ -31,6 +31,15 @@ def max_silence_of(model: str) -> int:
     return DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES
 
 
+async def traced(pipeline: Pipeline | ChannelPipelines) -> Transcript:
+    """The transcript that a pipeline makes, with a span in the trace. Raises as `Pipeline.run` does."""
+    with traces.span("transcribe") as span:
+        transcript = await pipeline.run()
+        clips = len(transcript.clips)
+        span.set_attributes({"whisperfleet.audio_s": transcript.seconds, "whisperfleet.clips": clips})
+    return transcript
+
+
 class TranscriptionService:
     """Transcribes recordings. One for each process and each data folder."""
 
@@ -40,9 +49,7 @@ class TranscriptionService:
         self.fleet = WhisperFleet(settings, plan, self.media.pool)
         self.helper = Helper()
         self._cache = ResultCache()
-        self._removals: dict[
-            JobName, asyncio.Task[None]
-        ] = {}  # of decoded audio that workers still read, by job
+        self._removals: dict[JobName, asyncio.Task[None]] = {}  # of decoded audio that workers still read
 
     async def start(self) -> None:
         """Lock the data folder and start the workers, which load in the background.
@@ -81,15 +88,7 @@ class TranscriptionService:
         with self._cache.recording(key) as results:
             pipeline = self.pipeline(job, upload, options, model, dispatcher, results, observer, known=known)
             try:
-                with traces.span("transcribe") as span:
-                    transcript = await pipeline.run()
-                    span.set_attributes(
-                        {
-                            "whisperfleet.audio_s": transcript.seconds,
-                            "whisperfleet.clips": len(transcript.clips),
-                        }
-                    )
-                return transcript
+                return await traced(pipeline)
             finally:
                 await self.remove_decoded(job)
 
@@ -122,9 +121,7 @@ class TranscriptionService:
 
     async def keep_decoded(self, job: JobName) -> None:
         """Call this before a job runs again: its decoded audio must not be removed meanwhile."""
-        if (removal := self._removals.get(job)) is not None:
-            removal.cancel()
-            await asyncio.wait([removal])
+        await end_tasks(self._removals.get(job))
 
     async def _remove_later(self, dispatcher: WindowDispatcher, job: JobName) -> None:
         await dispatcher.until_ended(job)

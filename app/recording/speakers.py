@@ -1,7 +1,7 @@
 """The speakers of one recording: the voices in its clips, and the labels of its transcript."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import structlog
 
@@ -11,10 +11,10 @@ from app.recording.clip_planner import PlannedClip
 from app.recording.recording_work import TranscriptionWork, failure_code, is_due_to_clip
 from app.telemetry import traces
 from app.transcript.packed import PackedSegments
-from app.transcript.speakers.labelling import KnownSpeaker, SpeakerCount, with_speakers
+from app.transcript.speakers.labelling import SpeakerCount, with_speakers
 from app.transcript.speakers.voices import Voices, pack_voices, voice_windows
 from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, Segment, Span
+from workers.messages import SAMPLE_RATE, Span
 
 _PACKED_TOGETHER = 100  # segments
 
@@ -62,37 +62,19 @@ class SpeakerFinder:
         if self.work.known is None:
             return transcript
         voices = [self._voices[span] for span in sorted(self._voices)]
+        how = (voices, speaker_count(options), options.names_of_speakers, self.work.known)
         with traces.span("find speakers") as span:
-            labelled = await self.work.helper.run(
-                transcript.seconds,
-                _labelled,
-                transcript,
-                voices,
-                speaker_count(options),
-                options.names_of_speakers,
-                self.work.known,
-            )
+            labelled = await self.work.helper.run(transcript.seconds, _labelled, transcript, *how)
             span.set_attribute("whisperfleet.clips", len(voices))
         return labelled
 
 
-def _labelled(
-    transcript: Transcript,
-    voices: Sequence[bytes],
-    count: SpeakerCount,
-    names: Sequence[str],
-    known: Sequence[KnownSpeaker],
-) -> Transcript:
-    """The transcript with its speakers, and its segments packed: the server reads it from a pipe."""
-    labelled = with_speakers(transcript, voices, count, names, known)
-    return replace(labelled, segments=_packed(labelled.segments))
-
-
-def _packed(segments: Sequence[Segment]) -> PackedSegments:
-    packed = PackedSegments()
-    for start in range(0, len(segments), _PACKED_TOGETHER):
-        packed.extend(segments[start : start + _PACKED_TOGETHER])
-    return packed
+def _labelled(transcript: Transcript, *how: Any) -> Transcript:
+    """As `with_speakers`, with its segments packed: the server reads it from a pipe."""
+    labelled, packed = with_speakers(transcript, *how), PackedSegments()
+    for start in range(0, len(labelled.segments), _PACKED_TOGETHER):
+        packed.extend(labelled.segments[start : start + _PACKED_TOGETHER])
+    return replace(labelled, segments=packed)
 
 
 def speaker_count(options: Options) -> SpeakerCount:

@@ -45,10 +45,7 @@ class CompressedResponse(AdmittedResponse, StreamingResponse):
         return b"".join(map(zlib.decompress, self._parts))
 
     @property
-    def body_iterator(self) -> AsyncGenerator[bytes]:  # type: ignore[override]
-        return self._decompressed()
-
-    async def _decompressed(self) -> AsyncGenerator[bytes]:
+    async def body_iterator(self) -> AsyncGenerator[bytes]:  # type: ignore[override]
         for part in self._parts:
             yield zlib.decompress(part)
             await asyncio.sleep(0)  # a client that reads fast does not keep others waiting

@@ -30,7 +30,8 @@ class SpanSender:
 
     def __init__(self, processor: BatchSpanProcessor | None = None) -> None:
         """`processor`: receives the spans; by default, it sends them. Raises ValueError for odd variables."""
-        _limit_log()
+        logger = logging.getLogger("opentelemetry")
+        logger.handlers, logger.propagate = [_ExporterLog()], False
         self._ids = _Ids()
         self._provider = TracerProvider(
             resource=_resource(),
@@ -103,12 +104,6 @@ class _ExporterLog(logging.Handler):
             reason=reason,
             next_line_in_s=int(_QUIET_S),
         )
-
-
-def _limit_log() -> None:
-    logger = logging.getLogger("opentelemetry")
-    logger.handlers = [_ExporterLog()]
-    logger.propagate = False
 
 
 def _resource() -> Resource:

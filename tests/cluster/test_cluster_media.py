@@ -55,17 +55,18 @@ class MadeUpPool:
         self.numbers: set[int] = set()
         self.removed: list[int] = []
         self.drained: list[int] = []
+        self.dispatcher = self
 
     def add_remote(self, process: object) -> int:
         number = next(number for number in range(1, 99) if number not in self.numbers)
         self.numbers.add(number)
         return number
 
-    async def remove_remote(self, number: int) -> None:
+    async def remove_slot(self, number: int) -> None:
         self.numbers.remove(number)
         self.removed.append(number)
 
-    async def drain_remote(self, number: int) -> None:
+    async def drain_slot(self, number: int) -> None:
         self.numbers.remove(number)
         self.drained.append(number)
 
@@ -189,7 +190,7 @@ async def test_a_node_dies_in_mid_file(
             async for _ in steps:
                 if decoder is not None:
                     continue
-                [slot] = [slot for slot in pool._dispatcher.slots if slot.status.batches]
+                [slot] = [slot for slot in pool.dispatcher.slots if slot.status.batches]
                 assert isinstance(slot, RemoteMediaSlot)
                 assert await slot._process.call(os.getenv, "RAY_AUTH_TOKEN") is None
                 assert os.getenv("RAY_AUTH_TOKEN")

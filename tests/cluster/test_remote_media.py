@@ -84,11 +84,11 @@ async def pool_of(local: int, *processes: ProcessElsewhere) -> AsyncIterator[Med
     pool = MediaPool(local, DiskSpace(Path()), speaker_model)
     for process in processes:
         pool.add_remote(process)
-    for slot in pool._dispatcher.slots:
+    for slot in pool.dispatcher.slots:
         slot.status.state = "loading"  # else those elsewhere sleep until there is work
-    pool._dispatcher.start()
+    pool.dispatcher.start()
     try:
-        await until(lambda: not any(slot.status.state != "idle" for slot in pool._dispatcher.slots))
+        await until(lambda: not any(slot.status.state != "idle" for slot in pool.dispatcher.slots))
         yield pool
     finally:
         await pool.stop()
@@ -227,14 +227,14 @@ async def test_speech_and_voices_are_those_of_a_local_worker(remote_pool: MediaP
     windows = [(3 * RATE, 4 * RATE), (RATE, 3 * RATE), (24 * RATE, 26 * RATE)]
     voices = await remote_pool.embed_voices("job", UPLOAD, windows)
     # In the same process, for time: torch takes some seconds to load.
-    [slot] = remote_pool._dispatcher.slots
+    [slot] = remote_pool.dispatcher.slots
     assert isinstance(slot, RemoteMediaSlot)
     path = str(await asyncio.to_thread(UPLOAD.absolute))
     assert voices.tobytes() == await slot._process.call(embed.embed, path, windows, await speaker_model())
 
 
 async def test_nothing_stays_of_a_recording(remote_pool: MediaPool) -> None:
-    [slot] = remote_pool._dispatcher.slots
+    [slot] = remote_pool.dispatcher.slots
     assert isinstance(slot, RemoteMediaSlot)
     before = await slot._process.call(open_files)
     recording = upload(encode(SPEECH, "flac", "flac"))
@@ -252,7 +252,7 @@ async def test_nothing_stays_of_a_recording(remote_pool: MediaPool) -> None:
 async def test_the_recording_is_removed_while_it_is_sent(
     remote_pool: MediaPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [slot] = remote_pool._dispatcher.slots
+    [slot] = remote_pool.dispatcher.slots
     assert isinstance(slot, RemoteMediaSlot)
     before = await slot._process.call(open_files)
     recording = upload(wav_header(SPEECH.nbytes) + SPEECH.tobytes())
@@ -275,17 +275,17 @@ async def test_another_worker_takes_over_in_mid_file(tmp_path: Path, local: int)
     expected = decode_here(recording, "here")
     processes = [ProcessElsewhere(tmp_path) for _ in range(2 - local)]
     async with pool_of(local, *processes) as pool:
-        pids = {slot.index: slot._process.pid for slot in pool._dispatcher.slots}  # type: ignore[attr-defined]
+        pids = {slot.index: slot._process.pid for slot in pool.dispatcher.slots}  # type: ignore[attr-defined]
         killed: list[int] = []
 
         def kill_the_decoder(decoded: Decoded) -> None:
             if not killed:
-                [slot] = [slot.index for slot in pool._dispatcher.slots if slot.status.batches]
+                [slot] = [slot.index for slot in pool.dispatcher.slots if slot.status.batches]
                 killed.append(slot)
                 os.kill(pids[slot], signal.SIGKILL)
 
         assert await decode(pool, recording, "there", on_step=kill_the_decoder) == expected
-        [slot] = [slot for slot in pool._dispatcher.slots if slot.index in killed]
+        [slot] = [slot for slot in pool.dispatcher.slots if slot.index in killed]
         assert slot.status.restarts_by[RestartReason.CRASH] == 1
     assert content("there") == content("here")
 
@@ -311,7 +311,7 @@ async def test_what_one_node_cannot_do_another_does(tmp_path: Path) -> None:
             expected = decode_here(recording, "here")
             assert await decode(pool, recording, "there") == expected
             assert lacking.failing_calls.pop() == failing
-        assert not any(slot.status.restarts for slot in pool._dispatcher.slots)
+        assert not any(slot.status.restarts for slot in pool.dispatcher.slots)
 
 
 class FakeProcess:

@@ -31,9 +31,9 @@ TALK = Path(__file__).parents[1] / "data" / "talk.flac"
 async def media_pool(workers: int, folder: Path) -> AsyncIterator[MediaPool]:
     """A pool whose workers all run."""
     pool = MediaPool(workers, DiskSpace(folder))
-    pool._dispatcher.start()
+    pool.dispatcher.start()
     try:
-        await until(lambda: not any(slot.status.state != "idle" for slot in pool._dispatcher.slots))
+        await until(lambda: not any(slot.status.state != "idle" for slot in pool.dispatcher.slots))
         yield pool
     finally:
         await pool.stop()
@@ -60,7 +60,7 @@ async def test_the_result_is_the_same_with_one_worker_and_with_three(tmp_path: P
         expected = await probabilities(pool, upload, tmp_path / "one")
     async with media_pool(3, tmp_path) as pool:
         found = await probabilities(pool, upload, tmp_path / "three")
-        workers = [slot.status for slot in pool._dispatcher.slots]
+        workers = [slot.status for slot in pool.dispatcher.slots]
         before = [worker.batches for worker in workers]
         # All chunks are there at once, so each worker gets one.
         again = await probabilities(pool, upload, tmp_path / "three", LENGTH_S * RATE)

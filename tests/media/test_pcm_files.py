@@ -45,7 +45,7 @@ class InlineSlot(StubSlot):
 @pytest.fixture
 async def pool(tmp_path: Path) -> AsyncIterator[MediaPool]:
     pool = MediaPool(1, DiskSpace(tmp_path))
-    pool._dispatcher = Dispatcher("media process", [InlineSlot()])
+    pool.dispatcher = Dispatcher("media process", [InlineSlot()])
     pool.start()
     yield pool
     await pool.stop()

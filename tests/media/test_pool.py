@@ -74,7 +74,7 @@ async def test_one_worker_decodes_while_the_other_finds_speech(
     may_start = [asyncio.Event(), asyncio.Event()]
     may_start[decoding].set()
     pool = MediaPool(2, DiskSpace(tmp_path))
-    pool._dispatcher = Dispatcher(
+    pool.dispatcher = Dispatcher(
         "media process", [FakeSlot(index, may_start[index], in_flight) for index in range(2)]
     )
     pool.start()
@@ -108,7 +108,7 @@ async def test_the_voices_of_many_clips_hold_up_neither_the_search_for_speech_no
 
     slot = RecordingSlot()
     pool = MediaPool(1, DiskSpace(tmp_path), speaker_model)
-    pool._dispatcher = Dispatcher("media process", [slot])
+    pool.dispatcher = Dispatcher("media process", [slot])
     voices = [asyncio.create_task(pool.embed_voices("job", tmp_path, [(0, 1)])) for _ in range(9)]
     await let_tasks_run()
     chunks = [
@@ -177,7 +177,7 @@ class CrashingDispatcher:
 async def test_a_file_that_crashes_decoders_is_refused(tmp_path: Path, upload: Upload) -> None:
     """Each new process decodes it from the start, up to the step before the one that crashes."""
     pool = MediaPool(1, DiskSpace(tmp_path))
-    pool._dispatcher = CrashingDispatcher()  # type: ignore[assignment]
+    pool.dispatcher = CrashingDispatcher()  # type: ignore[assignment]
     with pytest.raises(InvalidInput, match="crash or hang"):
         async for _ in pool.decode("job", upload, tmp_path / "pcm"):
             pass
@@ -193,7 +193,7 @@ async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path,
             return TaskResult(Decoded(60 * SAMPLE_RATE, False), 0, 0)
 
     pool = MediaPool(1, DiskSpace(tmp_path))
-    pool._dispatcher = Recorder()  # type: ignore[assignment]
+    pool.dispatcher = Recorder()  # type: ignore[assignment]
     for _ in range(2):
         async with aclosing(pool.decode("job", upload, tmp_path / "pcm")) as steps:
             await anext(steps)
@@ -216,7 +216,7 @@ async def test_a_worker_is_asked_for_what_a_long_chunk_lacks(tmp_path: Path) -> 
             return [np.arange(start, min(start + frames, start + 3, 7), dtype="<f4").tobytes()]
 
     pool = MediaPool(1, DiskSpace(tmp_path))
-    pool._dispatcher = Dispatcher("media process", [FewFrames()])
+    pool.dispatcher = Dispatcher("media process", [FewFrames()])
     pool.start()
     found = [await pool.speech_probabilities("job", tmp_path, 1, frames) for frames in (5, 8)]
     assert [list(each) for each in found] == [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]]
@@ -237,7 +237,7 @@ async def test_stopping_leaves_no_decoder_to_close(tmp_path: Path, upload: Uploa
         async def stop(self) -> None: ...
 
     pool = MediaPool(1, DiskSpace(tmp_path))
-    pool._dispatcher = Stopping()  # type: ignore[assignment]
+    pool.dispatcher = Stopping()  # type: ignore[assignment]
     async with aclosing(pool.decode("job", upload, tmp_path / "pcm")) as steps:
         await anext(steps)
     assert pool._background

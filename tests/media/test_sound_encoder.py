@@ -53,7 +53,7 @@ def samples(path: Path) -> Pcm:
 
 
 def worker(pool: MediaPool) -> psutil.Process:
-    [pid] = [slot._process.pid for slot in pool._dispatcher.slots]  # type: ignore[attr-defined]
+    [pid] = [slot._process.pid for slot in pool.dispatcher.slots]  # type: ignore[attr-defined]
     return psutil.Process(pid)
 
 

@@ -137,6 +137,6 @@ def test_a_histogram_counts_each_value_below_the_bounds_that_it_does_not_exceed(
 def test_the_part_of_the_media_workers_that_is_busy(tmp_path: Path) -> None:
     pool = MediaPool(4, DiskSpace(tmp_path))
     states = ("busy", "idle", "asleep", "busy")
-    for media_slot, state in zip(pool._dispatcher.slots, states, strict=True):
+    for media_slot, state in zip(pool.dispatcher.slots, states, strict=True):
         media_slot.status = replace(media_slot.status, state=state)
     assert pool.busy_ratio == 0.5

@@ -104,7 +104,7 @@ async def test_a_crash_of_the_worker_changes_nothing(tmp_path, speech, monkeypat
         async for decoded in steps:
             seen.append(decoded.samples)
             if len(seen) == 2:
-                [slot] = pool._dispatcher.slots
+                [slot] = pool.dispatcher.slots
                 os.kill(slot._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
     await pool.stop()
     assert seen != sorted(set(seen)), "it began again"

@@ -6,16 +6,16 @@ and goes with each call: so a process that crashes takes nothing along, and anot
 
 import os
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import gcd
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.media import quiet_sound
-from workers.media.quiet_sound import States
-from workers.media.silero import CONTEXT_SAMPLES, NO_SAMPLES, SILENT, SileroModel, framed
+from workers.media.silero import CONTEXT_SAMPLES, NO_SAMPLES, framed
 from workers.messages import (
     BYTES_PER_SAMPLE,
     FRAME_SAMPLES,
@@ -27,6 +27,7 @@ from workers.messages import (
 )
 
 Samples = npt.NDArray[np.int16]
+T = TypeVar("T", bound=np.generic)
 
 _ZERO_CROSSINGS = 32  # of the filter on either side
 _KAISER_BETA = 8.0  # 80 dB below in the stop band
@@ -54,31 +55,22 @@ def _detect(new: NewAudio) -> DetectedSpeech:
     decoded = _decoded(new.audio, carried.encoding)
     samples, unconverted = _at_16_khz(decoded, carried.encoding.rate, carried.unconverted)
     _write(new.pcm_path, carried.position, samples.tobytes())
-    unexamined = np.concatenate(
-        (np.frombuffer(carried.unexamined, "<i2") if carried.unexamined else NO_SAMPLES, samples)
-    )
+    unexamined = np.concatenate((_carried(carried.unexamined, NO_SAMPLES), samples))
     whole = CONTEXT_SAMPLES + (len(unexamined) - CONTEXT_SAMPLES) // FRAME_SAMPLES * FRAME_SAMPLES
     frames = framed(unexamined[CONTEXT_SAMPLES:whole], unexamined[:CONTEXT_SAMPLES])
-    before = np.frombuffer(carried.levels, np.float32) if carried.levels else quiet_sound.NO_LEVELS
+    before = _carried(carried.levels, quiet_sound.NO_LEVELS)
     gains, latest = quiet_sound.live_gains(quiet_sound.frame_levels(frames), before)
-    probabilities, states = quiet_sound.probabilities(
-        _model(), frames, gains, _unpacked(carried.model_states)
-    )
+    states = _carried(carried.model_states, quiet_sound.NO_SOUND)
+    probabilities, states = quiet_sound.probabilities(frames, gains, states)
     rest = unexamined[whole - CONTEXT_SAMPLES :].tobytes()
     position = carried.position + len(samples)
-    now = CarriedAudio(carried.encoding, unconverted, position, rest, _packed(states), latest.tobytes())
+    now = CarriedAudio(carried.encoding, unconverted, position, rest, states.tobytes(), latest.tobytes())
     return DetectedSpeech(now, probabilities.tobytes())
 
 
-def _unpacked(states: bytes) -> States:
-    if not states:
-        return SILENT, SILENT
-    plain, raised = np.frombuffer(states, np.float32).reshape(2, 2, *SILENT[0].shape)
-    return (plain[0], plain[1]), (raised[0], raised[1])
-
-
-def _packed(states: States) -> bytes:
-    return np.stack(states).tobytes()
+def _carried(values: bytes, first: npt.NDArray[T]) -> npt.NDArray[T]:
+    """The values that were carried, or the `first` ones of a stream."""
+    return np.frombuffer(values, first.dtype).reshape(-1, *first.shape[1:]) if values else first
 
 
 def _copy(path: str, first: int, new_path: str) -> None:
@@ -98,11 +90,6 @@ def _write(path: str, position: int, pcm: bytes) -> None:
             left, at = left[written:], at + written
     finally:
         os.close(descriptor)
-
-
-@cache
-def _model() -> SileroModel:
-    return SileroModel()
 
 
 def _decoded(audio: bytes, encoding: Encoding) -> Samples:
@@ -129,7 +116,7 @@ def _at_16_khz(new: Samples, rate: int, unconverted: bytes) -> tuple[Samples, by
     filters = _filters(up, down)
     taps = filters.shape[1]
     # Silence before the first sample, so that the times stay as they are.
-    before = np.frombuffer(unconverted, "<i2") if unconverted else np.zeros(taps // 2 - 1, np.int16)
+    before = _carried(unconverted, np.zeros(taps // 2 - 1, np.int16))
     samples = np.concatenate((before, new))
     steps = max(0, len(samples) - taps + 1) // down
     if not steps:

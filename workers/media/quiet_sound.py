@@ -6,7 +6,7 @@ transcribes all. Sound that is not quiet is left exactly as it is.
 
 import numpy as np
 
-from workers.media.silero import CONTEXT_SAMPLES, SILENT, Floats, SileroModel, State
+from workers.media.silero import CONTEXT_SAMPLES, SILENT, Floats, silero
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE
 
 
@@ -25,23 +25,21 @@ _AROUND_FRAMES = 5 * _NEAR_FRAMES  # the gain is that of the loudest quiet sound
 _LASTING_FRAMES = 4  # 0.1 s: what is shorter in a stream is a click
 
 NO_LEVELS: Floats = np.zeros(_LASTING_FRAMES, np.float32)  # before the first frame of a stream
+# The states of the model before that: after all sound as it is, and after what was raised.
+NO_SOUND: Floats = np.stack((SILENT, SILENT))
 
-States = tuple[State, State]  # of the model: after all sound as it is, and after what was raised
 
-
-def probabilities(
-    model: SileroModel, frames: Floats, gains: Floats, states: States = (SILENT, SILENT)
-) -> tuple[Floats, States]:
+def probabilities(frames: Floats, gains: Floats, states: Floats = NO_SOUND) -> tuple[Floats, Floats]:
     """The probability of speech in each frame, shape (n,), and the states of the model after the last one.
 
     Frames with a gain over 1 are examined by themselves: the values of all others are those without any gain.
     """
-    found, plain = model.probabilities(frames, states[0])
+    found, plain = silero().probabilities(frames, states[0])
     is_raised = gains > 1
     quiet = frames[is_raised]
     without_offset = quiet - quiet.mean(axis=1, keepdims=True)
-    found[is_raised], raised = model.probabilities(without_offset * gains[is_raised, None], states[1])
-    return found, (plain, raised)
+    found[is_raised], raised = silero().probabilities(without_offset * gains[is_raised, None], states[1])
+    return found, np.stack((plain, raised))
 
 
 def frame_levels(frames: Floats) -> Floats:

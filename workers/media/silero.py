@@ -4,6 +4,7 @@ Importing the package `silero_vad` imports torch, which its sequence model does 
 190 MiB of each media worker. So this module uses the package's model file alone.
 """
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,11 @@ from workers.messages import FRAME_SAMPLES
 _FILE = "data/silero_vad_16k_sequence.onnx"
 CONTEXT_SAMPLES = 64  # of the previous frame, before each frame
 _MAX_FRAMES = 512  # in one call of the model
-_STATE_SHAPE = (1, 1, 128)
 
 Floats = npt.NDArray[np.float32]
 Samples = npt.NDArray[np.int16]
-State = tuple[Floats, Floats]  # of the model after a frame
 
-SILENT: State = (np.zeros(_STATE_SHAPE, np.float32), np.zeros(_STATE_SHAPE, np.float32))  # before the first
+SILENT: Floats = np.zeros((2, 1, 1, 128), np.float32)  # the state of the model before the first frame
 NO_SAMPLES: Samples = np.zeros(CONTEXT_SAMPLES, np.int16)
 
 
@@ -38,7 +37,7 @@ class SileroModel:
             model_file(), sess_options=options, providers=["CPUExecutionProvider"]
         )
 
-    def probabilities(self, frames: Floats, state: State = SILENT) -> tuple[Floats, State]:
+    def probabilities(self, frames: Floats, state: Floats = SILENT) -> tuple[Floats, Floats]:
         """The probability of speech in each frame, shape (frames,), and the state after the last one.
 
         `frames`: see `framed`. `state`: after the frame before the first. The values equal those of
@@ -50,7 +49,13 @@ class SileroModel:
             block = {"input": frames[first : first + _MAX_FRAMES], "h": hidden, "c": cell}
             values, hidden, cell = self._session.run(["speech_probs", "hn", "cn"], block)
             found.append(values.reshape(-1))
-        return np.concatenate(found), (hidden, cell)
+        return np.concatenate(found), np.stack((hidden, cell))
+
+
+@cache
+def silero() -> SileroModel:
+    """The model of this process. The first call loads it."""
+    return SileroModel()
 
 
 def framed(pcm: Samples, before: Samples = NO_SAMPLES) -> Floats:

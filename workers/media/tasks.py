@@ -9,7 +9,6 @@ import math
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +21,7 @@ from workers.media.decode import Pcm, decoded_pcm, raw_pcm
 from workers.media.findings import Findings
 from workers.media.peaks import PeakFinder
 from workers.media.sessions import session
-from workers.media.silero import Floats, SileroModel, framed
+from workers.media.silero import Floats, framed, silero
 from workers.messages import (
     BYTES_PER_SAMPLE,
     CHUNK_FRAMES,
@@ -175,7 +174,7 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int, *beside: 
             sound, *others = (_read_frames(file, first - warm_up, warm_up + count) for file in files)
             levels = [quiet_sound.frame_levels(channel) for channel in (sound, *others)]
             gains = quiet_sound.recording_gains(np.maximum.reduce(levels))
-            values, _ = quiet_sound.probabilities(_detector(), sound, gains)
+            values, _ = quiet_sound.probabilities(sound, gains)
             found += values[warm_up:].astype("<f4").tobytes()
             done += count
             if calls.has_taken_long(began_s, done * FRAME_SAMPLES / SAMPLE_RATE * _USUAL_S):
@@ -197,7 +196,7 @@ def limit_memory(headroom_bytes: int) -> None:
     """
     import av  # noqa: F401
 
-    _detector()
+    silero()
     runtime.limit_memory(headroom_bytes)
 
 
@@ -210,8 +209,3 @@ def _check(samples: int, start: int, findings: Findings) -> None:
     if start:
         raise refusal.outside(start / SAMPLE_RATE, samples / SAMPLE_RATE)
     raise refusal.too_short(samples / SAMPLE_RATE)
-
-
-@cache
-def _detector() -> SileroModel:
-    return SileroModel()

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.messages import SAMPLE_RATE, Word
-from workers.whisper.backend import FRAMES_PER_SECOND, Alignment
-from workers.whisper.results import score
+from workers.messages import Word
+from workers.whisper.backend import Alignment
+from workers.whisper.results import SAMPLES_PER_TIMESTAMP, score
 
 if TYPE_CHECKING:
     from faster_whisper.tokenizer import Tokenizer
@@ -36,27 +36,10 @@ def words_of_texts(
         words, tokens_of_words = tokenizer.split_to_word_tokens([*text, tokenizer.eot])
         for word, tokens in zip(words[:-1], tokens_of_words[:-1], strict=True):
             end = first + len(tokens)
-            timings.append(
-                {
-                    "word": word,
-                    "tokens": tokens,
-                    "start": aligned.starts[first] / FRAMES_PER_SECOND,
-                    "end": aligned.starts[end] / FRAMES_PER_SECOND,
-                    "probability": sum(aligned.probabilities[first:end]) / len(tokens),
-                }
-            )
+            times = [aligned.starts[at] * SAMPLES_PER_TIMESTAMP for at in (first, end)]
+            probability = score(sum(aligned.probabilities[first:end]) / len(tokens), 0.0)
+            timings.append({"word": word, "tokens": tokens, "aligned": (*times, probability)})
             first = end
         merge_punctuations(timings, _PREPENDED_PUNCTUATION, _APPENDED_PUNCTUATION)
-        found.append(
-            tuple(
-                Word(
-                    text=timing["word"],
-                    start=round(timing["start"] * SAMPLE_RATE),
-                    end=round(timing["end"] * SAMPLE_RATE),
-                    probability=score(timing["probability"], 0.0),
-                )
-                for timing in timings
-                if timing["word"]
-            )
-        )
+        found.append(tuple(Word(each["word"], *each["aligned"]) for each in timings if each["word"]))
     return found

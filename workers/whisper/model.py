@@ -68,6 +68,7 @@ class _DecodedWindow:
     window: Window
     language: str
     language_probs: LanguageProbs
+    stretch_probs: tuple[LanguageProbs, ...]
     tokenizer: "Tokenizer"
     result: Generated
     texts: list[TimestampedText]
@@ -151,9 +152,7 @@ class LoadedModel:
             window.decoding.language or probs[0][0] for window, probs in zip(windows, detected, strict=True)
         ]
         if decoding.language_only:
-            return [
-                _without_text(language, probs) for language, probs in zip(languages, detected, strict=True)
-            ]
+            return [WindowResult(*found) for found in zip(languages, detected, strict=True)]
         prompts = [
             self._prompt(window.decoding, language)
             for window, language in zip(windows, languages, strict=True)
@@ -161,25 +160,27 @@ class LoadedModel:
         search = Search(decoding.beams, decoding.temperature, decoding.no_repeat_ngram_size)
         with calls.measured("generate text"):
             generated = self.network.generate(encoded, prompts, search)
-        rows = [self._row(*parts) for parts in zip(windows, languages, detected, generated, strict=True)]
+        each = zip(windows, languages, detected, of_stretches, generated, strict=True)
+        rows = [self._row(*parts) for parts in each]
         with calls.measured("align words"):
             self._align_words(rows, encoded)
-        return [
-            replace(_window_result(row, self._thresholds), stretch_probs=probs)
-            for row, probs in zip(rows, of_stretches, strict=True)
-        ]
+        return [_window_result(row, self._thresholds) for row in rows]
 
     def _row(
-        self, window: Window, language: str, language_probs: LanguageProbs, result: Generated
+        self,
+        window: Window,
+        language: str,
+        probs: LanguageProbs,
+        stretch_probs: tuple[LanguageProbs, ...],
+        result: Generated,
     ) -> _DecodedWindow:
         tokenizer = self._tokenizer(language, window.decoding.task)
         closed, rest = split_at_timestamps(result.tokens, tokenizer.timestamp_begin, window.samples)
         texts = [*closed, rest] if rest else closed
         spoken = [[token for token in text.tokens if token < tokenizer.eot] for text in texts]
-        no_words: list[tuple[Word, ...]] = [()] * len(texts)
-        return _DecodedWindow(
-            window, language, language_probs, tokenizer, result, texts, spoken, rest is None, no_words
-        )
+        words: list[tuple[Word, ...]] = [()] * len(texts)
+        found = (language, probs, stretch_probs)
+        return _DecodedWindow(window, *found, tokenizer, result, texts, spoken, rest is None, words)
 
     def _align_words(self, rows: Sequence[_DecodedWindow], encoded: Any) -> None:
         """Set the words of the rows that need them, with times in samples from the window's start."""
@@ -302,13 +303,6 @@ def _slice(place: int, stretch: Span, window: Window) -> Slice:
     return Slice(place, start, steps * SLICE_STEP)
 
 
-def _without_text(language: str, probs: LanguageProbs) -> WindowResult:
-    """The result of a window of which only the language was asked for."""
-    return WindowResult(
-        language, probs, (), None, token_count=0, avg_logprob=0.0, no_speech_prob=0.0, compression_ratio=0.0
-    )
-
-
 def _read_thresholds(folder: Path) -> Thresholds:
     """The thresholds in the model's `generation_config.json`; defaults for those that it does not name."""
     path = folder / "generation_config.json"
@@ -352,4 +346,5 @@ def _window_result(row: _DecodedWindow, thresholds: Thresholds) -> WindowResult:
         compression_ratio=compression_ratio,
         thresholds=thresholds,
         note=row.note,
+        stretch_probs=row.stretch_probs,
     )

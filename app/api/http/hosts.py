@@ -112,7 +112,7 @@ class BrowserGuard:
         origins = headers.getlist("origin")
         for origin in origins:
             if origin not in self._origins and not is_own(origin, hosts):
-                raise _origin_not_allowed(f"A page of {_shown(origin)}")
+                raise _origin_not_allowed(f"A page of {origin[:MAX_SHOWN_CHARS]}")
         if not origins and headers.get("sec-fetch-site") == "cross-site":
             raise _origin_not_allowed("A page of another site")
 
@@ -156,7 +156,7 @@ def is_own(origin: str, hosts: Sequence[str]) -> bool:
 
 def _host_not_allowed(header: str) -> HostNotAllowed:
     host = parse_host(header)
-    name = _shown(host.name if host else header)
+    name = (host.name if host else header)[:MAX_SHOWN_CHARS]
     return HostNotAllowed(
         f"This service does not answer under the host name {name}. Its operator can allow the name with "
         f"WHISPER_ALLOWED_HOSTS={name}."
@@ -168,7 +168,3 @@ def _origin_not_allowed(page: str) -> OriginNotAllowed:
         f"{page} may not send this request. The service's operator can allow the page's origin with "
         "WHISPER_CORS_ORIGINS. If it is the service's own page behind a proxy, the proxy must pass on `Host`."
     )
-
-
-def _shown(text: str) -> str:
-    return text[:MAX_SHOWN_CHARS]

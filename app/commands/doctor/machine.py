@@ -92,11 +92,10 @@ def check_keys(settings: Settings) -> Finding:
     if not settings.needs_key:
         found = "none: whoever reaches the service sees all jobs"
     if unnamed > 1:
-        remedy = (
+        warnings.append(
             "Each key without a name sees the jobs of all. Give each person or program a name (NAME:KEY): it "
             "keeps its jobs, and sees those alone. docs/security.md#owners has more."
         )
-        warnings.append(remedy)
     return warn(title, found, " ".join(warnings)) if warnings else ok(title, found)
 
 

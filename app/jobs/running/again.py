@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from functools import partial
 
-from app.common.errors import PreconditionFailed
 from app.common.options import SPEAKER_OPTIONS, Options
 from app.jobs.corrections import Segments, apply_again
 from app.jobs.job import Again, Job
-from app.jobs.storage.revisions import ORIGINAL
+from app.jobs.storage.revisions import ORIGINAL, corrected_meanwhile
 from app.jobs.storage.store import Store
 from app.pool.helper import Helper, work_s
 from app.recording.speakers import speaker_count
@@ -19,7 +18,7 @@ async def parent_of(store: Store, again: Again) -> Job:
     """The job that has the recording. Raises UnknownJob, and PreconditionFailed for another transcript."""
     parent = await store.get(again.parent)
     if parent.revision != again.revision:
-        raise _corrected()
+        raise corrected_meanwhile()
     return parent
 
 
@@ -53,19 +52,8 @@ async def revise_parent(store: Store, helper: Helper, job: Job, again: Again, tr
         apply = partial(apply_again, keep_corrections=again.keep_corrections, speakers=speakers)
         length_s = max(work_s(parent.duration, base.content, original.content), transcript.seconds)
         correction = await helper.run(length_s, apply, base, original, transcript, part)
-    try:
-        await store.succeed_again(job, transcript, correction, replaces_voices=not is_part)
-    except PreconditionFailed:
-        raise _corrected() from None
+    await store.succeed_again(job, transcript, correction, replaces_voices=not is_part)
 
 
 def _is_part(options: Options, of_parent: Options) -> bool:
     return (options.start, options.end) != (of_parent.start, of_parent.end)
-
-
-def _corrected() -> PreconditionFailed:
-    return PreconditionFailed(
-        "The transcript was corrected meanwhile, and stays as it is. Transcribe it again to begin from the "
-        "corrections.",
-        code="revision_changed",
-    )

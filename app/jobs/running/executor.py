@@ -41,7 +41,7 @@ from app.recording.channels import ChannelPipelines
 from app.recording.clip_decoding import ClipKey
 from app.recording.pipeline import Pipeline
 from app.recording.recording_work import Observer, Progress
-from app.recording.service import TranscriptionService
+from app.recording.service import TranscriptionService, traced
 from app.settings import Settings
 from app.telemetry import traces
 from app.transcript.formats import FORMATS
@@ -135,11 +135,7 @@ class JobExecutor:
             if await self._download_if_missing(job, recorded.submission):
                 return False
             job, pipeline = await self._prepare(job, recorded.submission)
-            with traces.span("transcribe") as span:
-                transcript = await pipeline.run()
-                span.set_attributes(
-                    {"whisperfleet.audio_s": transcript.seconds, "whisperfleet.clips": len(transcript.clips)}
-                )
+            transcript = await traced(pipeline)
         except TRANSIENT_ERRORS:
             raise
         except UnknownJob:

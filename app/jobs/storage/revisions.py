@@ -116,6 +116,15 @@ async def list_revisions(connection: AsyncConnection, job: Job) -> list[ListedRe
     ]
 
 
+def corrected_meanwhile() -> PreconditionFailed:
+    """The error of a job that transcribes another one again, whose transcript has changed since."""
+    return PreconditionFailed(
+        "The transcript was corrected meanwhile, and stays as it is. Transcribe it again to begin from the "
+        "corrections.",
+        code="revision_changed",
+    )
+
+
 def transcript_changed(newest: int) -> PreconditionFailed:
     """The error of a request that corrects another revision than the newest."""
     return PreconditionFailed(

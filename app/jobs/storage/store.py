@@ -58,6 +58,7 @@ from app.jobs.storage.revisions import (
     ORIGINAL,
     ListedRevision,
     add_revision,
+    corrected_meanwhile,
     list_revisions,
     read_revision,
     transcript_changed,
@@ -453,7 +454,7 @@ class Store:
         async def revise(connection: AsyncConnection, then: Then) -> None:
             parent = await self._get(connection, again.parent)
             if parent.revision != again.revision:
-                raise transcript_changed(parent.revision)
+                raise corrected_meanwhile()
             if correction is not None:
                 await self._correct(connection, then, parent.id, correction)
             await move_voices(connection, job, parent if replaces_voices else None)

@@ -118,7 +118,7 @@ class Driver:
             if method is not None:
                 task = self._calls[number] = self._tasks.spawn(self._answer(number, method, args))
                 # Not by the task itself: one that is cancelled before it begins does nothing.
-                task.add_done_callback(partial(self._forget_call, number))
+                task.add_done_callback(partial(self._calls.pop, number))
             elif number in self._calls:
                 self._calls[number].cancel()
 
@@ -203,9 +203,6 @@ class Driver:
         except Exception as error:  # it cannot be pickled, or is too large
             fault = RuntimeError(f"the answer of {method} cannot be sent: {one_line(error)}")
             self._connection.send(("answer", number, False, fault))
-
-    def _forget_call(self, number: int, task: asyncio.Task[None]) -> None:
-        del self._calls[number]
 
     async def _watch(self, name: str, actor: Any) -> None:
         """Tell the server when the process of an actor ends, and when the actor does."""
