@@ -272,7 +272,8 @@ class WhisperSlot:
         try:
             return await self._ask(deadline_s, whisper.decode, windows)
         finally:
-            self._start_unload_timer(model)
+            if model in self._held and model != self._catalogue.default:
+                self._start_unload_timer(model)
 
     def _deadline_s(self, windows: Sequence[Window], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
@@ -388,14 +389,13 @@ class WhisperSlot:
         self._held[model] = None
 
     def _start_unload_timer(self, model: str) -> None:
-        """Unload a model after `idle_s` without use, unless it is the default one."""
-        if model in self._held and model != self._catalogue.default:
-            self._stop_unload_timer(model)
-            self._held[model] = asyncio.get_running_loop().call_later(
-                self._catalogue.idle_s,
-                lambda: self._background.spawn(self._unload_unused(model)),
-                context=contextvars.Context(),  # without the ids of the batch that was the last one
-            )
+        """Unload a model after `idle_s` without use."""
+        self._stop_unload_timer(model)
+        self._held[model] = asyncio.get_running_loop().call_later(
+            self._catalogue.idle_s,
+            lambda: self._background.spawn(self._unload_unused(model)),
+            context=contextvars.Context(),  # without the ids of the batch that was the last one
+        )
 
     async def _unload_unused(self, model: str) -> None:
         async with self._changing:

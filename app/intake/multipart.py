@@ -49,7 +49,6 @@ class Parts:
 
     def callbacks(self) -> "MultipartCallbacks":
         return {
-            "on_part_begin": self._begin_part,
             "on_header_field": self._on_header_field,
             "on_header_value": self._on_header_value,
             "on_header_end": self._on_header_end,
@@ -57,12 +56,6 @@ class Parts:
             "on_part_data": self._on_data,
             "on_part_end": self._on_part_end,
         }
-
-    def _begin_part(self) -> None:
-        self._count += 1
-        if self._count > MAX_PARTS:
-            raise InvalidInput(f"The multipart body has over {MAX_PARTS} parts.")
-        self._part = _Part()
 
     def _on_header_field(self, data: bytes, start: int, end: int) -> None:
         self._part.header_name += data[start:end]
@@ -77,6 +70,9 @@ class Parts:
         part.header_value.clear()
 
     def _on_headers_finished(self) -> None:
+        self._count += 1
+        if self._count > MAX_PARTS:
+            raise InvalidInput(f"The multipart body has over {MAX_PARTS} parts.")
         part = self._part
         _, options = parse_options_header(part.headers.get(b"content-disposition"))
         if b"name" not in options:
@@ -110,7 +106,7 @@ class Parts:
             part.text += data[start:end]
 
     def _on_part_end(self) -> None:
-        part = self._part
+        part, self._part = self._part, _Part()
         if part.text is not None:
             text = _decode(bytes(part.text), f"`{part.name}`")
             self.fields.setdefault(part.name, []).append(text)

@@ -48,15 +48,16 @@ class PcmBudget:
     _needed: int = 0  # bytes of all decoded audio, as the recording declares it
     _step: int = 0  # bytes of the last step that was checked
 
-    async def before_step(self, samples: int) -> float:
-        """The most samples that a recording may declare if its decoding begins now.
+    def before_step(self, samples: int) -> float:
+        """The most samples that a recording may declare if its decoding begins now. Call it in a thread.
 
         Raises DiskFull if there is no space for another step of `samples`, or for the rest if that is less.
         """
         rest, self._step = self._needed - self.reservation.written, samples * self.channels * BYTES_PER_SAMPLE
         if 0 < rest < self._step:
             self._step = rest
-        space = await asyncio.to_thread(self._check_step)
+        self.reservation.check(self._step)
+        space = self.reservation.written + self.reservation.available
         return min(self.max_duration_s * SAMPLE_RATE, self.start + space / (self.channels * BYTES_PER_SAMPLE))
 
     async def after_step(self, samples: int, declared: int, channels: int = 1) -> None:
@@ -90,11 +91,6 @@ class PcmBudget:
     def _kept_bytes(self, samples: int) -> int:
         """The size in bytes of what the files keep of the first `samples`."""
         return max(0, samples - self.start) * self.channels * BYTES_PER_SAMPLE
-
-    def _check_step(self) -> int:
-        """The size in bytes to which the file may grow."""
-        self.reservation.check(self._step)
-        return self.reservation.written + self.reservation.available
 
     def _outgrows_disk(self) -> bool:
         """Whether there is space without this recording's audio, but too little without all other audio."""

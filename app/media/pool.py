@@ -161,7 +161,8 @@ class MediaPool:
             budget = PcmBudget(self._disk, space, pcm_path, max_duration_s, selection.start, len(paths))
 
             async def start_step(samples: int) -> None:
-                session.start_step(tasks.decode, request, samples, await budget.before_step(samples))
+                most = await asyncio.to_thread(budget.before_step, samples)
+                session.start_step(tasks.decode, request, samples, most)
 
             try:
                 await start_step(FIRST_STEP_SAMPLES)

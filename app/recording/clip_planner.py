@@ -88,8 +88,13 @@ class ClipPlanner:
         # A span that was cut while it was ongoing comes with its beginning, which is in a clip already.
         self._spans += [(max(start, self._floor), end) for start, end in spans if end > self._floor]
         clips = []
-        while cut := self._next_cut(self._known(ongoing), settled):
-            clips.append(self._take(*cut, self._known(ongoing)))
+        while cut := self._next_cut(known := self._known(ongoing), settled):
+            end, resume = cut
+            speech = tuple((begin, min(stop, end)) for begin, stop in known if begin < end)
+            clips.append(PlannedClip(self._planned, self._start(known), end, speech))
+            self._planned += 1
+            self._floor = resume
+            self._spans = [(max(begin, end), stop) for begin, stop in self._spans if stop > end]
         return clips
 
     def _known(self, ongoing: Span | None) -> list[Span]:
@@ -131,12 +136,3 @@ class ClipPlanner:
         frames = self._probabilities[first - self._first_frame : limit // FRAME_SAMPLES - self._first_frame]
         cut = (first + quietest_frame(frames)) * FRAME_SAMPLES + FRAME_SAMPLES // 2
         return cut, cut
-
-    def _take(self, end: int, resume: int, spans: list[Span]) -> PlannedClip:
-        start = self._start(spans)
-        speech = tuple((begin, min(stop, end)) for begin, stop in spans if begin < end)
-        clip = PlannedClip(self._planned, start, end, speech)
-        self._planned += 1
-        self._floor = resume
-        self._spans = [(max(begin, end), stop) for begin, stop in self._spans if stop > end]
-        return clip

@@ -57,7 +57,7 @@ class LanguageVote:
     async def language(self) -> str | None:
         """The language of the recording, ISO 639-1, once it is certain. None if all abstained."""
         await self._decided.wait()
-        return self.elected
+        return self._leader
 
     async def outcome(self) -> tuple[str, float]:
         """The language once all have voted, and its probability, the mean of the clips': 0 to 1.

@@ -66,6 +66,7 @@ class FakeFleet:
         self.requested: list[tuple[int, str | None]] = []  # the windows' numbers and languages
         self.keys: list[object] = []
         self.first: list[int] = []  # the numbers of the windows that come before new clips
+        self.cancelled: list[str] = []
 
     async def submit(
         self,
@@ -89,7 +90,8 @@ class FakeFleet:
         await asyncio.sleep(0.02 / (1 + number))
         return TaskResult(self.answer(number, language), 0, 0)
 
-    def cancel(self, job: str) -> None: ...
+    def cancel(self, job: str) -> None:
+        self.cancelled.append(job)
 
 
 class SequentialFleet(FakeFleet):
@@ -136,7 +138,7 @@ def failing(numbers: Collection[int], error: Exception = RuntimeError("cuBLAS fa
     return answer
 
 
-async def transcribe(
+def new_pipeline(
     folder: Path,
     fleet: FakeFleet,
     media: FakeMedia | None = None,
@@ -146,8 +148,8 @@ async def transcribe(
     known: Sequence[KnownSpeaker] = (),
     decoded: Decoded | None = None,
     **options: object,
-) -> Transcript:
-    """The transcript of a recording; by default, of eight clips."""
+) -> Pipeline:
+    """A pipeline for a recording; by default, of eight clips."""
     media = media or FakeMedia(clips=8)
     (folder / "pcm").write_bytes(bytes(2 * media.samples))
     work = TranscriptionWork(
@@ -166,7 +168,12 @@ async def transcribe(
         known=known,
         decoded=decoded,
     )
-    return await Pipeline(work).run()
+    return Pipeline(work)
+
+
+async def transcribe(folder: Path, fleet: FakeFleet, *more: Any, **options: Any) -> Transcript:
+    """The transcript of a recording, as `new_pipeline` takes it."""
+    return await new_pipeline(folder, fleet, *more, **options).run()
 
 
 async def test_the_length_is_expected_as_the_file_gives_it_until_all_is_decoded(tmp_path: Path) -> None:
@@ -315,6 +322,16 @@ async def test_the_error_for_a_failed_clip_names_its_span(tmp_path: Path) -> Non
     fleet = FakeFleet(failing([4], TaskCrashes("3 processes crashed on it")))
     with pytest.raises(ClipFailed, match=r"from 3\d\.\d\d s to 4\d\.\d\d s .* 3 processes crashed"):
         await transcribe(tmp_path, fleet, language="en")
+
+
+async def test_what_is_queued_for_nobody_is_cancelled(tmp_path: Path) -> None:
+    fleet, media = FakeFleet(failing([4])), FakeMedia(clips=8)
+    with pytest.raises(ClipFailed):
+        await transcribe(tmp_path, fleet, media, language="en")
+    assert media.cancelled == fleet.cancelled == ["job"], "after an error"
+    fleet, media = FakeFleet(clip_result), FakeMedia(clips=20)
+    assert await new_pipeline(tmp_path, fleet, media).detect_language() == ("en", pytest.approx(0.9))
+    assert media.cancelled == fleet.cancelled == ["job"], "the rest says nothing more about the language"
 
 
 @pytest.mark.parametrize("language", ["en", None])
