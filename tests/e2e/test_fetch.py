@@ -36,7 +36,8 @@ def correct(service: Server, job: dict, text: str) -> None:  # type: ignore[type
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, tmp_path):
@@ -50,7 +51,7 @@ def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, 
     def fetch(*arguments: object) -> list[str]:
         """The names of the files that are brought."""
         *_, last = lines = run("fetch", "--tag", f"study {count}", "-o", tmp_path / "texts", *arguments)
-        names = [line.rpartition("/")[2] for line in lines if line.startswith("→")]
+        names = [line.partition("/texts/")[2] for line in lines if line.startswith("→")]
         assert last == f"transcripts: {len(names)} brought, {count - len(names)} as they were"
         return names
 
@@ -68,7 +69,7 @@ def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, 
 
     assert len(fetch("--format", "md")) == count
     before = contents(tmp_path / "texts")
-    assert {"Interview 1.md", "Interview 1 (2).md"} < before.keys()
+    assert {"Interview 1.md", "more/Interview 1.md"} < before.keys(), "folders are kept"
     assert fetch("--format", "md") == []
 
     for number, job in enumerate(jobs[: count // 2]):
