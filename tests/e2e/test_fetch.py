@@ -111,10 +111,18 @@ def test_what_somebody_changed_in_the_folder_stays(run_here, service, tmp_path):
     foreign = tmp_path / "texts" / "short01.txt"
     foreign.parent.mkdir()
     foreign.write_text("notes")
-    assert run_here(*arguments, WHISPER_API_KEY=KEY).code == 0
+    broken = tmp_path / "broken.wav"
+    broken.write_text("no sound")
+    service.finished(service.submit(broken, tags="mine")["id"])
+    brought = run_here(*arguments, WHISPER_API_KEY=KEY)
+    assert brought.code == 0
+    assert "\n1 job has failed: the page says why" in brought.stderr
     ours = tmp_path / "texts" / "short01 (2).txt"
     assert foreign.read_text() == "notes"
     ours.write_text("my own words")
+    other = run_here(*arguments, "--option", "numbered=true", WHISPER_API_KEY=KEY)
+    assert other.code == 1
+    assert "the transcript or its options have changed" in other.stderr
     correct(service, job, "Corrected.")
     refused = run_here(*arguments, WHISPER_API_KEY=KEY)
     assert (refused.code, ours.read_text()) == (1, "my own words")
