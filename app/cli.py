@@ -104,8 +104,11 @@ def serve(
 @cli.command(cls=WithOptions)
 def transcribe(
     files: Annotated[
-        list[Path],
-        typer.Argument(help="Recordings, folders with recordings, or patterns.", show_default=False),
+        list[str],
+        typer.Argument(
+            help="Recordings, folders with recordings, or patterns. With --server, also URLs.",
+            show_default=False,
+        ),
     ],
     output: _Output = None,
     file_format: _Format = None,

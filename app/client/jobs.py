@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -75,6 +76,15 @@ class JobClient(ServiceClient):
             return await self._send(body, "v1/jobs", "id", {"Idempotency-Key": key})
 
         return await self.repeat(attempt, submits=True)
+
+    async def submit_url(self, url: str, fields: Mapping[str, str], key: str) -> dict[str, Any]:
+        """Submit a recording that the service downloads, or find the job that it has by that key.
+
+        Raises Refused and KeyTaken.
+        """
+        request = {"json": {**fields, "url": url}, "headers": {"Idempotency-Key": key}}
+        attempt = partial(self.attempt, "POST", "v1/jobs", has="id", **request)
+        return json_object(await self.repeat(attempt, submits=True))
 
     async def detect_language(self, recording: BinaryIO, filename: str) -> str:
         """The language spoken in a recording, as Whisper's code. Raises as `submit` does."""

@@ -7,12 +7,13 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from pydantic import ValidationError
 
 from app.common.errors import InvalidInput, fault_of
-from app.common.files import is_recording, write_whole
+from app.common.files import is_recording, safe_name, write_whole
 from app.common.options import Options
 from app.common.suggestions import nearest_name
 from app.transcript.formats import FORMATS
@@ -29,15 +30,38 @@ class Input:
 
     path: Path
     folder: Path | None = None
+    url: str | None = None  # which the path stands for, in messages and names of outputs
+
+    @property
+    def below(self) -> str:
+        """Where it is below the named folder, with `/` between folders; empty if it is in that."""
+        return "/".join(self.path.parent.relative_to(self.folder).parts) if self.folder else ""
 
 
-def find_recordings(named: Sequence[Path]) -> list[Input]:
-    """The named files, and the recordings in named folders and in the folders below, in order.
+def find_recordings(named: Sequence[str | Path]) -> list[Input]:
+    """The named files and URLs, and the recordings in named folders and in the folders below, in order.
 
     A name with `*`, `?` or `[` that is no file stands for what it matches: not every shell expands it.
     Raises `InvalidInput` if something is missing, or a folder has no recordings.
     """
-    return [recording for name in named for path in _matches(name) for recording in _recordings(path)]
+    found: list[Input] = []
+    for name in named:
+        if str(name).startswith(("http://", "https://")):
+            found.append(_behind(str(name)))
+        else:
+            found += [recording for path in _matches(Path(name)) for recording in _recordings(path)]
+    return found
+
+
+def _behind(url: str) -> Input:
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidInput(f"{url} is no URL: {error}") from None
+    place, host = PurePosixPath(unquote(parts.path)), parts.hostname or ""
+    # Some sites have the name of a recording in the query.
+    name = place.name if place.suffix or not parts.query else f"{place.name}?{parts.query}"
+    return Input(Path(host, safe_name(name) or host), url=url)
 
 
 def _matches(name: Path) -> list[Path]:
@@ -157,9 +181,8 @@ def _folder_targets(recordings: Sequence[Input], folder: Path, chosen: str) -> l
         raise InvalidInput(f"the folder {folder} cannot be created: {error.strerror}") from None
     targets: list[Target] = []
     for one in recordings:
-        place = Path() if one.folder is None else one.path.relative_to(one.folder).parent
         stem = "stdin" if one.path == STANDARD_STREAM else one.path.stem
-        targets.append((one.path, folder / place / f"{stem}.{chosen}"))
+        targets.append((one.path, folder / one.below / f"{stem}.{chosen}"))
     return targets
 
 

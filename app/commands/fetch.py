@@ -20,7 +20,7 @@ from app.commands.progress import printable
 from app.commands.remote import complete_json
 from app.common.concurrency import end_tasks
 from app.common.errors import InvalidInput, WhisperfleetError
-from app.common.files import titled_stem
+from app.common.files import safe_name, titled_stem
 from app.common.options import FILE_OPTIONS, Options
 
 _AT_ONCE = 4  # transcripts that are asked for
@@ -84,9 +84,9 @@ class Fetch:
         left = len(done) - self._counts["brought"] - self._counts["failed"]
         _say(f"transcripts: {self._counts['brought']} brought, {left} as they were")
         if unfinished := statuses["queued"] + statuses["running"]:
-            _say(f"{unfinished} jobs are not done yet: fetch again later")
+            _say(f"{_jobs(unfinished, 'is', 'are')} not done yet: fetch again later")
         if failed := statuses["failed"]:
-            _say(f"{failed} jobs have failed and have no transcript: the page says why")
+            _say(f"{_jobs(failed, 'has', 'have')} failed: the page says why")
         return 1 if self._counts["failed"] else 0
 
     async def _bring(self, wanted: Sequence[Job]) -> None:
@@ -129,6 +129,8 @@ class Fetch:
         """Which file a job has: its key, its name without and its extension, and what it is made of."""
         title = job["title"] or ""
         stem = titled_stem(title, job["filename"] or "", job["id"])
+        folder = "".join(tag for tag in job["tags"] if tag.endswith("/"))
+        stem = "/".join([*filter(None, map(safe_name, folder.split("/"))), stem])
         options = sorted(option_fields(self._options).items())
         version = json.dumps([job["revision"], title, options], ensure_ascii=False)
         return f"{job['id']}.{self._chosen}", stem, self._chosen, version
@@ -136,3 +138,7 @@ class Fetch:
 
 def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
+
+
+def _jobs(count: int, one: str, several: str) -> str:
+    return f"1 job {one}" if count == 1 else f"{count} jobs {several}"

@@ -83,11 +83,12 @@ class Folder:
         own = {digest, entry.digest} if entry else {digest}
         if entry and (there := _digest(self.path / entry.name)) is not None and there not in own:
             raise ChangedHere(
-                f"{self.path / entry.name} was changed here, and there is a newer transcript: move the file "
-                "away, and fetch again"
+                f"{self.path / entry.name} was changed here, and the transcript or its options have changed: "
+                "move the file away, and fetch again"
             )
         name = self._name(key, stem, extension, own)
         target = self.path / name
+        self._make_folder(target.parent)
         if entry and entry.name != name:
             with suppress(FileNotFoundError, FileExistsError):
                 rename_new(self.path / entry.name, target)
@@ -107,6 +108,12 @@ class Folder:
         files = {key: asdict(entry) for key, entry in self._entries.items()}
         content = json.dumps({"files": files}, ensure_ascii=False, indent=1).encode()
         write_whole(self.path / INDEX, content, self.path / _PART, None)
+
+    def _make_folder(self, folder: Path) -> None:
+        """Raises WhisperfleetError for a link: it may lead anywhere."""
+        if folder.resolve() != self.path.resolve() / folder.relative_to(self.path):
+            raise WhisperfleetError(f"{folder} is a link: move it away, and fetch again")
+        folder.mkdir(parents=True, exist_ok=True)
 
     def _name(self, key: str, stem: str, extension: str, own: set[str]) -> str:
         """The name that the file has, if it fits, or a free one."""
@@ -142,8 +149,10 @@ def _read_index(path: Path) -> dict[str, FetchedFile]:
 
 
 def _is_name(name: object) -> bool:
-    """Whether it is the name of a file in the folder, and not a hidden one."""
-    return isinstance(name, str) and bool(name) and not name.startswith(".") and not set(name) & set("/\\\0")
+    """Whether it is the name of a file in the folder or below, and neither is hidden."""
+    return isinstance(name, str) and all(
+        part and not part.startswith(".") and not set(part) & set("\\\0") for part in name.split("/")
+    )
 
 
 def _is_numbered(name: str, stem: str, extension: str) -> bool:

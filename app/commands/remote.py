@@ -5,20 +5,23 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from app.client.answers import Refused
 from app.client.jobs import JobClient, option_fields
 from app.client.service import COMMAND, connect
-from app.commands.arguments import Target, store_beside
+from app.commands.arguments import Input, Target, store_beside
 from app.commands.progress import FileBar, printable
 from app.common.errors import UnsuitableFormat, WhisperfleetError
 from app.common.options import Options
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
+from app.jobs.search_terms import MAX_TAG_CHARS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 
@@ -40,8 +43,10 @@ class Remote(JobClient):
         model: str | None,
         transport: httpx.AsyncBaseTransport | None = None,
         kept: Mapping[str, str] | None = None,
+        recordings: Sequence[Input] = (),
     ) -> None:
-        """`kept`: further fields of jobs that stay on the service; None: they are deleted.
+        """`kept`: further fields of jobs that stay on the service; None: they are deleted. `recordings`: what
+        the targets are besides paths.
 
         Raises `InvalidInput` for a malformed address or key.
         """
@@ -52,6 +57,7 @@ class Remote(JobClient):
         self._fields = option_fields(options) | {"model": model or DEFAULT_MODEL_ALIAS}
         self._keeps = kept is not None
         self._fields |= kept or {}
+        self._recordings = {one.path: one for one in recordings}
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
     async def jobs_at_once(self) -> int:
@@ -83,21 +89,37 @@ class Remote(JobClient):
 
     async def _submit(self, path: Path, upload: "_Upload") -> str:
         """The id of the job that a recording becomes."""
+        one = self._recordings.get(path, Input(path))
+        fields = dict(self._fields)
+        if self._keeps and one.below:  # `fetch` makes folders of such tags
+            folder = f"{printable(one.below).replace(',', '_')[1 - MAX_TAG_CHARS :]}/"
+            fields["tags"] = ",".join(filter(None, (fields.get("tags"), folder)))
+        # An attempt whose answer is lost is repeated, and gives the same job.
+        key = self._lasting_key(one, fields) if self._keeps else uuid.uuid4().hex
+        if one.url is not None:
+            upload.all_sent = True
+            return await self._renewed(partial(self.submit_url, one.url, fields, key))
         with path.open("rb") as file:
-            # An attempt whose answer is lost is repeated, and gives the same job.
-            key = self._lasting_key(path, os.fstat(file.fileno())) if self._keeps else uuid.uuid4().hex
             name = printable(path.name)
-            job = await self.submit(file, name, self._fields, key, upload.report)
-            if self._keeps and job["status"] in ("failed", "cancelled"):  # of an earlier run
-                await self.delete(job["id"])
-                job = await self.submit(file, name, self._fields, key, upload.report)
+            job_id = await self._renewed(partial(self.submit, file, name, fields, key, upload.report))
             upload.is_incomplete = os.fstat(file.fileno()).st_size != upload.size
+        return job_id
+
+    async def _renewed(self, submit: Callable[[], Awaitable[Mapping[str, Any]]]) -> str:
+        """The id of the job that `submit` makes or finds. One that failed in an earlier run is replaced."""
+        job = await submit()
+        if self._keeps and job["status"] in ("failed", "cancelled"):
+            await self.delete(job["id"])
+            job = await submit()
         return str(job["id"])
 
-    def _lasting_key(self, path: Path, status: os.stat_result) -> str:
-        """The same for the same file and fields: a command that is repeated finds its jobs."""
-        parts = [str(path.resolve()), status.st_size, status.st_mtime_ns, sorted(self._fields.items())]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    def _lasting_key(self, one: Input, fields: Mapping[str, str]) -> str:
+        """The same for the same recording and fields: a command that is repeated finds its jobs."""
+        parts: list[object] = [one.url]
+        if one.url is None:
+            status = one.path.stat()
+            parts = [str(one.path.resolve()), status.st_size, status.st_mtime_ns]
+        return hashlib.sha256(json.dumps([*parts, sorted(fields.items())]).encode()).hexdigest()
 
     async def _discard(self, submission: asyncio.Task[str], upload: "_Upload") -> None:
         """Delete the job, which ends it if it runs. If that fails, it goes after WHISPER_RESULT_TTL_S."""

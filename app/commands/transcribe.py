@@ -58,7 +58,7 @@ class BarObserver(Observer):
 
 @command()
 def run_transcribe(
-    files: Sequence[Path],
+    files: Sequence[str | Path],
     output: str | None,
     file_format: str | None,
     options: dict[str, object],
@@ -74,9 +74,14 @@ def run_transcribe(
     In folders, recordings whose outputs exist are skipped, unless `overwrite` says otherwise. `kept`: the
     title and tags of jobs that stay on the server; None: they are deleted.
     """
-    if STANDARD_STREAM in files:
+    if str(STANDARD_STREAM) in map(str, files):
         raise InvalidInput("a recording cannot come from standard input: name its file")
     recordings = find_recordings(files)
+    if server is None and (urls := [one.url for one in recordings if one.url]):
+        raise InvalidInput(
+            f"{urls[0]} is a URL, which a running service downloads: add --server http://host:8000, or "
+            "download the recording and name its file"
+        )
     chosen = choose_format(output, file_format, recordings)
     given = check_options(options)
     note_without_effect(given, chosen if kept is None else None)  # other formats of jobs come later
@@ -96,7 +101,8 @@ def run_transcribe(
     if server is None:
         work = _transcribe_here(targets, checked, chosen, model)
     else:
-        work = _transcribe_there(targets, Remote(server, api_key, given, chosen, model, kept=kept))
+        remote = Remote(server, api_key, given, chosen, model, kept=kept, recordings=recordings)
+        work = _transcribe_there(targets, remote)
     return run_until(work, signal.SIGTERM)
 
 

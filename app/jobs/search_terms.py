@@ -11,6 +11,7 @@ from itertools import chain
 
 from app.transcript.text.scripts import is_unspaced, with_few_marks
 
+MAX_TAG_CHARS = 50
 MAX_WORD_CHARS = 64  # of a longer word, only its beginning counts
 # Of the words of a text, and of what people call the job, in UTF-8. PostgreSQL's limit for both is 1 MiB with
 # the beginnings of words, which may take 1.6 times as much as the words.

@@ -14,15 +14,7 @@ from app.common.concurrency import BackgroundTasks
 from app.common.errors import StreamRefused, WhisperfleetError
 from app.intake.disk import disk_full
 from app.live.detection import SpeechDetection
-from workers.messages import (
-    NO_SPACE_ERRNOS,
-    PCM_16K,
-    SAMPLE_RATE,
-    CarriedAudio,
-    DetectedSpeech,
-    Encoding,
-    NewAudio,
-)
+from workers.messages import NO_SPACE_ERRNOS, SAMPLE_RATE, CarriedAudio, DetectedSpeech, Encoding, NewAudio
 
 MAX_AHEAD_S = 4.0  # of audio that nobody has examined: further audio waits with its client
 _MAX_ENTRIES = 100  # that wait: one after the other is examined, however short
@@ -37,7 +29,7 @@ log = structlog.get_logger(__name__)
 class _Arrived:
     """Audio in one encoding, or an action that follows when the audio before it is examined."""
 
-    encoding: Encoding = PCM_16K
+    encoding: Encoding = field(default_factory=Encoding)
     audio: bytearray = field(default_factory=bytearray)
     action: Callable[[], None] | None = None
 
@@ -72,7 +64,7 @@ class StreamAudio:
         self._kept_from = kept_from
         self._arrived: deque[_Arrived] = deque()
         self._part = b""  # of a sample, whose rest is still to come
-        self._encoding = PCM_16K  # of that part
+        self._encoding = Encoding()  # of that part
         self._ahead_s = 0.0
         self._space = asyncio.Event()
         self._idle = asyncio.Event()  # all is examined and done

@@ -171,7 +171,7 @@ def test_openapi_documents_errors(site):
 def test_openapi_documents_every_field(site):
     fields = form(openapi(site), "transcriptions")
     own = {"file", "model", "response_format", "timestamp_granularities[]", "stream", "chunking_strategy"}
-    own |= {"known_speaker_names[]", "known_speaker_references[]"}
+    own |= {"include[]", "keywords[]", "known_speaker_names[]", "known_speaker_references[]"}
     assert fields["properties"].keys() == own | Options.model_fields.keys()
     assert fields["required"] == ["file", "model"]
     assert fields["properties"]["file"]["format"] == "binary"

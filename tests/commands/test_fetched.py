@@ -72,6 +72,29 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
     assert outside.read_text() == "secret"
 
 
+def test_files_are_in_folders_and_follow_their_new_ones(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    store(folder, "a", "2024/spring/Talk", "one")
+    store(folder, "b", "2024/Talk", "two")
+    folder.save()
+    again = Folder(tmp_path)
+    assert again.has("a", "2024/spring/Talk", "txt", "1")
+    store(again, "a", "2023/Talk", "one", "2")
+    found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.txt")}
+    assert found == {"2023/Talk.txt", "2024/Talk.txt"}
+
+
+def test_a_link_to_another_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder = Folder(tmp_path / "out")
+    (tmp_path / "out" / "2024").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WhisperfleetError, match="2024 is a link"):
+        store(folder, "a", "2024/Talk", "one")
+    with pytest.raises(WhisperfleetError, match="2024/spring is a link"):
+        store(folder, "a", "2024/spring/Talk", "one")
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
 def test_one_command_at_a_time(tmp_path: Path) -> None:
     with (
         Folder(tmp_path).locked(),

@@ -102,9 +102,7 @@ def talks(recording: Path, tmp_path: Path) -> Path:
 
 
 def transcribe_all(*files: str, output: str | None = None, form: str | None = None, **flags: bool) -> int:
-    return transcribe.run_transcribe(
-        [Path(file) for file in files], output, form, {}, "demo", None, None, **flags
-    )
+    return transcribe.run_transcribe(files, output, form, {}, "demo", None, None, **flags)
 
 
 def written(folder: Path, suffix: str = ".srt") -> set[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from app.client import jobs, service
 from app.commands import remote
+from app.commands.arguments import find_recordings
 from app.commands.progress import Board
 from app.commands.remote import Remote
 from app.common.errors import UnsuitableFormat, WhisperfleetError
@@ -305,3 +306,37 @@ async def test_a_job_that_stays_is_found_again_and_one_that_failed_is_submitted_
     await keep(tags="other")
     keys = [request.headers["idempotency-key"] for request in server.seen if request.method == "POST"]
     assert keys[0] == keys[1] == keys[2] != keys[3]
+
+
+async def test_a_url_is_downloaded_by_the_service(server: FakeServer, tmp_path: Path) -> None:
+    url = "https://media.example/watch?v=a%2Fb"
+    [recording] = find_recordings([url])
+    assert recording.path == Path("media.example/watch_v=a%2Fb")
+    options = Options(language="en", word_level=True)
+    service = Remote("https://host.example/whisper/", KEY, options, "srt", None, server, None, [recording])
+    with Board([recording.path]) as board:
+        async with service:
+            result = await service.transcribe((recording.path, None), board.begin(recording.path))
+    assert result == b"1\n"
+    assert json.loads(server.bodies[0]) == {
+        "url": url, "language": "en", "word_level": "true", "model": "whisper-1"
+    }  # fmt: skip
+    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
+
+
+async def test_a_job_that_stays_has_its_folder_as_a_tag(server: FakeServer, tmp_path: Path) -> None:
+    for place in ("", "2024, spring", "/".join(["deep"] * 12)):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        (tmp_path / place / "cat.wav").write_bytes(CONTENT)
+    recordings = find_recordings([tmp_path])
+    service = Remote("host/whisper", KEY, Options(), "srt", None, server, {"tags": "a"}, recordings)
+    with Board([one.path for one in recordings]) as board:
+        async with service:
+            for one in recordings:
+                await service.transcribe((one.path, None), board.begin(one.path))
+    tags = [
+        body.split(b'name="tags"\r\n\r\n')[1].split(b"\r\n")[0].decode()
+        for body in server.bodies
+        if b"RIFF" in body
+    ]
+    assert {"a", "a,2024_ spring/", f"a,{'/'.join(['deep'] * 12)[-49:]}/"} == set(tags)

@@ -36,7 +36,8 @@ def correct(service: Server, job: dict, text: str) -> None:  # type: ignore[type
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, tmp_path):
@@ -50,7 +51,7 @@ def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, 
     def fetch(*arguments: object) -> list[str]:
         """The names of the files that are brought."""
         *_, last = lines = run("fetch", "--tag", f"study {count}", "-o", tmp_path / "texts", *arguments)
-        names = [line.rpartition("/")[2] for line in lines if line.startswith("→")]
+        names = [line.partition("/texts/")[2] for line in lines if line.startswith("→")]
         assert last == f"transcripts: {len(names)} brought, {count - len(names)} as they were"
         return names
 
@@ -68,7 +69,7 @@ def test_recordings_become_corrected_transcripts_in_a_folder(run_here, service, 
 
     assert len(fetch("--format", "md")) == count
     before = contents(tmp_path / "texts")
-    assert {"Interview 1.md", "Interview 1 (2).md"} < before.keys()
+    assert {"Interview 1.md", "more/Interview 1.md"} < before.keys(), "folders are kept"
     assert fetch("--format", "md") == []
 
     for number, job in enumerate(jobs[: count // 2]):
@@ -110,10 +111,18 @@ def test_what_somebody_changed_in_the_folder_stays(run_here, service, tmp_path):
     foreign = tmp_path / "texts" / "short01.txt"
     foreign.parent.mkdir()
     foreign.write_text("notes")
-    assert run_here(*arguments, WHISPER_API_KEY=KEY).code == 0
+    broken = tmp_path / "broken.wav"
+    broken.write_text("no sound")
+    service.finished(service.submit(broken, tags="mine")["id"])
+    brought = run_here(*arguments, WHISPER_API_KEY=KEY)
+    assert brought.code == 0
+    assert "\n1 job has failed: the page says why" in brought.stderr
     ours = tmp_path / "texts" / "short01 (2).txt"
     assert foreign.read_text() == "notes"
     ours.write_text("my own words")
+    other = run_here(*arguments, "--option", "numbered=true", WHISPER_API_KEY=KEY)
+    assert other.code == 1
+    assert "the transcript or its options have changed" in other.stderr
     correct(service, job, "Corrected.")
     refused = run_here(*arguments, WHISPER_API_KEY=KEY)
     assert (refused.code, ours.read_text()) == (1, "my own words")

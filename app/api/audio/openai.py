@@ -102,7 +102,7 @@ class TranscriptionForm(AudioForm, KnownSpeakerFields):
     stream: bool = Field(
         False,
         description="Respond with server-sent events as clips finish. Of the formats, only `diarized_json` "
-        "matters then: the last event has the speakers.",
+        "matters then: its segments follow the text, with the speakers.",
     )
 
     @model_validator(mode="before")

@@ -41,8 +41,6 @@ MAX_REFERENCE_CHARS = 4 << 20  # ten seconds of stereo at 48 kHz, as a data URL,
 _FORMAT_OF_RESULT = "choose the format of its result, with `GET /v1/jobs/{id}/result?format=srt`"
 # Fields that may be repeated, each with `[]` after its name or without.
 LISTS = (GRANULARITIES, INCLUDE, KEYWORDS, KNOWN_NAMES, KNOWN_REFERENCES, "languages", "tags")
-
-
 # Formats that not all paths have.
 _PLACES = {
     "diarized_json": "`/v1/audio/transcriptions` has it; `verbose_json` and segments of jobs have speakers",

@@ -11,7 +11,7 @@ from app.api.transcripts.correction_bodies import clean_line
 from app.api.transcripts.versions import is_current
 from app.common.errors import PreconditionFailed
 from app.jobs.job import Job
-from app.jobs.search_terms import folded_tag
+from app.jobs.search_terms import MAX_TAG_CHARS, folded_tag
 from app.server.errors import validated
 from app.server.json_bodies import documented_body, json_object
 from app.transcript.text.scripts import with_few_marks
@@ -19,7 +19,6 @@ from app.transcript.text.scripts import with_few_marks
 MERGE_PATCH = "application/merge-patch+json"
 MAX_TITLE_CHARS = 200
 MAX_NOTES_CHARS = 5000
-MAX_TAG_CHARS = 50
 MAX_TAGS = 20
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")

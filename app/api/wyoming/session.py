@@ -30,8 +30,8 @@ OWNER = Client()  # of all streams: the protocol knows no keys
 
 _PROGRAM = "whisperfleet"
 # In Hz. The filter for a rate that has little in common with 16 kHz would be large.
-RATES = range(4_000, 192_001, 25)
-MAX_WIDTH, MAX_CHANNELS = 4, 8
+RATES = range(4_000, 96_001, 25)
+MAX_WIDTH, MAX_CHANNELS = 4, 2
 
 log = structlog.get_logger("whisperfleet.api")
 
