@@ -89,7 +89,7 @@ jobs = sa.Table(
     sa.Index(
         "jobs_by_trash",
         "owner",
-        "number",
+        "trashed_at",
         sqlite_where=sa.text("trashed_at IS NOT NULL"),
         postgresql_where=sa.text("trashed_at IS NOT NULL"),
     ),
