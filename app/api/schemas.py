@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from app.api.transcripts.correction_bodies import CueMark
+from app.jobs.corrections import Reason
 from app.jobs.document import FailedSpan, Job, Moment
 from app.pool.tasks import State
 from app.transcript.cues.problems import Cure
@@ -398,6 +399,15 @@ class Revision(BaseModel):
     created_at: Moment
     changed: int = Field(description="How many segments differ from the revision before it.")
     by_link: bool = Field(False, description="Somebody with a shared link made it.")
+    reason: Reason | None = Field(
+        description="`speakers`: they were named, chosen or found again, and all else stays. Null: it is the "
+        "original, or an older version of the service made it."
+    )
+    restored: int | None = Field(description="The number of the revision that it brings back.")
+    owner: str | None = Field(
+        None, description="Who made it: the name of the key or the user, if that is known."
+    )
+    link: str | None = Field(None, description="The id of the shared link that made it.")
 
 
 class RevisionList(BaseModel):

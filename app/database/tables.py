@@ -89,7 +89,7 @@ jobs = sa.Table(
     sa.Index(
         "jobs_by_trash",
         "owner",
-        "number",
+        "trashed_at",
         sqlite_where=sa.text("trashed_at IS NOT NULL"),
         postgresql_where=sa.text("trashed_at IS NOT NULL"),
     ),
@@ -149,6 +149,9 @@ revisions = sa.Table(
     sa.Column("changed", sa.Integer, nullable=False),  # segments that differ from the revision before
     sa.Column("content", sa.LargeBinary, nullable=False),
     sa.Column("by_link", sa.Boolean, nullable=False, server_default=sa.false()),  # made by a shared link
+    sa.Column("reason", sa.String(20)),  # of `app.jobs.corrections.Reason`
+    sa.Column("restored", sa.Integer),  # the revision that it brings back
+    sa.Column("author", sa.String(64)),  # the owner of the request, or the id of the shared link
 )
 
 # The segments of the newest transcript, for the search: see `app.jobs.passages`.

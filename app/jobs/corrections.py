@@ -5,6 +5,7 @@ Its process starts anew after a pause, while a client waits: this module imports
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.jobs.serialization import (
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 Segments = tuple[EditedSegment, ...]
 
 
+class Reason(StrEnum):
+    """Why a revision was made."""
+
+    CORRECTED = "corrected"
+    SPEAKERS = "speakers"  # named, chosen or found again: all else stays
+    RESTORED = "restored"
+    TRANSCRIBED_AGAIN = "transcribed_again"
+
+
 class PackedCorrection(NamedTuple):
     """A corrected transcript."""
 
@@ -34,6 +44,8 @@ class PackedCorrection(NamedTuple):
     summary: Summary
     changed: int  # segments that differ from those of the base
     by_people: bool = True  # not a mere comparison of the voices
+    reason: Reason = Reason.CORRECTED
+    restored: int | None = None  # the revision that comes back
 
 
 def apply_edits(
@@ -48,7 +60,9 @@ def apply_edits(
         return None, segments
     content, changed = pack_with_summary(_changed(transcript, segments, correction.segments))
     packed = PackedTranscript(revision, content)
-    return PackedCorrection(packed, changed, correction.changed), correction.segments
+    is_of_speakers = _without_speakers(segments) == _without_speakers(correction.segments)
+    reason = Reason.SPEAKERS if is_of_speakers else Reason.CORRECTED
+    return PackedCorrection(packed, changed, correction.changed, reason=reason), correction.segments
 
 
 def restore(base: PackedTranscript, earlier: PackedTranscript) -> tuple[PackedCorrection | None, Segments]:
@@ -57,8 +71,11 @@ def restore(base: PackedTranscript, earlier: PackedTranscript) -> tuple[PackedCo
     before, after = identified(unpack_transcript(base.content)), identified(transcript)
     if before == after:
         return None, after
-    restored = PackedTranscript(base.revision + 1, earlier.content)
-    return PackedCorrection(restored, summary(transcript), _differing(before, after)), after
+    packed = PackedTranscript(base.revision + 1, earlier.content)
+    changed = _differing(before, after)
+    return PackedCorrection(
+        packed, summary(transcript), changed, reason=Reason.RESTORED, restored=earlier.revision
+    ), after
 
 
 def relabel(
@@ -83,7 +100,7 @@ def relabel(
     content, changed = pack_with_summary(_changed(transcript, before, after))
     packed = PackedTranscript(base.revision + 1, content)
     by_people = bool(wanted.names or wanted.same or wanted.different)
-    return PackedCorrection(packed, changed, _differing(before, after), by_people), after
+    return PackedCorrection(packed, changed, _differing(before, after), by_people, Reason.SPEAKERS), after
 
 
 def apply_again(
@@ -117,7 +134,8 @@ def apply_again(
         return None
     content, summary = pack_with_summary(merged)
     changed = _differing(before, identified(merged))
-    return PackedCorrection(PackedTranscript(revision, content), summary, changed, by_people=False)
+    packed = PackedTranscript(revision, content)
+    return PackedCorrection(packed, summary, changed, by_people=False, reason=Reason.TRANSCRIBED_AGAIN)
 
 
 def windows_by_clip(base: PackedTranscript) -> dict[Span, tuple[Span, ...]]:
@@ -139,6 +157,10 @@ def _changed(transcript: Transcript, before: Segments, after: Segments) -> Trans
     if touched is not None:
         touched = tuple(joined_spans(sorted([*touched, *touched_spans(before, after)])))
     return replace(transcript, segments=after, touched=touched)
+
+
+def _without_speakers(segments: Segments) -> list[EditedSegment]:
+    return [replace(segment, speaker=None, speaker_by_hand=False, turns=()) for segment in segments]
 
 
 def _differing(before: Segments, after: Segments) -> int:

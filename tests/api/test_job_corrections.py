@@ -263,7 +263,10 @@ def test_a_job_that_is_deleted_meanwhile(site, job, monkeypatch):
 def test_the_list_of_revisions(site, job):
     [original] = revisions(site, job)
     finished_at = site.job(job)["finished_at"]
-    assert original == {"revision": 0, "created_at": finished_at, "changed": 0, "by_link": False}
+    of_nobody = dict.fromkeys(("reason", "restored", "owner", "link"))
+    assert original == of_nobody | {
+        "revision": 0, "created_at": finished_at, "changed": 0, "by_link": False,
+    }  # fmt: skip
     save(site, job, "One.", "Two.")
     save(site, job, "One.", "Three.")
     newest, older, last = revisions(site, job)
@@ -290,6 +293,21 @@ def test_an_earlier_revision_is_restored_exactly(site, job):
     again = put(site, job, {"revision": 0})
     assert again.json() == original | {"revision": 4}
     assert error(put(site, job, {"revision": 1}, match=tag)) == (412, "revision_changed", "If-Match")
+
+
+def test_revisions_say_why_they_were_made(site, job):
+    put(site, job, {"segments": [entry | {"speaker": "Ann"} for entry in get(site, job).json()["segments"]]})
+    named = [entry | {"speaker": "Bob"} for entry in get(site, job).json()["segments"]]
+    put(site, job, {"segments": [named[0] | {"text": "One."}, *named[1:]]})
+    names = {"names": {"Bob": "Bert"}}
+    site.client.post(f"/v1/jobs/{job}/speakers", json=names, headers={"If-Match": "*"}).raise_for_status()
+    put(site, job, {"revision": 1})
+    put(site, job, {"segments": get(site, job).json()["segments"][:1]})
+    put(site, job, {"revision": "original"})
+    assert [(entry["reason"], entry["restored"]) for entry in revisions(site, job)] == [
+        ("restored", 0), ("corrected", None), ("restored", 1), ("speakers", None), ("corrected", None),
+        ("speakers", None), (None, None),
+    ]  # fmt: skip
 
 
 def test_some_revisions_are_kept(site, job):

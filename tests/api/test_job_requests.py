@@ -64,7 +64,7 @@ def test_fields_of_a_job(site):
     assert accepted.keys() == {
         "id", "object", "status", "created_at", "started_at", "finished_at", "filename", "url", "duration",
         "language", "languages", "model", "options", "progress", "error", "failed_spans", "warnings",
-        "webhook_url", "revision", "expires_at", "audio_expires_at",
+        "webhook_url", "revision", "expires_at", "audio_expires_at", "trashed_at",
         "audio_tracks", "owner", "excerpt", "speakers", "title", "notes", "tags", "parent",
     }  # fmt: skip
     assert (accepted["object"], accepted["filename"], accepted["model"]) == ("job", "talk.wav", "tiny")

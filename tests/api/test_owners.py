@@ -236,9 +236,18 @@ def test_a_shared_link_opens_one_transcript_as_it_says(owners: Site) -> None:
     assert corrected.status_code == 200, corrected.text
     again = owners.client.put(path, content=body, headers=bearer(ALICE) | headers)
     assert again.status_code == 412
-    revisions = owners.client.get(f"/v1/jobs/{job}/revisions", headers=bearer(ALICE)).json()["data"]
-    assert [revision["by_link"] for revision in revisions] == [True, False]
-    assert "alice" not in owners.client.get(f"/v1/jobs/{job}/revisions", headers=corrector).text
+    document["segments"][0]["text"] = " Corrected by an operator."
+    by_key = {"json": {"segments": document["segments"]}, "headers": bearer(OPERATOR) | {"If-Match": "*"}}
+    owners.client.put(path, **by_key).raise_for_status()
+
+    def makers(headers: dict[str, str]) -> list[tuple[str | None, str | None, bool]]:
+        listed = owners.client.get(f"/v1/jobs/{job}/revisions", headers=headers).json()["data"]
+        return [(each["owner"], each["link"], each["by_link"]) for each in listed]
+
+    assert makers(bearer(ALICE)) == [
+        ("ops", None, False), (None, correcting["id"], True), (None, None, False),
+    ]  # fmt: skip
+    assert makers(corrector) == [(None, None, is_by_link) for is_by_link in (False, True, False)]
 
 
 SHARED_FIELDS = """

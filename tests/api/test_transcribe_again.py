@@ -97,7 +97,9 @@ def test_a_part_again_replaces_that_part_alone(site: Site) -> None:
     after = site.client.get(f"/v1/jobs/{job}/segments").json()["segments"]
     assert after[0] == before[0]
     assert [segment["text"] for segment in after] == [FIRST_TEXT, "A lazy cat."]
-    assert [revision["changed"] for revision in revisions(site, job)] == [2, 0]
+    assert [(each["changed"], each["reason"]) for each in revisions(site, job)] == [
+        (2, "transcribed_again"), (0, None),
+    ]  # fmt: skip
 
 
 def test_a_part_of_a_recording_in_several_languages_is_detected_as_before(site: Site) -> None:

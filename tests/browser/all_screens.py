@@ -139,6 +139,17 @@ def deleted_with_undo(new_page: Opened, world: World) -> Page:
     return page
 
 
+def recently_deleted(new_page: Opened, world: World) -> Page:
+    job = world.site.finished(world.site.submit(world.broken)["id"])["id"]
+    world.site.client.post(f"/v1/jobs/{job}/trash").raise_for_status()
+    page = new_page(world.site)
+    page.goto("/#/?trash=true")
+    page.locator(f".job-row[data-job='{job}']").get_by_role("checkbox").click()
+    page.locator(f".job-row[data-job='{job}']").get_by_role("button", name="Delete for ever").click()
+    page.locator(".toast").wait_for()
+    return page
+
+
 def transcript(new_page: Opened, world: World) -> Page:
     page = new_page(world.site)
     open_job(page, world.done)
@@ -295,6 +306,7 @@ SCREENS = [
     nothing_found,
     unreachable,
     deleted_with_undo,
+    recently_deleted,
     segment_menu,
     downloads,
     player_menu,

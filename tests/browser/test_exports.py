@@ -179,7 +179,7 @@ def test_revisions_show_what_differs_and_come_back(page, site, job):
     revise(site, job, lambda segments: segments.pop(3))
     dialog = open_revisions(page, job)
     expect(dialog.locator("[data-revision] strong")).to_contain_text(["Revision 2", "Revision 1", "Original"])
-    expect(dialog.locator("[data-revision='2']")).to_contain_text("1 segment changed")
+    expect(dialog.locator("[data-revision='2']")).to_contain_text("Corrected · 1 segment changed")
     rows = dialog.locator(".revisions-text li")
     dialog.locator("[data-revision='2']").click()
     expect(dialog.locator("del")).to_have_text(original[3])

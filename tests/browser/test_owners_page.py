@@ -1,5 +1,6 @@
 """Two owners at one service: what each of them sees on the page, and what a shared link opens."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -253,6 +254,16 @@ def test_a_link_to_read_may_show_revisions_and_goes_with_its_transcript(
     expect(goes).to_be_visible()  # before the week of the link is over
     alice.get_by_label("How long?").select_option(label="A day")
     expect(goes).to_have_count(0)
+
+    with acting_as(owned, ALICE):
+        path, back = f"/v1/jobs/{job}/segments", {"segments": []}
+        for body in (back, {"revision": "original"}):
+            owned.client.put(path, json=body, headers={"If-Match": "*"}).raise_for_status()
+    alice.keyboard.press("Escape")
+    for page, who in ((alice, " · alice"), (guest, "")):
+        page.get_by_role("button", name="Revisions").click()
+        listed = page.locator("[data-revision]").first.locator("small").last
+        expect(listed).to_have_text(re.compile(rf"^Brought back: Original · \d+ segments? changed{who}$"))
 
 
 def test_signing_out_forgets_the_key_and_drafts_if_wished(sign_in: Any, job: str) -> None:

@@ -133,6 +133,7 @@ async def test_links_of_before_have_owners_and_stay_valid(tmp_path: Path) -> Non
                 *(f"ALTER TABLE shared_links DROP COLUMN {name}" for name in ("owner", "has_revisions")),
                 *("DROP TABLE link_secrets", "DROP INDEX jobs_by_size"),
                 *("DROP INDEX jobs_by_trash", "ALTER TABLE jobs DROP COLUMN trashed_at"),
+                *(f"ALTER TABLE revisions DROP COLUMN {name}" for name in ("reason", "restored", "author")),
                 "ALTER TABLE jobs DROP COLUMN languages",
                 "INSERT INTO secrets VALUES ('links', x'07', 0)",
                 f"INSERT INTO shared_links VALUES ('1', 'x', {job.number}, 1, 0, 0, 1e12)",

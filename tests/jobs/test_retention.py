@@ -214,7 +214,10 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
                 ),
                 "ALTER TABLE jobs DROP COLUMN excerpt",
                 "ALTER TABLE jobs DROP COLUMN speakers",
-                "ALTER TABLE revisions DROP COLUMN by_link",
+                *(
+                    f"ALTER TABLE revisions DROP COLUMN {name}"
+                    for name in ("by_link", "reason", "restored", "author")
+                ),
                 "DROP TABLE shared_links",
                 "DROP TABLE service_clock",
                 "ALTER TABLE jobs DROP COLUMN retained_since",

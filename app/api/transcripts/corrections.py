@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
+from app.api.http.keys import shared_link_of
 from app.api.http.receiving import MAX_DOCUMENT_BYTES, check_json, receive_document
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Revision, RevisionList, Segments
@@ -72,12 +73,20 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
         responses=documented_errors(401, 403, 404, 409, 503),
     )
     async def list_revisions(request: Request, job_id: str) -> Response:
-        """The original and the newest corrections."""
+        """The original and the newest corrections. A shared link does not see who has made them."""
         job = await find_job(jobs, request, job_id)
         check_done(job)
         revisions = [
-            Revision(revision=number, created_at=timestamp(created_at), changed=changed, by_link=by_link)
-            for number, created_at, changed, by_link in await jobs.store.revisions(job)
+            Revision(
+                revision=each.number,
+                created_at=timestamp(each.created_at),
+                changed=each.changed,
+                by_link=each.by_link,
+                reason=each.reason,
+                restored=each.restored,
+                **({} if shared_link_of(request) else {"link" if each.by_link else "owner": each.author}),
+            )
+            for each in await jobs.store.revisions(job)
         ]
         return JSONResponse(RevisionList(data=revisions).model_dump())
 
@@ -181,8 +190,10 @@ async def _revise(
         correction, document = await make(base)
         try:
             if correction is not None:
-                by_link = client_of(request).owner == LINK_OWNER
-                job = await jobs.store.correct(job, correction, by_link=by_link)
+                client = client_of(request)
+                by_link = client.owner == LINK_OWNER
+                author = (client.link if by_link else client.owner) or None
+                job = await jobs.store.correct(job, correction, by_link=by_link, author=author)
         except PreconditionFailed:
             continue  # another correction came first: the condition may allow it, as `*` does
         headers = {"ETag": revision_etag(job.revision if correction else base.revision)}

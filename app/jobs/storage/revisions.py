@@ -1,13 +1,14 @@
 """The revisions of a transcript in the database: the original, number 0, and corrections."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.common.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.database.tables import jobs, revisions, transcripts
+from app.jobs.corrections import Reason
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, Summary
 from app.jobs.storage.search import index_text, put_passages
@@ -24,6 +25,9 @@ class ListedRevision(NamedTuple):
     created_at: float  # Unix time in s
     changed: int  # segments that differ from the revision before
     by_link: bool = False  # somebody made it by a shared link
+    reason: Reason | None = None  # None: it is the original, or a version without reasons made it
+    restored: int | None = None  # the revision that it brings back
+    author: str | None = None  # the owner of the request, or the id of the shared link; None: not known
 
 
 async def add_revision(
@@ -33,13 +37,13 @@ async def add_revision(
     summary: Summary,
     changed: int,
     now: float,
-    *,
-    by_link: bool = False,
+    **more: Any,
 ) -> None:
     """Store a revision of a job's transcript; the original is number 0. Of more corrections than `KEPT`,
     the one that lasted the shortest is removed, and so of those by links.
 
-    All changes of a job's text go through this function. `now`: Unix time in s.
+    All changes of a job's text go through this function. `now`: Unix time in s. `more`: of the columns of a
+    correction.
     """
     revision, content = packed
     await index_text(connection, job, summary.words)
@@ -50,7 +54,7 @@ async def add_revision(
         await connection.execute(sa.delete(transcripts).where(partial))
         await connection.execute(sa.insert(transcripts).values(row))
         return
-    row |= {"number": revision, "created_at": now, "changed": changed, "by_link": by_link}
+    row |= {"number": revision, "created_at": now, "changed": changed, **more}
     await connection.execute(sa.insert(revisions).values(row))
     of_job = revisions.c.job_number == job.number
     columns = (revisions.c.number, revisions.c.created_at, revisions.c.by_link)
@@ -107,7 +111,7 @@ async def read_revision(connection: AsyncConnection, job: Job, revision: int | N
 
 async def list_revisions(connection: AsyncConnection, job: Job) -> list[ListedRevision]:
     """All revisions of a job that has succeeded, newest first."""
-    columns = (revisions.c.number, revisions.c.created_at, revisions.c.changed, revisions.c.by_link)
+    columns = [revisions.c[name] for name in ListedRevision._fields]
     query = sa.select(*columns).where(revisions.c.job_number == job.number)
     rows = await connection.execute(query.order_by(revisions.c.number.desc()))
     return [

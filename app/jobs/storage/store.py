@@ -85,6 +85,9 @@ _COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long
 
 T = TypeVar("T")
 
+_trash = jobs.alias()
+_NUMBERS_IN_TRASH = sa.select(_trash.c.number).where(_trash.c.trashed_at.is_not(None))  # an index has them
+
 _JOB_BYTES, _TEXT_BYTES_PER_S = 10_000, 20  # in the rows of a job, and of each of its texts
 
 
@@ -276,7 +279,8 @@ class Store:
             if below is not None:
                 query = query.where(jobs.c.number < below)
             of_parent = jobs.c.parent.is_(None) if parent is None else jobs.c.parent == parent.id
-            query = query.where(_of(owner), of_parent, IN_TRASH if trashed else ~IN_TRASH)
+            is_wanted = jobs.c.number.in_(_NUMBERS_IN_TRASH) if trashed else ~IN_TRASH
+            query = query.where(_of(owner), of_parent, is_wanted)
         rows = await self._database.rows(query)
         return [self._job(row) for row in rows[:limit]], len(rows) > limit
 
@@ -680,16 +684,19 @@ class Store:
         """All revisions of the transcript of a job that has succeeded, newest first."""
         return await self._database.query(list_revisions, job)
 
-    async def correct(self, job: Job, correction: PackedCorrection, *, by_link: bool = False) -> Job:
+    async def correct(
+        self, job: Job, correction: PackedCorrection, *, by_link: bool = False, author: str | None = None
+    ) -> Job:
         """Store a correction as the newest revision of a job's transcript, and queue the webhook.
 
-        `by_link`: somebody made it by a shared link.
+        `by_link`: somebody made it by a shared link. `author`: the id of that, or the owner of the request.
 
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
 
         async def correct(connection: AsyncConnection, then: Then) -> Job:
-            return await self._correct(connection, then, job.id, correction, by_link=by_link)
+            more = {"by_link": by_link, "author": author}
+            return await self._correct(connection, then, job.id, correction, **more)
 
         return await self._write(correct)
 
@@ -699,12 +706,11 @@ class Store:
         then: Then,
         job_id: str,
         correction: PackedCorrection,
-        *,
-        by_link: bool = False,
+        **more: Any,
     ) -> Job:
-        """See `correct`."""
+        """See `correct`. `more`: see `add_revision`."""
         now = self._clock()
-        transcript, summary, changed, by_people = correction
+        transcript, summary, changed, by_people, reason, restored = correction
         is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == transcript.revision - 1)
         values = {"revision": transcript.revision, **_listed(summary)}
         if by_people:
@@ -714,7 +720,8 @@ class Store:
         corrected = await self._get(connection, job_id)
         if not rows:
             raise _not_correctable(corrected)
-        await add_revision(connection, corrected, transcript, summary, changed, now, by_link=by_link)
+        more |= {"reason": reason, "restored": restored}
+        await add_revision(connection, corrected, transcript, summary, changed, now, **more)
         then(self._cache.put, corrected)
         await self._add_webhook(connection, then, corrected, "job.corrected", now)
         return corrected

@@ -11,6 +11,8 @@ import { computed, html, signal, useEffect, useMemo, useState } from "../vendor/
 import { downloadResult, formatItems } from "./exports.js";
 import { compareRevisions } from "./revision_diff.js";
 
+const UNNAMED = /^key-[0-9a-f]{16}$/; // the owner of a key without a name
+
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./revision_diff.js").Change} Change */
 /** @typedef {import("./types.js").Segment} Segment */
@@ -58,7 +60,7 @@ function List({ store }) {
           onClick=${() => store.choose(revision.revision)}>
           <strong>${nameOf(revision.revision)}${index === 0 && html` <span class="badge">${t("revisions.newest")}</span>`}</strong>
           <small class="muted numbers">${dateTime(revision.created_at, language.value)}</small>
-          ${revision.revision > 0 && html`<small class="muted">${t("revisions.changed", { count: revision.changed })}${revision.by_link && ` · ${t("revisions.byLink")}`}</small>`}
+          ${revision.revision > 0 && html`<small class="muted" dir="auto">${factsOf(revision).join(" · ")}</small>`}
         </button>
       </li>`,
     )}
@@ -155,7 +157,18 @@ function nameOf(revision) {
   return revision ? t("revisions.number", { number: revision }) : t("revisions.original");
 }
 
-/** @typedef {{revision: number, created_at: string, changed: number, by_link: boolean}} Revision */
+/** What was done, why, and by whom, as far as that is known. @param {Revision} revision */
+function factsOf({ reason, restored, changed, by_link, owner }) {
+  const why = reason && t(`revisions.${reason}`, { name: nameOf(restored ?? 0) });
+  const who = by_link ? t("revisions.byLink") : owner && !UNNAMED.test(owner) && owner;
+  return [why, t("revisions.changed", { count: changed }), who].filter(Boolean);
+}
+
+/**
+ * @typedef {{revision: number, created_at: string, changed: number, by_link: boolean,
+ *   reason: "corrected" | "speakers" | "restored" | "transcribed_again" | null, restored: number | null,
+ *   owner: string | null}} Revision
+ */
 /** @typedef {{segments: Segment[], etag: string}} Text */
 /** @typedef {ReturnType<typeof openRevisions>} Revisions */
 

@@ -12,4 +12,5 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("jobs", sa.Column("trashed_at", sa.Float))
     where = sa.text("trashed_at IS NOT NULL")
-    op.create_index("jobs_by_trash", "jobs", ["owner", "number"], sqlite_where=where, postgresql_where=where)
+    columns = ["owner", "trashed_at"]
+    op.create_index("jobs_by_trash", "jobs", columns, sqlite_where=where, postgresql_where=where)
