@@ -208,9 +208,9 @@ class Backlog(FairQueue[Task[P, R]]):
         `behind_others`: it has a batch of tasks that are not urgent. There is no second one if an urgent task
         would wait for both of them for long.
 
-        A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
-        and so are tasks that cannot share every batch. A slot that drains takes the tasks that only it can
-        run, one by one.
+        A free slot takes a task that waits alone. A single job's tasks are chosen as `batching` plans it. The
+        tasks of several jobs are taken in turns, and so are tasks that cannot share every batch. A slot that
+        drains takes the tasks that only it can run, one by one.
         """
         if not len(self):
             return []
