@@ -269,8 +269,9 @@ class Store:
         if text is not None or tags:
             words = [] if text is None else query_words(text)
             terms = [*words, *map(tag_word, tags)] if words or text is None else []
-            find = partial(find_jobs, status=status, below=below, limit=limit + 1)
-            find = partial(find, owner=owner, trashed=trashed)
+            find = partial(
+                find_jobs, status=status, below=below, limit=limit + 1, owner=owner, trashed=trashed
+            )
             found = await self._database.query(find, terms) if terms else []
             query = query.where(jobs.c.number.in_(found))
         else:

@@ -108,7 +108,8 @@ export function SelectionBar() {
       <span class="space"></span>
       ${
         filter.value.trash
-          ? html`<button class="button" onClick=${act(restoreJobs)}><${Icon} name="undo" />${t("history.restore")}</button>`
+          ? html`<button class="icon-button" aria-label=${t("history.restore")} title=${t("history.restore")}
+              onClick=${act(restoreJobs)}><${Icon} name="undo" /></button>`
           : html`<${ArchiveMenu} chosen=${chosen} />`
       }
       <button class="icon-button" aria-label=${remove} title=${remove}
