@@ -4,7 +4,7 @@ import zlib
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from correction_cases import CLIPS, RECORDING, bases, edited
+from correction_cases import CLIPS, RECORDING, bases, edited, edits_of
 from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import samples, spoken
@@ -13,7 +13,7 @@ from app.common.errors import InvalidInput
 from app.jobs.corrections import apply_again, apply_edits, restore
 from app.jobs.serialization import PackedTranscript, identified, pack_transcript, unpack_transcript
 from app.transcript.corrections import SegmentEdit
-from app.transcript.edited import EditedSegment
+from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.speakers.labelling import named_as
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Span
@@ -232,3 +232,24 @@ def test_speakers_keep_the_names_of_those_who_spoke_at_that_time() -> None:
     assert speakers(again(base, base, new)) == ["Anna", "S2", "S3"]
     part = transcript(named(spoken(3, 5, "The hat sat down"), "S1"))
     assert speakers(again(base, base, part, (samples(3), samples(5)))) == ["Anna", "S2", "Anna"]
+
+
+def test_a_marked_segment_stays_as_people_left_it() -> None:
+    base = packed(spoken(1, 3, "One two three"), spoken(5, 8, "Four five six"))
+    first, second = edits_of(segments_of(base))
+    marked, _ = apply_edits(base, [replace(first, marks=((4, "break"),)), second])
+    assert marked is not None
+    new = transcript(*with_ids([spoken(1, 3, "Uno dos tres"), spoken(5, 8, "Cuatro cinco")], CLIPS))
+    merged = segments_of(again(marked.transcript, base, new))
+    assert [(part.text, part.marks) for part in merged] == [
+        (" One two three", ((3, "break"),)),
+        (" Cuatro cinco", ()),
+    ]
+
+
+def test_a_turn_that_becomes_a_segment_counts_its_own_letters() -> None:
+    base = packed(spoken(1, 3, "One two three"))
+    (said,) = with_ids([spoken(1, 3, "Uno dos tres")], CLIPS)
+    new = transcript(replace(said, speaker="A", turns=((2, "B"),)))
+    merged = segments_of(again(base, base, new))
+    assert [(part.text, part.letters_before) for part in merged] == [(" Uno dos", 0), (" tres", 0)]

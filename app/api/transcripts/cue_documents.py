@@ -3,8 +3,10 @@
 `Helper` calls this: its process starts anew after a pause, and this module imports little.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -17,7 +19,7 @@ from app.jobs.serialization import PackedTranscript, identified, unpack_transcri
 from app.server.large_bodies import Compressed, compress
 from app.transcript.corrections import correct
 from app.transcript.cues.problems import columns_per_second, limits, problems
-from app.transcript.edited import EditedSegment, letter_places, listed_marks, mark_entries
+from app.transcript.edited import EditedSegment, letter_places, mark_entries
 from app.transcript.formats.common import FileCue
 from app.transcript.rendering import file_cues
 
@@ -45,6 +47,8 @@ def cues_document(
     found = list(cues)
     shown = [None, *(cue.cue for cue in found), None]
     index = {segment.id: at for at, segment in enumerate(segments)}
+    # A segment may have many cues.
+    places_of = cache(lambda segment_id: letter_places(segments[index[segment_id]]))
     entries = []
     for at, cue in enumerate(found):
         start, end = (round(float(time / cue.rate), 3) for time in (cue.start, cue.end))
@@ -58,7 +62,7 @@ def cues_document(
                 "speakers": [speaker or None for speaker in cue.speakers],
                 "language": cue.language or transcript.text_language,
                 "cps": round(columns_per_second(cue.cue), 1),
-                "segments": list(_sources(cue, segments, index)),
+                "segments": list(_sources(cue, segments, index, places_of)),
                 "problems": [problem._asdict() for problem in broken],
             }
             entries.append(to_json(entry))  # each on its own, as segments are
@@ -67,15 +71,19 @@ def cues_document(
 
 
 def _sources(
-    cue: FileCue, segments: Sequence[EditedSegment], index: dict[str, int]
+    cue: FileCue,
+    segments: Sequence[EditedSegment],
+    index: Mapping[str, int],
+    places_of: Callable[[str], Sequence[int]],
 ) -> Iterator[dict[str, Any]]:
-    """The parts of segments that the text of a cue comes from."""
+    """The parts of segments that the text of a cue comes from; `places_of`: of the letters of a segment."""
     for segment_id, units in groupby(cue.units, lambda unit: unit.segment):
         letters = [letter for unit in units for letter in range(*unit.letters)]
         if letters:
-            segment = segments[index[segment_id]]
-            places = letter_places(segment)
-            first, end = places[letters[0]], places[letters[-1]] + 1
-            marks = [mark for mark in listed_marks(segment) if first <= mark[0] < end]
-            part = {"id": segment_id, "index": index[segment_id], "from": first, "to": end}
-            yield part | {"marks": mark_entries(marks)} if marks else part
+            at, places = index[segment_id], places_of(segment_id)
+            first, last = letters[0], letters[-1]
+            marks = segments[at].marks
+            inside = marks[bisect_left(marks, (first,)) : bisect_left(marks, (last + 1,))]
+            part = {"id": segment_id, "index": at, "from": places[first], "to": places[last] + 1}
+            listed = mark_entries((places[letter], mark) for letter, mark in inside)
+            yield part | {"marks": listed} if listed else part

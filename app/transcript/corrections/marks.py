@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from app.transcript.corrections.matching import TokenRow, tokens_of
-from app.transcript.edited import Mark, Marks, count_letters
+from app.transcript.edited import Mark, Marks
 
 
 def placed_marks(text: str, wanted: Iterable[tuple[int, Mark]]) -> Marks:
@@ -15,7 +15,8 @@ def placed_marks(text: str, wanted: Iterable[tuple[int, Mark]]) -> Marks:
     counts. One at white space moves to the word after it, one inside a word to the beginning of this word.
     """
     starts = _letters_before(tokens_of(text))
-    found = {starts[bisect_right(starts, count_letters(text[:at])) - 1]: mark for at, mark in wanted}
+    letters = list(accumulate((not char.isspace() for char in text), initial=0))
+    found = {starts[bisect_right(starts, letters[at]) - 1]: mark for at, mark in wanted}
     return tuple(sorted(found.items()))
 
 
