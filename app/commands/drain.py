@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from urllib.parse import quote
 from app.client.answers import Refused, json_object
 from app.client.service import COMMAND, ServiceClient, connect
 from app.commands.ending import command, run_until
+from app.commands.progress import say
 from app.common.errors import InvalidInput, WhisperfleetError
 
 GIVE_UP_S = 60.0  # a service that does not answer for so long may be gone for good: the node is free to end
@@ -47,7 +47,7 @@ async def _drain(node: str, server: str, api_key: str | None, timeout_s: float |
                 row = await _change(service, "POST", node)
                 while row["workers"]:
                     if (line := _progress(row)) != shown:
-                        _say(shown := line)
+                        say(shown := line)
                     await asyncio.sleep(_POLL_S)
                     # `GET` would not do: a service that has restarted does not know that the node drains, and
                     # lists none until it is connected.
@@ -61,13 +61,13 @@ async def _drain(node: str, server: str, api_key: str | None, timeout_s: float |
             raise WhisperfleetError(
                 f"after {timeout_s:g} s, {_progress(row)}; it goes on draining without this command"
             ) from None
-    _say(f"node {node} is drained after {time.monotonic() - began:.1f} s")
+    say(f"node {node} is drained after {time.monotonic() - began:.1f} s")
 
 
 async def _undo(node: str, server: str, api_key: str | None) -> None:
     async with _service(server, api_key) as service:
         row = await _change(service, "DELETE", node)
-    _say(f"node {row['name']} gets workers again")
+    say(f"node {row['name']} gets workers again")
 
 
 def _service(server: str, api_key: str | None) -> ServiceClient:
@@ -89,7 +89,3 @@ async def _change(service: ServiceClient, method: str, node: str) -> dict[str, A
 def _progress(row: dict[str, Any]) -> str:
     workers = ", ".join(f"{worker['slot']} ({worker['state']})" for worker in row["workers"])
     return f"node {row['name']} still has workers: {workers}"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

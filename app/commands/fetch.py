@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from app.client.service import COMMAND, connect
 from app.commands.arguments import check_options, choose_format, note_without_effect
 from app.commands.ending import command, print_error, run_until
 from app.commands.fetched import Folder
-from app.commands.progress import printable
+from app.commands.progress import say
 from app.commands.remote import complete_json
 from app.common.concurrency import end_tasks
 from app.common.errors import InvalidInput, WhisperfleetError
@@ -82,11 +81,11 @@ class Fetch:
                 if wanted:
                     self._folder.save()
         left = len(done) - self._counts["brought"] - self._counts["failed"]
-        _say(f"transcripts: {self._counts['brought']} brought, {left} as they were")
+        say(f"transcripts: {self._counts['brought']} brought, {left} as they were")
         if unfinished := statuses["queued"] + statuses["running"]:
-            _say(f"{_jobs(unfinished, 'is', 'are')} not done yet: fetch again later")
+            say(f"{_jobs(unfinished, 'is', 'are')} not done yet: fetch again later")
         if failed := statuses["failed"]:
-            _say(f"{_jobs(failed, 'has', 'have')} failed: the page says why")
+            say(f"{_jobs(failed, 'has', 'have')} failed: the page says why")
         return 1 if self._counts["failed"] else 0
 
     async def _bring(self, wanted: Sequence[Job]) -> None:
@@ -106,7 +105,7 @@ class Fetch:
                     raise
                 except WhisperfleetError as error:
                     self._counts["failed"] += 1
-                    _say(f"{job['title'] or job['filename'] or job['id']}: {error.message}")
+                    say(f"{job['title'] or job['filename'] or job['id']}: {error.message}")
         finally:
             await end_tasks(*(task for _, task in under_way))
 
@@ -121,7 +120,7 @@ class Fetch:
         path, is_new = await asyncio.to_thread(self._folder.store, *self._file(job), content)
         if is_new:
             self._counts["brought"] += 1
-            _say(f"→ {path}")
+            say(f"→ {path}")
             if not self._counts["brought"] % _SAVED_AFTER:
                 await asyncio.to_thread(self._folder.save)
 
@@ -134,10 +133,6 @@ class Fetch:
         options = sorted(option_fields(self._options).items())
         version = json.dumps([job["revision"], title, options], ensure_ascii=False)
         return f"{job['id']}.{self._chosen}", stem, self._chosen, version
-
-
-def _say(line: str) -> None:
-    print(printable(line), file=sys.stderr, flush=True)
 
 
 def _jobs(count: int, one: str, several: str) -> str:

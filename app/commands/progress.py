@@ -1,5 +1,6 @@
 """The progress of recordings on standard error: a bar for each, the speed of all, and the time left."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -170,6 +171,11 @@ class FileBar:
 def printable(text: str) -> str:
     """The text without what a terminal would obey, or could not show: names of files may have it."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, without what a terminal would obey."""
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 def _size(path: Path) -> int:

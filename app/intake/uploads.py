@@ -74,8 +74,7 @@ async def receive_form(
     before the file and may raise: so a client learns that its options are wrong before it uploads the file.
     `durable`: the file survives a power cut. `large_fields`: text fields with a limit of their own.
 
-    Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, QueueFull if its client has reserved much
-    of the disk for others, and the exceptions of `stream` and
+    Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and the exceptions of `stream` and
     `before_file`; no file is left then.
     """
     kind, options = parse_options_header(content_type)

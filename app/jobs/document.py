@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.common.options import Options
 from app.jobs.job import Job as StoredJob
-from app.jobs.job import Stage, Status
+from app.jobs.job import JobError, Stage, Status
 from workers.messages import MAX_FAILED_SPANS, MAX_LISTED_SPEAKERS, MAX_TRACKS, Span, Warnings, seconds
 
 # ISO 8601 in UTC, with milliseconds.
@@ -40,11 +40,6 @@ class SoundTrack(BaseModel):
     codec: str | None
     channels: int | None
     default: bool = Field(description="Whether the file asks players to prefer it.")
-
-
-class JobError(BaseModel):
-    message: str
-    code: str | None
 
 
 class Job(BaseModel):
@@ -142,7 +137,7 @@ def document(job: StoredJob, now: float) -> Job:
             clips_total=progress.clips_total,
             realtime_factor=job.realtime_factor(now),
         ),
-        error=job.error and JobError(**asdict(job.error)),
+        error=job.error,
         failed_spans=[
             FailedSpan(start=seconds(start), end=seconds(end)) for start, end in _listed(job.failed_spans)
         ],

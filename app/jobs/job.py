@@ -64,10 +64,9 @@ class JobProgress:
         )
 
 
+# Why a job failed, in rows as in answers.
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a job failed."""
-
+class JobError:
     message: str
     code: str | None
 
@@ -129,7 +128,7 @@ class Job:
     progress: JobProgress
     duration: float | None  # of the recording, or up to where it was transcribed, in s
     language: str | None  # ISO 639-1
-    error: Failure | None
+    error: JobError | None
     failed_spans: tuple[Span, ...]  # samples
     result_digest: str | None  # of everything that the stored clip results depend on
     pcm: str | None  # describes the complete decoded audio; see `app.jobs.running.executor`

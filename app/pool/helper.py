@@ -9,12 +9,12 @@ import asyncio
 import gc
 import zlib
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TypeVar
 
 import structlog
 
-from app.common.concurrency import run_shielded
+from app.common.concurrency import BackgroundTasks, run_shielded
 from app.common.errors import HelperFailed, ProcessCrashed, ProcessHung
 from app.pool.process import ChildProcess
 from workers import runtime
@@ -60,7 +60,7 @@ class Helper:
         self._reading = asyncio.Lock()  # of long transcripts
         self._calls = 0  # of the process, under way
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._ending = BackgroundTasks()  # of processes
 
     async def run(self, recording_s: float, function: Callable[..., R], *args: object) -> R:
         """Call a function that works on the transcript of a recording of `recording_s` seconds.
@@ -80,8 +80,8 @@ class Helper:
         finally:
             self._calls -= 1
             if not self._calls:
-                loop = asyncio.get_running_loop()
-                self._idle_timer = loop.call_later(IDLE_S, self._end_idle)
+                end = lambda: self._ending.spawn(self._end(self._child))  # noqa: E731
+                self._idle_timer = asyncio.get_running_loop().call_later(IDLE_S, end)
 
     async def _run_alone(self, deadline_s: float, function: Callable[..., R], *args: object) -> R:
         """Call a function in the process, and once more in a new one: something else may have killed it."""
@@ -109,10 +109,7 @@ class Helper:
 
         Long ones are read one after the other: else many would be in memory while they wait for the process.
         """
-        if (recording_s or 0.0) < LONG_S:
-            yield
-            return
-        async with self._reading:
+        async with self._reading if (recording_s or 0.0) >= LONG_S else nullcontext():
             yield
 
     async def stop(self) -> None:
@@ -123,9 +120,6 @@ class Helper:
     def _stop_idle_timer(self) -> None:
         if self._idle_timer is not None:
             self._idle_timer.cancel()
-
-    def _end_idle(self) -> None:
-        self._ending = asyncio.get_running_loop().create_task(self._end(self._child))
 
     async def _end(self, child: ChildProcess) -> None:
         """End a process. The next call starts another one, also while this one cannot be killed."""

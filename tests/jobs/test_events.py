@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.database.connection import Database
 from app.database.tables import events
 from app.jobs.events import Event, restore, shorten
-from app.jobs.job import Failure, Job, JobProgress, Stage
+from app.jobs.job import Job, JobError, JobProgress, Stage
 from app.jobs.storage.store import Store
 from tests.jobs.samples import submission
 
@@ -35,7 +35,7 @@ async def run_to_the_end(store: Store) -> tuple[Job, list[Event]]:
         progress = JobProgress(Stage.TRANSCRIBING, done * 30.1, 3600.0 if done else None, done, None)
         await store.store_progress({job.id: progress})
     job = await store.begin(await store.requeue(job))
-    await store.fail(job, Failure("Line 1\nand 2", "clip_failed"), keep_file=True)
+    await store.fail(job, JobError("Line 1\nand 2", "clip_failed"), keep_file=True)
     return job, published
 
 

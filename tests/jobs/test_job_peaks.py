@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from app.common.errors import AudioNotKept, InvalidInput, JobNotDone
 from app.database.connection import Database
 from app.intake.uploads import Upload
-from app.jobs.job import Failure, Job
+from app.jobs.job import Job, JobError
 from app.jobs.kept_recordings import _AT_ONCE, KeptRecordings
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import JobObserver
@@ -138,7 +138,7 @@ async def test_a_failed_job_has_peaks_if_its_recording_can_be_decoded(
     store: Store, recordings: KeptRecordings, media: FakeMedia
 ) -> None:
     job = await store.begin(await store.add(submission()))
-    job = await store.fail(job, Failure("broken", "broken_file"), keep_file=True)
+    job = await store.fail(job, JobError("broken", "broken_file"), keep_file=True)
     media.error = InvalidInput("The file is broken.", code="broken_file")
     with capture_logs() as logs, pytest.raises(InvalidInput):
         await recordings.peaks(job)

@@ -8,7 +8,7 @@ import pytest
 from app.common.errors import ClipFailed, IllegalTransition
 from app.database.connection import Database
 from app.engines.ledger import JobName
-from app.jobs.job import Failure, Status
+from app.jobs.job import JobError, Status
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
 from app.transcript.packed import pack_result
@@ -21,7 +21,7 @@ from tests.jobs.sites import FakePipeline, Site
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 DONE, CRASHED = (0, 16_000, None, 0), (16_000, 32_000, None, 0)
-FAILURE = Failure("It failed.", "clip_failed")
+FAILURE = JobError("It failed.", "clip_failed")
 
 
 @ON_BOTH

@@ -19,7 +19,7 @@ from app.database.tables import jobs, metadata
 from app.jobs.corrections import PackedCorrection
 from app.jobs.document import public
 from app.jobs.events import Event
-from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
+from app.jobs.job import TRANSITIONS, Job, JobError, JobProgress, Stage, Status
 from app.jobs.link_secrets import LinkSecrets
 from app.jobs.serialization import PackedTranscript, pack_with_summary, unpack_transcript
 from app.jobs.storage.store import QueuedRow, Store
@@ -44,7 +44,7 @@ async def transition(store: Store, job: Job, status: Status) -> Job:
         Status.QUEUED: lambda: store.requeue(job),
         Status.RUNNING: lambda: store.begin(job),
         Status.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
-        Status.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), keep_file=True),
+        Status.FAILED: lambda: store.fail(job, JobError("broken", "broken_file"), keep_file=True),
         Status.CANCELLED: lambda: store.cancel(job),
     }
     return await transitions[status]()

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from app.common.options import Options
 from app.database.connection import Database
 from app.database.tables import known_speakers, voices
-from app.jobs.job import Failure, Job
+from app.jobs.job import Job, JobError
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
 from app.transcript.speakers.labelling import KnownSpeaker
@@ -120,7 +120,7 @@ async def test_voices_of_a_job_that_fails_go_with_its_recording(
     database: Database, store: Store, job: Job, clip_store: ClipStore, keep_file: bool
 ) -> None:
     await embed(clip_store, job)
-    job = await store.fail(job, Failure("broken", None), keep_file)
+    job = await store.fail(job, JobError("broken", None), keep_file)
     assert await rows(database) == ((2, 2) if keep_file else (0, 0))
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import structlog
 from fastapi import APIRouter
@@ -13,10 +12,8 @@ from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.http.keys import Authentication
 from app.common.errors import WhisperfleetError
 from app.common.owners import LINK_OWNER, KeyRing
+from app.jobs.service import JobService
 from app.server.errors import documented_errors
-
-if TYPE_CHECKING:
-    from app.jobs.service import JobService
 
 _END_S = 30  # in which requests end that are cancelled
 
@@ -30,7 +27,7 @@ class Owners:
     keys: KeyRing
     authentication: Authentication
     streams: RealtimeSessions
-    jobs: "JobService"
+    jobs: JobService
     has_users: bool  # a login names further owners
 
     async def load(self, before: Collection[str] = ()) -> None:

@@ -81,11 +81,11 @@ def min_driver(capability: tuple[int, int]) -> int:
 
 def driver_remedy(driver: str, gpus: Sequence[PresentGpu] = ()) -> str | None:
     """What to do if the driver is too old for CUDA 12 or for one of the GPUs; None if it is not."""
-    version = _major_version(driver)
+    branch = driver.partition(".")[0]
     needed = max((min_driver(gpu.capability) for gpu in gpus), default=MIN_DRIVERS[0][1])
-    if version is None or version >= needed:
+    if not branch.isdecimal() or int(branch) >= needed:
         return None
-    if version < MIN_DRIVERS[0][1]:
+    if int(branch) < MIN_DRIVERS[0][1]:
         return f"The driver is too old for CUDA 12: update it to {needed} or newer and reboot."
     newest = max(gpus, key=lambda gpu: min_driver(gpu.capability))
     return (
@@ -139,9 +139,3 @@ def _check_mig(title: str, found: str, instances: Sequence[str], entries: Sequen
 
 def _dotted(capability: tuple[int, int]) -> str:
     return ".".join(map(str, capability))
-
-
-def _major_version(driver: str) -> int | None:
-    """The branch of a driver's version; None if it is not a number."""
-    head = driver.partition(".")[0]
-    return int(head) if head.isdecimal() else None

@@ -32,7 +32,11 @@ def check_model(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | N
     try:
         size = _size_to_download(name)
     except ModelUnavailable as error:
-        return _missing(title, error, falls_back), None
+        finding = fail_with(title, error)
+        if falls_back:
+            found = f"{finding.found}; the demo model will be used instead (WHISPER_DEMO_FALLBACK)"
+            finding = Finding(title, found, Severity.WARN, finding.remedy)
+        return finding, None
     return ok(
         title, f"not on this machine yet: {gigabytes(size)} will be downloaded on the first start"
     ), None
@@ -52,14 +56,6 @@ def _size_to_download(name: str) -> int:
     except Exception as error:  # a dozen types from three libraries
         reason = (str(error).splitlines() or [repr(error)])[0]
         raise ModelUnavailable(f"not on this machine, and cannot be downloaded: {reason}") from None
-
-
-def _missing(title: str, error: ModelUnavailable, falls_back: bool) -> Finding:
-    finding = fail_with(title, error)
-    if not falls_back:
-        return finding
-    found = f"{finding.found}; the demo model will be used instead (WHISPER_DEMO_FALLBACK)"
-    return Finding(title, found, Severity.WARN, finding.remedy)
 
 
 async def check_speaker_model(setting: str, folder: Path) -> Finding:

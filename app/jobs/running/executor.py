@@ -28,7 +28,7 @@ from app.common.errors import (
 from app.engines.ledger import JobName
 from app.intake.downloads import download
 from app.intake.uploads import Upload
-from app.jobs.job import Failure, Job, JobProgress, Stage, Submission
+from app.jobs.job import Job, JobError, JobProgress, Stage, Submission
 from app.jobs.running.again import keeps_speakers, parent_of, revise_parent
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.progress import Lengths, ProgressBuffer
@@ -159,7 +159,7 @@ class JobExecutor:
         await self._progress.store()
         with suppress(IllegalTransition, UnknownJob):
             job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
-            failure = Failure(error.message, error.code)
+            failure = JobError(error.message, error.code)
             await self._store.fail(job, failure, self._settings.keep_audio, transcript)
             await self._remove_files(job)
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from app.common.options import Options
 from app.database.tables import jobs
-from app.jobs.job import Again, Failure, Job, JobProgress, Stage, Status, Submission
+from app.jobs.job import Again, Job, JobError, JobProgress, Stage, Status, Submission
 from app.jobs.storage.retention import Retention
 from workers.messages import RecordingWarning, SoundTrack
 
@@ -42,7 +42,7 @@ def job_from_row(row: sa.Row[Any], retention: Retention, lag_s: float) -> Job:
             | {"options": options, "tags": tuple(row.tags or ()), "again": again}
         ),
         "progress": JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
-        "error": Failure(**row.error) if row.error else None,
+        "error": JobError(**row.error) if row.error else None,
         "failed_spans": tuple((start, end) for start, end in row.failed_spans),
         "speakers": None if row.speakers is None else tuple(row.speakers),
         "warnings": tuple(RecordingWarning(**warning) for warning in row.warnings or ()),

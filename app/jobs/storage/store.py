@@ -33,7 +33,7 @@ from app.jobs.events import (
     read_events,
     read_segments_events,
 )
-from app.jobs.job import TRANSITIONS, Again, Failure, Job, JobProgress, Stage, Status, Submission
+from app.jobs.job import TRANSITIONS, Again, Job, JobError, JobProgress, Stage, Status, Submission
 from app.jobs.passages import Sentence, find_sentences
 from app.jobs.search_terms import query_terms, query_words, tag_word
 from app.jobs.serialization import (
@@ -467,7 +467,7 @@ class Store:
         return await self._transition(job.id, Status.SUCCEEDED, changes, also=revise)
 
     async def fail(
-        self, job: Job, failure: Failure, keep_file: bool, transcript: Transcript | None = None
+        self, job: Job, failure: JobError, keep_file: bool, transcript: Transcript | None = None
     ) -> Job:
         """Mark an unfinished job as failed, with its partial transcript, if any. Raises IllegalTransition."""
         changes: dict[str, Any] = {"error": {"message": failure.message, "code": failure.code}}

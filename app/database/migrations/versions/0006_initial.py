@@ -6,8 +6,6 @@ must look them up.
 
 revision = "0006"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
