@@ -17,7 +17,6 @@ OF_PROGRAMS = {
     *("idempotency_key_reused", "if_match_required", "unsupported_content_type", "unsupported_tus_version"),
     *("upload_conflict", "upload_expired", "upload_not_found", "upload_offset_mismatch", "upload_taken_over"),
     *("upload_too_long", "upload_used", "webhooks_not_configured", "no_keys"),
-    "details_changed",
     # The page opens no streams.
     *("event_not_kept", "invalid_json", "invalid_value", "service_stopping", "stream_ended", "stream_idle"),
     *("input_audio_buffer_commit_empty", "input_audio_buffer_full", "stream_not_found", "stream_refused"),

@@ -6,7 +6,7 @@ import { errorText, t } from "../core/text.js";
 import { Tags } from "../job/details.js";
 import { DownloadMenu } from "../job/exports.js";
 import { placesOf } from "../job/find.js";
-import { contentFacts, JobProgress, StatusBadge, timeFacts } from "../job/job_facts.js";
+import { contentFacts, JobProgress, timeFacts } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
 import { html } from "../vendor/ui.js";
 import { removeJobs } from "./deletions.js";
@@ -21,19 +21,22 @@ import { select } from "./selection.js";
  */
 export function JobRow({ job, isSelected }) {
   const name = nameOf(job);
+  const [added, ...kept] = timeFacts(job);
+  const [length, languages, speakers] = contentFacts(job);
   /** @param {MouseEvent} event */
   const onSelect = (event) => select(job.id, event.shiftKey);
   return html`<li class="job-row" data-job=${job.id} onKeyDown=${(/** @type {KeyboardEvent} */ event) => onKey(event, job)}>
     <label class="job-row-select">
       <input type="checkbox" checked=${isSelected} onClick=${onSelect} aria-label=${t("history.select", { name })} />
     </label>
-    <div class="job-row-text">
+    <div class="job-row-text" data-status=${job.status}>
       <a class="job-row-name" href=${`#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
       <${Situation} job=${job} />
       <${Tags} tags=${job.tags} />
     </div>
     <p class="job-row-facts small muted numbers">
-      <span dir="auto">${contentFacts(job).join(" · ")}</span><span>${timeFacts(job).join(" · ")}</span>
+      <span>${length}</span><span>${languages}</span><span dir="auto">${speakers}</span>
+      <span>${added}</span><span>${kept.join(" · ")}</span>
     </p>
     <div class="job-row-actions">
       ${job.status === "succeeded" && html`<${DownloadMenu} job=${job} iconOnly />`}
@@ -44,15 +47,27 @@ export function JobRow({ job, isSelected }) {
 
 /** What it says, or how far it is. @param {{job: Job}} props */
 function Situation({ job }) {
-  if (job.error)
-    return html`<p class="job-row-error small" data-status="failed" dir="auto">${errorText(job.error)}</p>`;
+  if (job.error) return html`<p class="job-row-error small" dir="auto">${errorText(job.error)}</p>`;
   if (job.matches?.length) return html`<${Matches} job=${job} matches=${job.matches} />`;
-  if (job.status === "succeeded" && job.excerpt) {
-    return html`<p class="job-row-excerpt small muted" data-status="succeeded" dir="auto">${job.excerpt}</p>`;
+  if (job.status === "succeeded") {
+    const text = textBeyond(nameOf(job), job.excerpt ?? "");
+    return text && html`<p class="job-row-excerpt small muted" dir="auto">${text}</p>`;
   }
   return html`<p class="job-row-state small muted">
-    <${StatusBadge} job=${job} />${job.status === "running" && html`<${JobProgress} job=${job} />`}
+    <span class=${job.status === "running" ? "badge accent" : "badge"}>${t(`status.${job.status}`)}</span>${job.status === "running" && html`<${JobProgress} job=${job} />`}
   </p>`;
+}
+
+/**
+ * What a transcript begins with and its name does not say: a recording may be named by its first words.
+ * @param {string} name
+ * @param {string} text
+ */
+export function textBeyond(name, text) {
+  const said = name.replace(/…$/, "");
+  const rest = text.slice(said.length);
+  const isSaid = text.startsWith(said) && !/^[\p{L}\p{N}]/u.test(rest);
+  return isSaid ? rest.replace(/^[\s.,;:]+/, "") : text;
 }
 
 /** The sentences that the search has found: each opens the transcript there. @param {{job: Job, matches: import("../job/types.js").Match[]}} props */
