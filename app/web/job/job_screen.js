@@ -127,7 +127,6 @@ function Skeleton({ isConnected }) {
   return html`<div class="job" aria-busy="true" data-small=${isSmall.value || undefined}>
     <p class=${isConnected ? "visually-hidden" : "muted"} role="status">${t(isConnected ? "loading" : "error.unreachable")}</p>
     <span class="skeleton job-skeleton-title"></span>
-    <span class="skeleton job-skeleton-player"></span>
     ${[92, 78, 85, 60].map((width) => html`<span class="skeleton" style=${{ width: `${width}%` }}></span>`)}
   </div>`;
 }

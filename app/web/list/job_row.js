@@ -21,8 +21,9 @@ import { select } from "./selection.js";
  */
 export function JobRow({ job, isSelected }) {
   const name = nameOf(job);
+  const [length, ...spoken] = contentFacts(job);
   const [added, ...kept] = timeFacts(job);
-  const [length, languages, speakers] = contentFacts(job);
+  const facts = [length, "", ...spoken, added, kept.join(" · ")]; // in columns of two
   /** @param {MouseEvent} event */
   const onSelect = (event) => select(job.id, event.shiftKey);
   return html`<li class="job-row" data-job=${job.id} onKeyDown=${(/** @type {KeyboardEvent} */ event) => onKey(event, job)}>
@@ -34,10 +35,7 @@ export function JobRow({ job, isSelected }) {
       <${Situation} job=${job} />
       <${Tags} tags=${job.tags} />
     </div>
-    <p class="job-row-facts small muted numbers">
-      <span>${length}</span><span>${languages}</span><span dir="auto">${speakers}</span>
-      <span>${added}</span><span>${kept.join(" · ")}</span>
-    </p>
+    <p class="job-row-facts small muted numbers">${facts.map((fact) => html`<span dir="auto">${fact}</span>`)}</p>
     <div class="job-row-actions">
       ${job.status === "succeeded" && html`<${DownloadMenu} job=${job} iconOnly />`}
       <${RemoveButton} job=${job} />

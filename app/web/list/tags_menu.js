@@ -15,12 +15,7 @@ const MOST_CHARS = 50; // of the service
 /** @param {{chosen: Job[]}} props */
 export function TagsMenu({ chosen }) {
   const [isNew, setNew] = useState(false);
-  const give = (/** @type {string} */ tag, isOn = true) =>
-    void changeTag(
-      chosen.map(({ id }) => id),
-      tag,
-      isOn,
-    );
+  const give = (/** @type {string} */ tag, isOn = true) => void changeTag(chosen, tag, isOn);
   if (isNew) return html`<${NewTag} give=${give} end=${() => setNew(false)} />`;
   const known = new Set([...chosen, ...(jobs.value ?? [])].flatMap(({ tags = [] }) => tags));
   const items = [...known].slice(0, MOST_OFFERED).map((tag) => {
@@ -53,14 +48,14 @@ function NewTag({ give, end }) {
 
 /**
  * Give jobs a tag, or take it off those that have it. What others change meanwhile stays.
- * @param {readonly string[]} ids
+ * @param {readonly Job[]} chosen
  * @param {string} tag
  * @param {boolean} isOn
  * @param {boolean} [isUndo]
  */
-async function changeTag(ids, tag, isOn, isUndo = false) {
-  const results = await Promise.allSettled(ids.map((id) => changeOne(id, tag, isOn)));
-  const changed = ids.filter((_, index) => results[index].status === "fulfilled" && results[index].value);
+async function changeTag(chosen, tag, isOn, isUndo = false) {
+  const results = await Promise.allSettled(chosen.map(({ id }) => changeOne(id, tag, isOn)));
+  const changed = chosen.filter((_, index) => results[index].status === "fulfilled" && results[index].value);
   const failed = results.find((result) => result.status === "rejected");
   if (failed) toastError(failed.reason);
   const undo = { label: t("history.undo"), run: () => void changeTag(changed, tag, !isOn, true) };
