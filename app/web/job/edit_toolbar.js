@@ -107,16 +107,12 @@ function useEditingKeys(screen, search) {
     { keys: "Control+h", text: "find.replaceMode", run: () => openSearch(search, "replace"), inFields: true },
     { keys: "Control+s", text: "edit.save", run: () => void screen.session.save(), inFields: true },
   ]);
+  const go = (/** @type {1 | -1} */ direction, isEdited = false) => goToUnsure(screen, direction, isEdited);
   const toUnsure = /** @type {import("../core/keys.js").Shortcut[]} */ ([
-    { keys: "n", text: "edit.nextUnsure", run: () => goToUnsure(screen, 1) },
-    { keys: "Shift+n", text: "edit.previousUnsure", run: () => goToUnsure(screen, -1) },
-    { keys: "F8", text: "edit.nextUnsure", run: () => goToUnsure(screen, 1, true), inFields: true },
-    {
-      keys: "Shift+F8",
-      text: "edit.previousUnsure",
-      run: () => goToUnsure(screen, -1, true),
-      inFields: true,
-    },
+    { keys: "n", text: "edit.nextUnsure", run: () => go(1) },
+    { keys: "Shift+n", text: "edit.previousUnsure", run: () => go(-1) },
+    { keys: "F8", text: "edit.nextUnsure", run: () => go(1, true), inFields: true },
+    { keys: "Shift+F8", text: "edit.previousUnsure", run: () => go(-1, true), inFields: true },
   ]);
   const inputs = [screen, search, isEditable];
   useShortcuts(
