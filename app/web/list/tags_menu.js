@@ -51,17 +51,15 @@ function NewTag({ give, end }) {
  * @param {readonly Job[]} chosen
  * @param {string} tag
  * @param {boolean} isOn
- * @param {boolean} [isUndo]
  */
-async function changeTag(chosen, tag, isOn, isUndo = false) {
+async function changeTag(chosen, tag, isOn) {
   const results = await Promise.allSettled(chosen.map(({ id }) => changeOne(id, tag, isOn)));
   const changed = chosen.filter((_, index) => results[index].status === "fulfilled" && results[index].value);
   const failed = results.find((result) => result.status === "rejected");
   if (failed) toastError(failed.reason);
-  const undo = { label: t("history.undo"), run: () => void changeTag(changed, tag, !isOn, true) };
-  if (changed.length && !isUndo) {
-    toast(t(isOn ? "tags.added" : "tags.removed", { tag, count: changed.length }), { action: undo });
-  }
+  const undo = { label: t("history.undo"), run: () => void changeTag(changed, tag, !isOn) };
+  const text = t(isOn ? "tags.added" : "tags.removed", { tag, count: changed.length });
+  if (changed.length) toast(text, { action: undo });
   await refresh();
 }
 
