@@ -82,7 +82,7 @@ def uploads_and_options(new_page: Opened, world: World) -> Page:
     page.faults.expect("status of 400")  # type: ignore[attr-defined]
     page.locator("input[type=file]").first.set_input_files(world.nothing)
     page.locator(".upload-message.failed").wait_for()
-    page.locator("details.options > summary").click()
+    page.locator(".options > details > summary").click()
     page.locator(".options-more > summary").click()
     return page
 
@@ -111,7 +111,7 @@ def something_dragged(new_page: Opened, world: World) -> Page:
 def selection(new_page: Opened, world: World) -> Page:
     page = new_list(new_page, world)
     page.locator("#history-all").click()
-    return with_menu(page, page.locator(".history-selection [aria-haspopup=menu]"))
+    return with_menu(page, page.locator(".history-selection [aria-haspopup=menu]").last)
 
 
 def nothing_found(new_page: Opened, world: World) -> Page:

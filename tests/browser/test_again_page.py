@@ -46,7 +46,8 @@ def test_selected_segments_are_transcribed_again(page, site, talk, axe):
     assert not {"Mangled.", "Kept as it is."} & set(transcribed)
     assert transcribed[0] == segments[0]["text"]
     assert transcribed[-1] == segments[-1]["text"]
-    page.get_by_role("button", name="Revisions").click()
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Revisions").click()
     expect(page.get_by_role("dialog").get_by_text("Revision 2")).to_be_visible()
 
 
@@ -96,6 +97,6 @@ def test_a_job_that_failed_runs_again(new_page, commands, sabotage, talk_pcm, tm
     page.get_by_role("button", name="Transcribe again", exact=True).click()
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.locator(".segment-failed")).to_have_count(0)
-    expect(page.get_by_role("button", name="Revisions")).to_be_visible()
+    expect(page.get_by_role("button", name="Share", exact=True)).to_be_visible()
     assert server.job(job["id"])["status"] == "succeeded"
     assert rows.count() > before

@@ -96,6 +96,7 @@ def test_nothing_moves_below_a_pointer_that_is_down(page, site, shared_job):
         expect(field).to_have_value(f"Line {pressed} of all.")
         assert page.evaluate(SELECTED) == "all"
     assert page.evaluate("() => document.querySelector('video').paused")  # a double click plays nothing
+    page.wait_for_timeout(600)  # the last press is over
     page.evaluate("() => scrollTo(0, 0)")
     top = rows.first.bounding_box()["y"]
     for pressed in range(1, 4):  # where the page cannot scroll, what was above leaves no gap
@@ -474,5 +475,6 @@ def test_the_keyboard_alone_reaches_everything(page, site, job):
     assert texts(site, job) == [*LINES[:2], "Three birds sleep. Softly."]
     page.keyboard.press("?")
     keys = page.get_by_role("dialog")
+    expect(keys.get_by_role("heading", level=3)).to_have_text(["Move", "Edit", "Play", "Everywhere"])
     expect(keys.get_by_text("Next uncertain word").first).to_be_visible()
     expect(keys.get_by_text("Find and replace")).to_be_visible()

@@ -62,6 +62,23 @@ def test_it_shows_jobs_with_their_states_newest_first(page, site, three):
     assert page.url.endswith(f"/#/jobs/{three[1]['id']}")
 
 
+COLUMNS = """() => [...document.querySelectorAll(".job-row-facts")].map((facts) =>
+  [...facts.children].map((fact) => fact.getBoundingClientRect()).flatMap(({ left, right }, index) =>
+    index === 0 ? right : index === 3 ? left : []))"""
+
+
+def test_lengths_and_days_are_in_columns_of_a_window_that_is_used(page, three):
+    page.goto("/")
+    expect(row(page, "garden")).to_be_visible()
+    for width in (1280, 1920):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert len({tuple(ends) for ends in page.evaluate(COLUMNS)[1:]}) == 1  # the first has no length
+        assert (
+            page.locator(".history-list").evaluate("(list) => list.getBoundingClientRect().right")
+            > width - 32
+        )
+
+
 def test_a_search_finds_names_and_texts_and_survives_a_reload(page, site, three):
     page.goto("/")
     expect(row(page, "garden")).to_have_count(1)
@@ -316,13 +333,14 @@ def follow_arrows(page):
     page.keyboard.press("ArrowUp")
     expect(page.get_by_role("menuitem").last).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("menuitem", name="SRT")).to_be_focused()
+    expect(page.get_by_role("menuitem", name="Word")).to_be_focused()
     page.keyboard.press("t")
     expect(page.get_by_role("menuitem", name="TXT")).to_be_focused()
     page.keyboard.press("Escape")
     expect(button).to_be_focused()
     expect(page.get_by_role("menu")).to_have_count(0)
     page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
     with page.expect_download() as download:
         page.keyboard.press("Enter")
     assert download.value.suggested_filename == "harbour.srt"

@@ -446,6 +446,17 @@ def test_options_are_remembered_and_sent_if_changed(page, site, shorts):
     assert wait_for_jobs(page, site, 1)[0]["options"]["language"] == "de"
 
 
+def test_who_speaks_is_asked_without_opening_anything(page, site, shorts):
+    page.goto("/")
+    page.get_by_label("Who speaks").select_option(label="Tell voices apart")
+    page.get_by_label("Number of speakers").fill("2")
+    page.get_by_label("Number of speakers").press("Tab")
+    with page.expect_request(lambda request: request.method == "POST" and "/v1/jobs" in request.url) as sent:
+        choose(page, shorts[0])
+    assert (sent.value.post_data_json["diarize"], sent.value.post_data_json["num_speakers"]) == (True, 2)
+    wait_for_jobs(page, site, 1)
+
+
 def test_what_is_typed_counts_though_the_field_is_not_left(page, site, shorts):
     page.goto("/")
     page.get_by_text("Options", exact=True).click()

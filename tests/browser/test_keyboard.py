@@ -22,7 +22,7 @@ def test_from_choosing_a_file_to_its_subtitles(page, site, talk, tmp_path):
     page.on("filechooser", lambda _: None)  # Playwright would not wait until the browser tells of them
     page.goto("/")
     page.get_by_role("main").wait_for()
-    tab_to(page, "details.options > summary")
+    tab_to(page, ".options > details > summary")
     page.keyboard.press("Enter")
     tab_to(page, "textarea")  # the prompt
     page.keyboard.type("By keys")

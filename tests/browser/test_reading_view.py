@@ -301,6 +301,18 @@ def test_the_text_keeps_two_thirds(page: Page, film: str, interview: str) -> Non
     expect(page.get_by_role("dialog", name="Settings")).to_be_visible()
 
 
+def test_the_text_begins_high_in_the_window(page: Page, interview: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.add_init_script("localStorage['whisperfleet.demoKnown'] = 'true'")
+    open_job(page, interview)
+    top = page.locator(".segment-text").first.evaluate("(text) => text.getClientRects()[0].top")
+    assert top < 240
+    tools = page.get_by_role("toolbar", name="Corrections")
+    expect(tools.locator(".speaker-name")).to_have_text(["Anna", "Bert"])
+    for name in ("Share", "Download"):
+        expect(page.locator(".job-header").get_by_role("button", name=name, exact=True)).to_be_visible()
+
+
 def test_a_transcript_opens_where_it_was_left(page: Page, site: Server, talk: Talk) -> None:
     job = with_lines(site, talk.path, [f"Line {number} is one." for number in range(300)], 0.2)
     place = json.dumps([[job, 50.1]])

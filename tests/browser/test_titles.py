@@ -6,7 +6,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Axe
 from tests.browser.transcript_pages import stored, with_lines
-from tests.e2e.running import Server
+from tests.e2e.fixtures import without_jobs
+from tests.e2e.running import Server, wait_for
 
 LINES = [f"Line {number} of the meeting." for number in range(60)]
 
@@ -78,3 +79,39 @@ def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1, name=shorts[0].name)).to_be_visible()
     expect(page.get_by_role("list", name="Tags").get_by_role("link")).to_have_text(["2026"])
+
+
+def test_a_tag_is_given_to_a_selection_taken_off_and_undone(
+    page: Page, site: Server, shorts: list[Path], axe: Axe
+) -> None:
+    without_jobs(site)
+    jobs = [with_lines(site, path, ["A line."]) for path in shorts[:2]]
+    site.client.patch(f"/v1/jobs/{jobs[0]}", json={"tags": ["team", "old"]}).raise_for_status()
+
+    def tags() -> list[list[str]]:
+        return [site.job(job)["tags"] for job in jobs]
+
+    def choose(name: str) -> None:
+        press(page.get_by_role("button", name="Tags of 2 recordings"))
+        assert axe(page) == []
+        press(page.get_by_role("menu").get_by_text(name, exact=True).locator("xpath=ancestor::button"))
+
+    toast = page.locator(".toast").last
+    page.goto("/")
+    press(page.get_by_role("checkbox", name="Select all"), "Space")
+    choose("team")
+    expect(toast).to_contain_text("Tag “team” added: 1")
+    assert tags() == [["team", "old"], ["team"]]
+    press(toast.get_by_role("button", name="Undo"))
+    wait_for(lambda: tags() == [["team", "old"], []])
+
+    choose("New tag")
+    page.keyboard.type("2026")
+    page.keyboard.press("Enter")
+    expect(toast).to_contain_text("Tag “2026” added: 2")
+    expect(page.locator(".job-row").get_by_role("link", name="2026")).to_have_count(2)
+    choose("2026")
+    expect(toast).to_contain_text("Tag “2026” removed: 2")
+    assert tags() == [["team", "old"], []]
+    press(toast.get_by_role("button", name="Undo"))
+    wait_for(lambda: tags() == [["team", "old", "2026"], ["2026"]])

@@ -80,7 +80,7 @@ def test_the_events_of_a_running_job(refused, locked, talk):
     enter_the_right_key(refused)
     expect(refused.locator(".segment").first).to_be_visible()
     locked.finished(running["id"])
-    expect(refused.get_by_role("button", name="Revisions")).to_be_visible()
+    expect(refused.get_by_role("button", name="Share", exact=True)).to_be_visible()
     locked.client.delete(f"/v1/jobs/{running['id']}")
 
 

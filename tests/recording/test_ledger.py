@@ -112,7 +112,7 @@ def test_clips_count_with_their_first_window(slot: WhisperSlot) -> None:
     ledger.add(slot, batch(slot=1, windows=[WINDOW]), Outcome.REQUEUED)
     ledger.add(slot, batch(slot=1, windows=[WINDOW]), Outcome.FAILED)
     assert ledger.clips == {(0, "ok"): 2, (1, "requeued"): 1, (1, "failed"): 1}
-    assert ledger.samples == 8 * SAMPLE_RATE
+    assert ledger.samples == {"demo": 8 * SAMPLE_RATE}
     assert (slot.row()["clips"], slot.row()["audio_s"]) == (2, 8.0)
 
 

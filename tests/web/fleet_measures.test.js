@@ -54,9 +54,15 @@ test("jobs under way come first, direct requests are one, and old jobs are missi
   ]);
 });
 
-test("outcomes are counted", () => {
-  const counted = outcomes([block(), block({ outcome: "failed" }), block({ outcome: "requeued" }), block()]);
-  assert.deepEqual(counted, { ok: 2, failed: 1, requeued: 1, clips: 4 });
+test("outcomes are counted, and the speed is that of the work that succeeded, without the pauses", () => {
+  const counted = outcomes([
+    block(),
+    block({ outcome: "failed" }),
+    block({ outcome: "requeued" }),
+    block({ start: NOW - 200, end: NOW - 195 }),
+  ]);
+  assert.deepEqual(counted, { ok: 2, failed: 1, requeued: 1, clips: 4, speed: 80 / 15 });
+  assert.equal(outcomes([block({ outcome: "failed" })]).speed, null);
 });
 
 test("a block lies at its time, and one that began before the span is cut off", () => {

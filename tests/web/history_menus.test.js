@@ -29,8 +29,16 @@ test("a menu larger than the window begins at its edge", () => {
 });
 
 test("the formats that most people want come first, the others as the service lists them", () => {
-  const groups = groupsOf(["json", "new", "txt", "vtt", "ass", "srt"]);
-  assert.deepEqual(groups, { first: ["srt", "vtt", "txt"], rest: ["json", "new", "ass"] });
+  const groups = groupsOf(["json", "new", "txt", "vtt", "ass", "srt", "docx"]);
+  assert.deepEqual(groups, { first: ["docx", "srt", "vtt", "txt"], rest: ["json", "new", "ass"] });
+});
+
+test("below a name stands what it does not say", async () => {
+  const { textBeyond } = await import("../../app/web/list/job_row.js");
+  assert.equal(textBeyond("talk.mp3", "We met."), "We met.");
+  assert.equal(textBeyond("We met in the yard.", "We met in the yard."), "");
+  assert.equal(textBeyond("We met…", "We met in the yard."), "in the yard.");
+  assert.equal(textBeyond("The", "Then we met."), "Then we met.");
 });
 
 test("a result has the name of its recording", () => {

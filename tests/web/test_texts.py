@@ -18,7 +18,6 @@ OF_PROGRAMS = {
     *("upload_conflict", "upload_expired", "upload_not_found", "upload_offset_mismatch", "upload_taken_over"),
     *("upload_too_long", "upload_used", "webhooks_not_configured", "no_keys"),
     *("no_trash", "has_parent"),
-    "details_changed",
     # The page opens no streams.
     *("event_not_kept", "invalid_json", "invalid_value", "service_stopping", "stream_ended", "stream_idle"),
     *("input_audio_buffer_commit_empty", "input_audio_buffer_full", "stream_not_found", "stream_refused"),

@@ -40,6 +40,7 @@ const PATHS = {
   search: "M10.5 4a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13zM15.5 15.5L21 21",
   settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5",
   stop: "M6 6h12v12H6z",
+  tag: "M4 4h8l8 8-8 8-8-8zM8.5 8.5h.01",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5",
   unsure: "M4 15l4-10 4 10M5.5 11.5h5M4 19.5h.01M8 19.5h.01M12 19.5h.01M16 8l4 4-4 4",
   undo: "M9 5l-5 5 5 5M4 10h11a5 5 0 0 1 0 10h-3",

@@ -12,7 +12,9 @@ import { t } from "./text.js";
  * @property {boolean} [inFields] Also while the user types.
  */
 
-/** @type {import("../vendor/ui.js").Signal<Shortcut[][]>} */
+const GROUPS = /** @type {const} */ (["move", "edit", "play", "page"]);
+
+/** @type {import("../vendor/ui.js").Signal<{group: typeof GROUPS[number], shortcuts: Shortcut[]}[]>} */
 const active = signal([]);
 const isHelpOpen = signal(false);
 
@@ -22,7 +24,7 @@ addEventListener("keydown", (event) => {
   const pressed = keysOf(event);
   const isTaken = usesKey(event.target, event.key);
   const shortcut = active.value
-    .flat()
+    .flatMap(({ shortcuts }) => shortcuts)
     .findLast((candidate) => candidate.run && candidate.keys === pressed && (candidate.inFields || !isTaken));
   if (!shortcut) return;
   event.preventDefault();
@@ -120,13 +122,15 @@ function usesKey(target, key) {
  * Shortcuts while the calling component is shown.
  * @param {Shortcut[]} shortcuts
  * @param {unknown[]} [inputs] When they change, the shortcuts are taken anew.
+ * @param {typeof GROUPS[number]} [group] Where the list of keys has them.
  */
-export function useShortcuts(shortcuts, inputs = []) {
+export function useShortcuts(shortcuts, inputs = [], group = "edit") {
   // Not after the next frame: who sees a screen can use its keys.
   useLayoutEffect(() => {
-    active.value = [...active.peek(), shortcuts];
+    const mine = { group, shortcuts };
+    active.value = [...active.peek(), mine];
     return () => {
-      active.value = active.peek().filter((other) => other !== shortcuts);
+      active.value = active.peek().filter((other) => other !== mine);
     };
   }, inputs);
 }
@@ -140,12 +144,19 @@ export function HelpDialog() {
   const close = () => {
     isHelpOpen.value = false;
   };
-  const shown = active.value.flat().filter((shortcut) => shortcut.text);
+  const groups = GROUPS.map((name) => ({
+    name,
+    shown: active.value.flatMap(({ group, shortcuts }) => (group === name ? shortcuts : [])),
+  })).filter(({ shown }) => shown.length);
   return html`<dialog class="dialog help" ref=${showModal} onClose=${close} aria-labelledby="help-title">
     <${DialogHead} name="help" />
-    <dl>
-      ${shown.map(({ keys, text }) => html`<dt><${Keys} keys=${keys} /></dt><dd>${t(text)}</dd>`)}
-    </dl>
+    <div class="help-groups">
+      ${groups.map(
+        ({ name, shown }) => html`<section><h3>${t(`help.${name}`)}</h3><dl>
+          ${shown.map(({ keys, text }) => html`<dt><${Keys} keys=${keys} /></dt><dd>${t(text)}</dd>`)}
+        </dl></section>`,
+      )}
+    </div>
   </dialog>`;
 }
 

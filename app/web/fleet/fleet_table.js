@@ -6,7 +6,7 @@ import { deviceOf, isDown } from "./condition.js";
 import { fleet, second, workers } from "./fleet_store.js";
 import { JobName } from "./job_name.js";
 import { jobKey, outcomes } from "./measures.js";
-import { memory, number, percent } from "./numbers.js";
+import { factor, memory, number, percent } from "./numbers.js";
 import { nextStep, reasonOf } from "./reason.js";
 import { StateBadge } from "./worker_header.js";
 
@@ -18,6 +18,7 @@ const COLUMNS = /** @type {const} */ ([
   "state",
   "working",
   "clips",
+  "speed",
   "lost",
   "gpu",
   "restarts",
@@ -47,7 +48,7 @@ export function FleetTable() {
 
 /** @param {{worker: Worker, beat: number}} props `beat`: drawn again, since its figures are no signals. */
 function Row({ worker }) {
-  const { clips, failed, requeued } = outcomes(fleet.blocks.get(worker.slot) ?? []);
+  const { clips, failed, requeued, speed } = outcomes(fleet.blocks.get(worker.slot) ?? []);
   const keys = [...new Set(worker.working.map(jobKey))];
   return html`<tr class=${isDown(worker) ? "down" : ""}>
     <th scope="row" class="numbers">${worker.slot}</th>
@@ -56,6 +57,7 @@ function Row({ worker }) {
     <td><${StateBadge} worker=${worker} /></td>
     <td>${keys.map((key) => html`<${JobName} id=${key} />`)}</td>
     <td class="numbers">${number(clips)}</td>
+    <td class="numbers nowrap">${speed === null ? "–" : factor(speed)}</td>
     <td class="numbers">${number(failed)} / ${number(requeued)}</td>
     <td class="numbers nowrap">${gpuTexts(worker.gpu).map((text) => html`<p>${text}</p>`)}</td>
     <td class="numbers">${number(worker.restarts)}</td>

@@ -120,14 +120,18 @@ function compare(one, other) {
 }
 
 /**
- * What became of a worker's latest blocks.
+ * What became of a worker's latest blocks. `speed`: seconds of audio per second of work; null before any.
  * @param {Block[]} blocks
  */
 export function outcomes(blocks) {
   const result = { ok: 0, failed: 0, requeued: 0, clips: 0 };
+  let [audio, time] = [0, 0];
   for (const block of blocks) {
     result[block.outcome] += 1;
-    if (block.outcome === "ok") result.clips += block.clips;
+    if (block.outcome !== "ok") continue;
+    result.clips += block.clips;
+    audio += block.audio_s;
+    time += block.end - block.start;
   }
-  return result;
+  return { ...result, speed: time > 0 ? audio / time : null };
 }

@@ -24,10 +24,8 @@ export function Tags({ tags = [] }) {
 export function Details({ job, session }) {
   const [isOpen, setOpen] = useState(false);
   if (sharedLink) return null;
-  return html`<div class="toolbar">
-      <${Tags} tags=${job.tags} />
-      <button class="button quiet" aria-label=${t("details.title")} onClick=${() => setOpen(true)}><${Icon} name="edit" /><span>${t("details.title")}</span></button>
-    </div>
+  return html`<${Tags} tags=${job.tags} />
+    <button class="icon-button" aria-label=${t("details.title")} title=${t("details.title")} onClick=${() => setOpen(true)}><${Icon} name="edit" /></button>
     ${job.notes && html`<p class="job-notes" dir="auto">${job.notes}</p>`}
     ${isOpen && html`<${DetailsDialog} job=${job} session=${session} onClose=${() => setOpen(false)} />`}`;
 }

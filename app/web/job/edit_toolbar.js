@@ -13,8 +13,8 @@ import { assignSpeaker, goToUnsure, joinSegments, removeSegments, travel } from 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find.js").Search} Search */
 
-/** @param {{screen: Screen, search: Search, children?: unknown}} props `children`: what stands at its end. */
-export function EditToolbar({ screen, search, children }) {
+/** @param {{screen: Screen, search: Search, speakers: unknown, children?: unknown}} props `children`: what stands at its end. */
+export function EditToolbar({ screen, search, speakers, children }) {
   const { session } = screen;
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
@@ -27,6 +27,7 @@ export function EditToolbar({ screen, search, children }) {
       <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" run=${() => goToUnsure(screen, 1)} />`
     }
     <${Tool} icon="search" text="find.open" keys="Control+F" run=${() => openSearch(search, "find")} />
+    ${speakers}
     <span class="space"></span>
     ${isEditable && html`<${SelectionTools} screen=${screen} />`}
     <${RefusedPlace} screen=${screen} />
@@ -100,30 +101,31 @@ function useEditingKeys(screen, search) {
     { keys: "s", text: "edit.setSpeaker", run: () => askForSpeaker(screen) },
     { keys: "1 – 9", text: "edit.setSpeaker" },
     { keys: "Shift+ArrowDown", text: "keys.select" },
-    { keys: "n", text: "edit.nextUnsure", run: () => goToUnsure(screen, 1) },
-    { keys: "Shift+n", text: "edit.previousUnsure", run: () => goToUnsure(screen, -1) },
-    { keys: "F8", text: "edit.nextUnsure", run: () => goToUnsure(screen, 1, true), inFields: true },
-    {
-      keys: "Shift+F8",
-      text: "edit.previousUnsure",
-      run: () => goToUnsure(screen, -1, true),
-      inFields: true,
-    },
     { keys: "Control+z", text: "edit.undo", run: () => travel(screen, "undo"), inFields: true },
     { keys: "Control+Shift+z", text: "edit.redo", run: () => travel(screen, "redo"), inFields: true },
     { keys: "Control+y", text: "edit.redo", run: () => travel(screen, "redo"), inFields: true },
     { keys: "Control+h", text: "find.replaceMode", run: () => openSearch(search, "replace"), inFields: true },
     { keys: "Control+s", text: "edit.save", run: () => void screen.session.save(), inFields: true },
   ]);
+  const go = (/** @type {1 | -1} */ direction, isEdited = false) => goToUnsure(screen, direction, isEdited);
+  const toUnsure = /** @type {import("../core/keys.js").Shortcut[]} */ ([
+    { keys: "n", text: "edit.nextUnsure", run: () => go(1) },
+    { keys: "Shift+n", text: "edit.previousUnsure", run: () => go(-1) },
+    { keys: "F8", text: "edit.nextUnsure", run: () => go(1, true), inFields: true },
+    { keys: "Shift+F8", text: "edit.previousUnsure", run: () => go(-1, true), inFields: true },
+  ]);
+  const inputs = [screen, search, isEditable];
   useShortcuts(
     [
       { keys: "ArrowDown", text: "keys.next", run: () => goToCurrent(screen) },
       { keys: "ArrowUp", text: "keys.previous", run: () => goToCurrent(screen) },
       { keys: "Control+f", text: "find.open", run: () => openSearch(search, "find"), inFields: true },
-      ...(isEditable ? editing : []),
+      ...(isEditable ? toUnsure : []),
     ],
-    [screen, search, isEditable],
+    inputs,
+    "move",
   );
+  useShortcuts(isEditable ? editing : [], inputs);
 }
 
 /** @param {{screen: Screen}} props */

@@ -40,7 +40,7 @@ export function formatName(format) {
 }
 
 /**
- * One item for each format of the service.
+ * One item for each format of the service that most people want, and one for the rest.
  * @param {(format: string) => void} run
  * @returns {MenuItem[]}
  */
@@ -52,7 +52,8 @@ export function formatItems(run) {
     hint: format in HINTS ? t(HINTS[format]) : "",
     run: () => run(format),
   });
-  return [...first.map(item), /** @type {const} */ ("separator"), ...rest.map(item)];
+  const more = { label: t("export.moreFormats"), items: rest.map(item) };
+  return [...first.map(item), ...(rest.length ? [more] : [])];
 }
 
 /**
@@ -70,10 +71,11 @@ export function DownloadMenu({ job, unsaved, openPreview, iconOnly = false }) {
 /** @param {Job} job @param {Unsaved} [unsaved] @param {() => void} [openPreview] @returns {MenuItem[]} */
 export function downloadItems(job, unsaved, openPreview) {
   const items = formatItems((format) => downloadResult(job, format, { unsaved }));
-  if (openPreview) items.unshift({ label: t("preview.open"), icon: "search", run: openPreview }, "separator");
-  if (!hasSound.value) return items;
+  if (openPreview || hasSound.value) items.push("separator");
+  if (openPreview) items.push({ label: t("preview.open"), icon: "search", run: openPreview });
   const run = () => downloadRecording(job);
-  return [...items, "separator", { label: t("export.recording"), icon: "file", run }];
+  if (hasSound.value) items.push({ label: t("export.recording"), icon: "file", run });
+  return items;
 }
 
 /** @param {{job: Job, unsaved?: Unsaved}} props */

@@ -9,13 +9,6 @@ import { html, useRef } from "../vendor/ui.js";
 /** @typedef {import("./types.js").Job} Job */
 
 const NAMES_SHOWN = 3;
-const LOOKS = { queued: "", running: "accent", succeeded: "success", failed: "danger", cancelled: "" };
-
-/** @param {{job: Job}} props */
-export function StatusBadge({ job }) {
-  return html`<span class=${`badge ${LOOKS[job.status]}`} data-status=${job.status}>${t(`status.${job.status}`)}</span>`;
-}
-
 /** The bar of a running job: how much of it is done, and how long the rest takes. @param {{job: Job}} props */
 export function JobProgress({ job }) {
   const { progress } = job;
@@ -69,13 +62,13 @@ function timeText(seconds) {
   return t(`time.${unit}`, values);
 }
 
-/** Its length and languages, and who speaks. @param {Job} job */
+/** Its length and languages, and who speaks. Empty: what is not known. @param {Job} job */
 export function contentFacts({ duration, progress, language: code, languages, speakers }) {
   const length = duration ?? progress.total_s;
   const parts = Object.entries(languages ?? {});
   const several = namesOf(parts.map(([name, part]) => `${languageName(name)} ${percent(part)}`));
   const spoken = several || (code ? languageName(code) : "");
-  return [length ? clock(length) : "", spoken, namesOf(speakers ?? [])].filter(Boolean);
+  return [length ? clock(length) : "", spoken, namesOf(speakers ?? [])];
 }
 
 /** A model in a folder of the service by the folder's name alone. @param {string | null | undefined} model */

@@ -21,7 +21,7 @@ import { EditToolbar } from "./edit_toolbar.js";
 import { CopyMenu, copyItems, DownloadMenu, downloadItems } from "./exports.js";
 import { createSearch, placesOf } from "./find.js";
 import { FindBar } from "./find_bar.js";
-import { contentFacts, JobProgress, modelName, StatusBadge, timeFacts } from "./job_facts.js";
+import { contentFacts, JobProgress, modelName, timeFacts } from "./job_facts.js";
 import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
 import { PreviewDialog } from "./preview_dialog.js";
@@ -39,7 +39,7 @@ import { isActive, nameOf } from "./types.js";
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 
-const COVERED_PX = 106; // by what stays at the top of a large window
+const COVERED_PX = 53; // by the top bar of a large window
 
 /** @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
 export function JobScreen({ id, at }) {
@@ -55,6 +55,7 @@ export function JobScreen({ id, at }) {
   useOpening(at, screen);
   useTabTitle(session);
   useEffect(() => again.close, [again]);
+  const speakers = html`<${SpeakersPanel} screen=${screen} isShown=${isWhole} />`;
   const parent = session.job.value?.parent;
   useEffect(() => void (parent && go(`#/jobs/${parent}`)), [parent]);
   useScrollPadding(view);
@@ -73,14 +74,14 @@ export function JobScreen({ id, at }) {
     <${AgainNotice} again=${again} />
     ${again.asked.value && html`<${AgainDialog} job=${session.job.value} again=${again} part=${again.asked.value} />`}
     <div class="job-top">
-      <${EditToolbar} screen=${screen} search=${search}>
+      <${EditToolbar} screen=${screen} search=${search} speakers=${!isSmall.value && speakers}>
         <${ActionsInSight} job=${session.job.value} session=${session} again=${again} />
       <//>
       <${FindBar} screen=${screen} search=${search} />
     </div>
     ${hasSound.value && html`<${Player} screen=${screen} />`}
     <${LostCorrections} session=${session} />
-    <${SpeakersPanel} screen=${screen} isShown=${isWhole} />
+    ${isSmall.value && speakers}
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
   </div>`;
 }
@@ -126,7 +127,6 @@ function Skeleton({ isConnected }) {
   return html`<div class="job" aria-busy="true" data-small=${isSmall.value || undefined}>
     <p class=${isConnected ? "visually-hidden" : "muted"} role="status">${t(isConnected ? "loading" : "error.unreachable")}</p>
     <span class="skeleton job-skeleton-title"></span>
-    <span class="skeleton job-skeleton-player"></span>
     ${[92, 78, 85, 60].map((width) => html`<span class="skeleton" style=${{ width: `${width}%` }}></span>`)}
   </div>`;
 }
@@ -160,9 +160,10 @@ function JobHeader({ session, playback, again, isWhole, toggle }) {
   const job = session.job.value;
   if (!job) return null;
   const name = headingOf(job);
+  const [length, languages] = contentFacts(job); // who speaks is among the tools
   return html`<header class="job-header">
-    ${!sharedLink && html`<a class="job-back small" href=${listHash.value} aria-label=${t("job.all")}><${Icon} name="back" />${!isSmall.value && t("job.all")}</a>`}
     <div class="toolbar job-title">
+      ${!sharedLink && html`<a class="icon-button job-back" href=${listHash.value} aria-label=${t("job.all")} title=${t("job.all")}><${Icon} name="back" /></a>`}
       <h1 dir="auto">${
         isSmall.value
           ? html`<button aria-expanded=${isWhole} title=${name} onClick=${toggle}><span dir="auto">${name}</span><${Icon} name="chevron" /></button>`
@@ -172,17 +173,16 @@ function JobHeader({ session, playback, again, isWhole, toggle }) {
     </div>
     ${
       isWhole &&
-      html`<p class="job-facts small muted numbers">
-        <${StatusBadge} job=${job} />
-        <span>${[...timeFacts(job), ...contentFacts(job), job.model === "demo" ? t("header.demo") : modelName(job.model)].filter(Boolean).join(" · ")}</span>
-      </p>`
+      html`<div class="job-facts">
+        <span class="small muted numbers">${[...timeFacts(job), length, languages, job.model === "demo" ? t("header.demo") : modelName(job.model)].filter(Boolean).join(" · ")}</span>
+        <${Details} job=${job} session=${session} />
+      </div>`
     }
     ${
       isActive(job) &&
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
-    ${isWhole && html`<${Details} job=${job} session=${session} />`}
     <${Notices} job=${job} session=${session} playback=${playback} />
   </header>`;
 }
@@ -229,10 +229,10 @@ function Actions({ job, session, again, isCompact = false }) {
     };
     more.unshift({ label: t("again.open"), icon: "retry", run: ask });
   }
-  if (isDone && !sharedLink)
-    more.unshift({ label: t("share.open"), icon: "link", run: () => setOpen("share") });
   const isWide = !isCompact && !isSmall.value;
-  if (isDone && !isWide && hasRevisions.value)
+  const share = () => setOpen("share");
+  if (isDone && !isWide && !sharedLink) more.unshift({ label: t("share.open"), icon: "link", run: share });
+  if (isDone && hasRevisions.value)
     more.unshift({ label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") });
   if (isDone && !isWide)
     more.unshift({ label: t("export.copy"), icon: "copy", items: copyItems(job, session) });
@@ -250,10 +250,8 @@ function Actions({ job, session, again, isCompact = false }) {
       isWide &&
       html`
       ${
-        hasRevisions.value &&
-        html`<button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen("revisions")}>
-        <${Icon} name="history" /><span>${t("revisions.open")}</span>
-      </button>`
+        !sharedLink &&
+        html`<button class="button" onClick=${share}><${Icon} name="link" />${t("share.open")}</button>`
       }
       <${CopyMenu} job=${job} unsaved=${session} />`
     }

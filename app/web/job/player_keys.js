@@ -39,6 +39,7 @@ export function usePlayerKeys(session, playback, hasPicture) {
       ...(hasPicture ? [captions] : []),
     ],
     [session, playback, hasPicture],
+    "play",
   );
 }
 

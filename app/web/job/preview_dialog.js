@@ -52,7 +52,7 @@ export function PreviewDialog({ job, session, onClose }) {
     ${isDocument && html`<div class="toolbar"><${ShownCheck} name="speakers" /><${ShownCheck} name="times" /></div>`}
     ${
       format === "docx"
-        ? html`<div class="preview-text"><${Sheet} job=${job} segments=${session.segments.value} most=${4} /></div>`
+        ? html`<div class="preview-text" tabindex="0" role="group" aria-label=${t("preview.beginning")}><${Sheet} job=${job} segments=${session.segments.value} most=${4} /></div>`
         : html`<${Beginning} path=${format === "stl" ? "" : resultPath(job, format, null, options)} />`
     }
     <div class="dialog-actions">

@@ -96,8 +96,11 @@ const MOST_SPEAKERS = 9; // as many as have keys
 
 /** @param {{screen: Screen, segment: import("./types.js").Segment, isLast: boolean, tabindex: number}} props */
 export function SegmentMenu({ screen, segment, isLast, tabindex }) {
-  const { view } = screen;
-  const { id } = segment;
+  const { again, view } = screen;
+  const { id, start, end } = segment;
+  const transcribe = () => {
+    if (again) again.asked.value = { start, end };
+  };
   /** @type {[string, import("../core/text.js").TextKey, () => void][]} */
   const entries = [
     ["edit", "edit.edit", () => view.edit(id)],
@@ -106,11 +109,12 @@ export function SegmentMenu({ screen, segment, isLast, tabindex }) {
     ["cut", "edit.split", () => splitSegment(screen, id)],
     ["join", "edit.join", () => joinSegments(screen, id)],
     ["plus", "edit.insert", () => insertAfter(screen, id)],
+    ["retry", "again.open", transcribe],
     ["trash", "edit.remove", () => removeSegments(screen, id)],
   ];
   /** @type {MenuItem[]} */
   const items = entries
-    .filter(([icon]) => !isLast || icon !== "join")
+    .filter(([icon]) => (icon !== "join" || !isLast) && (icon !== "retry" || again?.offered.value))
     .map(([icon, key, run]) => ({ icon, label: t(key), run, danger: icon === "trash" }));
   const speakers = view.speakers.value.slice(0, MOST_SPEAKERS).map(({ name }) => ({
     label: name,

@@ -27,7 +27,7 @@ export function Sheet({ job, segments, most = Number.POSITIVE_INFINITY }) {
   );
   return html`<article class="sheet" dir=${directionOf(job.language)} lang=${job.language ?? undefined}>
     <h1 dir="auto">${titleOf(job)}</h1>
-    <p class="sheet-facts">${[...timeFacts(job), ...contentFacts(job)].join(" · ")}</p>
+    <p class="sheet-facts">${[...timeFacts(job), ...contentFacts(job)].filter(Boolean).join(" · ")}</p>
     ${paragraphs.slice(0, most).map(
       ({ segments: parts = [], key }) => html`<p key=${key} dir="auto"
         lang=${otherLanguage(job, parts[0]) ?? undefined}>

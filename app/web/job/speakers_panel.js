@@ -40,6 +40,7 @@ function Panel({ screen }) {
   const speakers = view.speakers.value;
   const canCorrect = session.complete.value && session.editable.value;
   const wasFound = session.job.value?.options?.diarize || speakers.some(({ name }) => /^S\d+$/.test(name));
+  const findText = t(wasFound ? "speakers.findAgain" : "speakers.find");
 
   /** @param {string} name @param {string} wanted */
   const rename = async (name, wanted) => {
@@ -96,15 +97,13 @@ function Panel({ screen }) {
     ${
       !mode &&
       canCorrect &&
-      html`<div class="speakers-tools">
-        ${
-          speakers.length > 1 &&
-          html`<button class="button quiet" data-mode="join" aria-label=${t("speakers.join")} onClick=${() => enter("join")}>
+      html`${
+        speakers.length > 1 &&
+        html`<button class="button quiet" data-mode="join" aria-label=${t("speakers.join")} title=${t("speakers.join")} onClick=${() => enter("join")}>
             <${Icon} name="join" /><span>${t("speakers.join")}</span></button>`
-        }
-        <button class="button quiet" data-mode="find" aria-label=${t(wasFound ? "speakers.findAgain" : "speakers.find")} onClick=${() => enter("find")}>
-          <${Icon} name=${wasFound ? "retry" : "person"} /><span>${t(wasFound ? "speakers.findAgain" : "speakers.find")}</span></button>
-      </div>`
+      }
+        <button class="button quiet" data-mode="find" aria-label=${findText} title=${findText} onClick=${() => enter("find")}>
+          <${Icon} name=${wasFound ? "retry" : "person"} /><span>${findText}</span></button>`
     }
     ${mode === "join" && html`<${JoinSpeakers} names=${joined} join=${join} leave=${() => leave()} />`}
     ${mode === "find" && html`<${FindSpeakers} isAgain=${wasFound} find=${find} leave=${() => leave()} />`}

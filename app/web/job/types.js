@@ -174,7 +174,7 @@ export function titleOf(job) {
   return job.title ?? job.filename?.replace(SUFFIX, "") ?? nameOf(job);
 }
 
-const FIRST = ["srt", "vtt", "txt", "docx"];
+const FIRST = ["docx", "srt", "vtt", "txt"];
 const LONGEST_STEM = 120; // characters
 
 /**

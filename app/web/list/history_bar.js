@@ -5,12 +5,14 @@ import { useShortcuts } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
+import { isSmall } from "../core/window_size.js";
 import { formatItems } from "../job/exports.js";
 import { html, useEffect, useRef, useSignal, useSignalEffect } from "../vendor/ui.js";
 import { downloadArchives } from "./archives.js";
 import { removeJobs, restoreJobs } from "./deletions.js";
 import { filter, jobs, STATUSES, setFilter } from "./job_store.js";
 import { selectAll, selected, selectedJobs } from "./selection.js";
+import { TagsMenu } from "./tags_menu.js";
 
 const PAUSE_MS = 250; // in typing, until the search begins
 const MOST_CHARS = 200; // of the service
@@ -18,7 +20,7 @@ const MOST_CHARS = 200; // of the service
 export function SearchBar() {
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   const { typed, type } = useTyping();
-  useShortcuts([{ keys: "/", text: "history.searchKey", run: () => field.current?.focus() }]);
+  useShortcuts([{ keys: "/", text: "history.searchKey", run: () => field.current?.focus() }], [], "move");
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     if (event.key === "Enter") type(typed.value, 0);
@@ -110,7 +112,7 @@ export function SelectionBar() {
         filter.value.trash
           ? html`<button class="icon-button" aria-label=${t("history.restore")} title=${t("history.restore")}
               onClick=${act(restoreJobs)}><${Icon} name="undo" /></button>`
-          : html`<${ArchiveMenu} chosen=${chosen} />`
+          : html`<${TagsMenu} chosen=${chosen} /><${ArchiveMenu} chosen=${chosen} />`
       }
       <button class="icon-button" aria-label=${remove} title=${remove}
         onClick=${act(removeJobs)}><${Icon} name="trash" /></button>`
@@ -129,5 +131,5 @@ function ArchiveMenu({ chosen }) {
     if (ids.length > 20) toast(t("history.archiveBegins"));
     downloadArchives(ids, format).catch(toastError);
   });
-  return html`<${Menu} label=${t("history.downloadAs", { count: ids.length })} icon="download" items=${items} />`;
+  return html`<${Menu} label=${t("history.downloadAs", { count: ids.length })} icon="download" iconOnly=${isSmall.value} items=${items} />`;
 }

@@ -8,7 +8,7 @@ import { computed, effect, html, useLayoutEffect, useRef, useState } from "../ve
 import { jobs } from "./job_store.js";
 import { isAvailable, isStarting, problem, session, startRecording } from "./microphone.js";
 import { MicrophoneBar } from "./microphone_bar.js";
-import { OptionsFold } from "./options_form.js";
+import { Options } from "./options_form.js";
 import { urlsIn } from "./upload_files.js";
 import { UploadList } from "./upload_list.js";
 import { addFiles, addUrls, uploads } from "./upload_store.js";
@@ -47,7 +47,7 @@ export function Intake() {
       ${isUrlOpen && html`<${UrlForm} close=${() => openUrl(false)} />`}
       ${!isCompact.value && html`<${SampleButton} />`}
       <${MicrophoneProblem} />
-      <${OptionsFold} />
+      <${Options} />
     </div>
     ${!isCompact.value && html`<${Welcome} />`}
     <${UploadList} />

@@ -6,7 +6,7 @@ import { errorText, t } from "../core/text.js";
 import { Tags } from "../job/details.js";
 import { DownloadMenu } from "../job/exports.js";
 import { placesOf } from "../job/find.js";
-import { contentFacts, JobProgress, StatusBadge, timeFacts } from "../job/job_facts.js";
+import { contentFacts, JobProgress, timeFacts } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
 import { html } from "../vendor/ui.js";
 import { removeJobs, restoreJobs } from "./deletions.js";
@@ -21,6 +21,9 @@ import { select } from "./selection.js";
  */
 export function JobRow({ job, isSelected }) {
   const name = nameOf(job);
+  const [length, ...spoken] = contentFacts(job);
+  const [added, ...kept] = timeFacts(job);
+  const facts = [length, "", ...spoken, added, kept.join(" · ")]; // in columns of two
   /** @param {MouseEvent} event */
   const onSelect = (event) => select(job.id, event.shiftKey);
   /** @param {MouseEvent} event */
@@ -32,14 +35,12 @@ export function JobRow({ job, isSelected }) {
     <label class="job-row-select">
       <input type="checkbox" checked=${isSelected} onClick=${onSelect} aria-label=${t("history.select", { name })} />
     </label>
-    <div class="job-row-text">
+    <div class="job-row-text" data-status=${job.status}>
       <a class="job-row-name" href=${job.trashed_at ? undefined : `#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
       <${Situation} job=${job} />
       <${Tags} tags=${job.tags} />
     </div>
-    <p class="job-row-facts small muted numbers">
-      <span dir="auto">${contentFacts(job).join(" · ")}</span><span>${timeFacts(job).join(" · ")}</span>
-    </p>
+    <p class="job-row-facts small muted numbers">${facts.map((fact) => html`<span dir="auto">${fact}</span>`)}</p>
     <div class="job-row-actions">
       ${
         job.trashed_at
@@ -53,15 +54,27 @@ export function JobRow({ job, isSelected }) {
 
 /** What it says, or how far it is. @param {{job: Job}} props */
 function Situation({ job }) {
-  if (job.error)
-    return html`<p class="job-row-error small" data-status="failed" dir="auto">${errorText(job.error)}</p>`;
+  if (job.error) return html`<p class="job-row-error small" dir="auto">${errorText(job.error)}</p>`;
   if (job.matches?.length && !job.trashed_at) return html`<${Matches} job=${job} matches=${job.matches} />`;
-  if (job.status === "succeeded" && job.excerpt) {
-    return html`<p class="job-row-excerpt small muted" data-status="succeeded" dir="auto">${job.excerpt}</p>`;
+  if (job.status === "succeeded") {
+    const text = textBeyond(nameOf(job), job.excerpt ?? "");
+    return text && html`<p class="job-row-excerpt small muted" dir="auto">${text}</p>`;
   }
   return html`<p class="job-row-state small muted">
-    <${StatusBadge} job=${job} />${job.status === "running" && html`<${JobProgress} job=${job} />`}
+    <span class=${job.status === "running" ? "badge accent" : "badge"}>${t(`status.${job.status}`)}</span>${job.status === "running" && html`<${JobProgress} job=${job} />`}
   </p>`;
+}
+
+/**
+ * What a transcript begins with and its name does not say: a recording may be named by its first words.
+ * @param {string} name
+ * @param {string} text
+ */
+export function textBeyond(name, text) {
+  const said = name.replace(/…$/, "");
+  const rest = text.slice(said.length);
+  const isSaid = text.startsWith(said) && !/^[\p{L}\p{N}]/u.test(rest);
+  return isSaid ? rest.replace(/^[\s.,;:]+/, "") : text;
 }
 
 /** The sentences that the search has found: each opens the transcript there. @param {{job: Job, matches: import("../job/types.js").Match[]}} props */

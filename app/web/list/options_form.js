@@ -1,4 +1,4 @@
-/** The options of new jobs, behind one fold. */
+/** The options of new jobs: who speaks, and all others behind one fold. */
 
 import { service } from "../core/service.js";
 import { load, save } from "../core/storage.js";
@@ -25,7 +25,7 @@ import {
 
 const isOpen = signal(load("optionsOpen", false));
 
-export function OptionsFold() {
+export function Options() {
   useEffect(() => void loadModels(), []);
   const count = Object.keys(changed.value).length;
   /** @param {Event} event */
@@ -33,13 +33,16 @@ export function OptionsFold() {
     isOpen.value = /** @type {HTMLDetailsElement} */ (event.currentTarget).open;
     save("optionsOpen", isOpen.value);
   };
-  return html`<details class="options" open=${isOpen.value} onToggle=${toggle}>
-    <summary>
-      <span>${t("options.title")}</span>
-      ${count > 0 && html`<span class="badge accent">${t("options.changed", { count })}</span>`}
-    </summary>
-    ${isOpen.value && html`<${OptionsForm} isChanged=${count > 0} />`}
-  </details>`;
+  return html`<div class="options">
+    <${SpeakerOptions} />
+    <details open=${isOpen.value} onToggle=${toggle}>
+      <summary>
+        <span>${t("options.title")}</span>
+        ${count > 0 && html`<span class="badge accent">${t("options.changed", { count })}</span>`}
+      </summary>
+      ${isOpen.value && html`<${OptionsForm} isChanged=${count > 0} />`}
+    </details>
+  </div>`;
 }
 
 /** @param {{isChanged: boolean}} props */
@@ -55,7 +58,6 @@ function OptionsForm({ isChanged }) {
       ${models.value.length > 1 && html`<${OptionInput} field=${{ name: "model", kind: "choice" }} order=${models.value.slice(1)} />`}
       <${OptionInput} field=${main("profile")} />
       <${OptionInput} field=${main("max_line_chars")} />
-      <${SpeakerOptions} />
     </div>
     <div class="options-grid long">
       <${OptionInput} field=${main("prompt")} isLong />

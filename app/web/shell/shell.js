@@ -34,6 +34,7 @@ export function Shell() {
       ...(isOperator.value ? [FLEET_KEY] : []),
     ],
     [isOperator.value],
+    "page",
   );
   useFocusOnNewScreens();
   return html`

@@ -6,7 +6,7 @@ const texts = {
   cancel: "Abbrechen",
   close: "Schließen",
   loading: "Wird geladen …",
-  demo: "Dieser Dienst nutzt ein Demo-Modell, das nur künstliche Sprache versteht, etwa die seines Beispiels. Für andere Aufnahmen muss der Betreiber ein vollständiges Modell einrichten.",
+  demo: "Dieses Demo-Modell versteht nur künstliche Sprache. Echte braucht ein vollständiges Modell.",
   "error.unreachable":
     "Der Dienst ist nicht erreichbar. Diese Seite macht von selbst weiter, sobald er wieder da ist. Dauert es länger, die Verbindung prüfen.",
   "error.status":
@@ -30,6 +30,8 @@ const texts = {
     clip_interrupted:
       "Ein Teil der Aufnahme ließ sich nicht transkribieren, weil etwas die Prozesse des Dienstes beendet hat. Noch einmal versuchen.",
     database_unavailable: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
+    details_changed:
+      "Jemand anders hat Titel, Schlagwörter oder Notizen gleichzeitig geändert. Noch einmal versuchen.",
     disk_full:
       "Der Speicher des Dienstes ist voll. Alte Transkripte endgültig löschen oder den Betreiber fragen.",
     empty_file: "Die Datei ist leer (0 Byte). Eine andere wählen.",
@@ -97,6 +99,10 @@ const texts = {
   "nav.transcripts": "Transkripte",
   "nav.fleet": "Flotte",
   "help.title": "Tasten",
+  "help.move": "Bewegen",
+  "help.edit": "Bearbeiten",
+  "help.play": "Abspielen",
+  "help.page": "Überall",
   "help.open": "Liste der Tasten",
   "help.transcripts": "Alle Transkripte",
   "help.fleet": "Die Flotte",
@@ -289,6 +295,11 @@ const texts = {
   "history.downloadAs": { one: "{count} herunterladen als …", other: "{count} herunterladen als …" },
   "history.noneDone": "Von den ausgewählten Aufnahmen ist keine fertig. Mindestens eine fertige auswählen.",
   "history.archiveBegins": "Die Transkripte werden gepackt.",
+  "tags.new": "Neues Schlagwort",
+  "tags.add": "Hinzufügen",
+  "tags.change": { one: "Schlagwörter von {count} Aufnahme", other: "Schlagwörter von {count} Aufnahmen" },
+  "tags.added": "Schlagwort „{tag}“ vergeben: {count}",
+  "tags.removed": "Schlagwort „{tag}“ entfernt: {count}",
   "history.delete": "Löschen",
   "history.cancelJob": "Abbrechen",
   "history.deleteKey": "Zeile im Fokus löschen",
@@ -495,6 +506,7 @@ const texts = {
   "export.copy": "Kopieren",
   "export.asText": "Als Text",
   "export.asSrt": "Als Untertitel (SRT)",
+  "export.moreFormats": "Weitere Formate",
   "export.copied": "In die Zwischenablage kopiert",
   "export.notCopied": "Der Browser lässt das Kopieren nicht zu. Die Datei lässt sich herunterladen.",
   "export.savedText":
@@ -659,6 +671,7 @@ const texts = {
   "fleet.column.state": "Zustand",
   "fleet.column.working": "Arbeitet an",
   "fleet.column.clips": "Clips in 5 min",
+  "fleet.column.speed": "Tempo",
   "fleet.column.lost": "Fehlgeschlagen / wiederholt",
   "fleet.column.gpu": "GPU",
   "fleet.column.restarts": "Neustarts",

@@ -6,7 +6,7 @@ const texts = {
   cancel: "Cancelar",
   close: "Cerrar",
   loading: "Cargando…",
-  demo: "Este servicio usa un modelo de demostración, que solo entiende voz sintética, como la de su ejemplo. Para otras grabaciones, quien lo administra tiene que instalar un modelo completo.",
+  demo: "Este modelo de demostración solo entiende voz sintética. La voz real necesita un modelo completo.",
   "error.unreachable":
     "No se puede acceder al servicio. Esta página continúa por sí sola en cuanto vuelva; si tarda, comprueba tu conexión.",
   "error.status": "Algo ha fallado en el servicio (error {status}). Inténtalo de nuevo dentro de un minuto.",
@@ -28,6 +28,8 @@ const texts = {
     clip_interrupted:
       "No se pudo transcribir una parte de la grabación porque algo terminó los procesos del servicio. Inténtalo de nuevo.",
     database_unavailable: "El servicio está ocupado. Inténtalo de nuevo dentro de un minuto.",
+    details_changed:
+      "Alguien ha cambiado el título, las etiquetas o las notas al mismo tiempo. Inténtalo de nuevo.",
     disk_full:
       "El servicio no tiene más espacio. Elimina para siempre transcripciones antiguas o pregunta a quien lo administra.",
     empty_file: "El archivo está vacío (0 bytes). Elige otro.",
@@ -89,6 +91,10 @@ const texts = {
   "nav.transcripts": "Transcripciones",
   "nav.fleet": "Flota",
   "help.title": "Teclas",
+  "help.move": "Moverse",
+  "help.edit": "Corregir",
+  "help.play": "Reproducir",
+  "help.page": "En todas partes",
   "help.open": "Lista de teclas",
   "help.transcripts": "Todas las transcripciones",
   "help.fleet": "La flota",
@@ -280,6 +286,11 @@ const texts = {
   "history.noneDone":
     "Ninguna de las grabaciones seleccionadas está lista. Selecciona al menos una que lo esté.",
   "history.archiveBegins": "Se están empaquetando las transcripciones.",
+  "tags.new": "Etiqueta nueva",
+  "tags.add": "Añadir",
+  "tags.change": { one: "Etiquetas de {count} grabación", other: "Etiquetas de {count} grabaciones" },
+  "tags.added": "Etiqueta «{tag}» puesta: {count}",
+  "tags.removed": "Etiqueta «{tag}» quitada: {count}",
   "history.delete": "Eliminar",
   "history.cancelJob": "Cancelar",
   "history.deleteKey": "Eliminar la fila enfocada",
@@ -489,6 +500,7 @@ const texts = {
   "export.copy": "Copiar",
   "export.asText": "Como texto",
   "export.asSrt": "Como subtítulos (SRT)",
+  "export.moreFormats": "Más formatos",
   "export.copied": "Copiado al portapapeles",
   "export.notCopied": "El navegador no permite copiar. Descarga el archivo en su lugar.",
   "export.savedText": "El archivo tiene el texto guardado: no se pudieron guardar las últimas correcciones.",
@@ -651,6 +663,7 @@ const texts = {
   "fleet.column.state": "Estado",
   "fleet.column.working": "Trabaja en",
   "fleet.column.clips": "Fragmentos en 5 min",
+  "fleet.column.speed": "Velocidad",
   "fleet.column.lost": "Fallidos / repetidos",
   "fleet.column.gpu": "GPU",
   "fleet.column.restarts": "Reinicios",

@@ -1,0 +1,81 @@
+/** The tags of the selected recordings: each is given to all of them, or taken off, as one step that can be undone. */
+
+import { request } from "../core/api.js";
+import { Menu } from "../core/menu.js";
+import { t } from "../core/text.js";
+import { toast, toastError } from "../core/toasts.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
+import { jobs, refresh } from "./job_store.js";
+
+/** @typedef {import("../job/types.js").Job} Job */
+
+const MOST_OFFERED = 20;
+const MOST_CHARS = 50; // of the service
+
+/** @param {{chosen: Job[]}} props */
+export function TagsMenu({ chosen }) {
+  const [isNew, setNew] = useState(false);
+  const give = (/** @type {string} */ tag, isOn = true) => void changeTag(chosen, tag, isOn);
+  if (isNew) return html`<${NewTag} give=${give} end=${() => setNew(false)} />`;
+  const known = new Set([...chosen, ...(jobs.value ?? [])].flatMap(({ tags = [] }) => tags));
+  const items = [...known].slice(0, MOST_OFFERED).map((tag) => {
+    const checked = chosen.every(({ tags }) => tags?.includes(tag));
+    return { label: tag, checked, run: () => give(tag, !checked) };
+  });
+  const add = { label: t("tags.new"), icon: "plus", run: () => setNew(true) };
+  return html`<${Menu} label=${t("tags.change", { count: chosen.length })} icon="tag" iconOnly items=${[...items, add]} />`;
+}
+
+/** @param {{give: (tag: string) => void, end: () => void}} props */
+function NewTag({ give, end }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useLayoutEffect(() => {
+    field.current?.focus();
+    return () => document.getElementById("history-all")?.focus();
+  }, []);
+  /** @param {SubmitEvent} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const tag = field.current?.value.trim();
+    if (tag) give(tag);
+    end();
+  };
+  return html`<form class="toolbar" onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === "Escape" && end()}>
+    <input ref=${field} class="input" dir="auto" autocomplete="off" maxlength=${MOST_CHARS} aria-label=${t("tags.new")} placeholder=${t("tags.new")} />
+    <button class="button primary">${t("tags.add")}</button>
+  </form>`;
+}
+
+/**
+ * Give jobs a tag, or take it off those that have it. What others change meanwhile stays.
+ * @param {readonly Job[]} chosen
+ * @param {string} tag
+ * @param {boolean} isOn
+ */
+async function changeTag(chosen, tag, isOn) {
+  const results = await Promise.allSettled(chosen.map(({ id }) => changeOne(id, tag, isOn)));
+  const changed = chosen.filter((_, index) => results[index].status === "fulfilled" && results[index].value);
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed) toastError(failed.reason);
+  const undo = { label: t("history.undo"), run: () => void changeTag(changed, tag, !isOn) };
+  const text = t(isOn ? "tags.added" : "tags.removed", { tag, count: changed.length });
+  if (changed.length) toast(text, { action: undo });
+  await refresh();
+}
+
+/**
+ * @param {string} id
+ * @param {string} tag
+ * @param {boolean} isOn
+ * @returns {Promise<boolean>} Whether it was otherwise.
+ */
+async function changeOne(id, tag, isOn) {
+  const path = `/v1/jobs/${id}`;
+  const answer = await request(path, { cache: "no-store" });
+  const { tags } = await answer.json();
+  if (tags.includes(tag) === isOn) return false;
+  const json = { tags: isOn ? [...tags, tag] : tags.filter((/** @type {string} */ other) => other !== tag) };
+  const version = answer.headers.get("ETag") ?? "*";
+  await request(path, { method: "PATCH", headers: { "If-Match": version }, json });
+  return true;
+}
