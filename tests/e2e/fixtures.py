@@ -166,10 +166,12 @@ def emptied(server: Server) -> Server:
 
 
 def without_jobs(server: Server) -> Server:
-    """Delete all jobs of a server."""
-    while jobs := server.client.get("/v1/jobs", params={"limit": 100}).raise_for_status().json()["data"]:
-        for job in jobs:
-            server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    """Delete all jobs of a server, those in the trash too."""
+    for trash in (False, True):
+        shown = {"limit": 100, "trash": trash}
+        while jobs := server.client.get("/v1/jobs", params=shown).raise_for_status().json()["data"]:
+            for job in jobs:
+                server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
     return server
 
 
