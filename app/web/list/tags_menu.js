@@ -4,46 +4,33 @@ import { request } from "../core/api.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
-import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
+import { NameField } from "../job/speaker_menu.js";
+import { html, useState } from "../vendor/ui.js";
 import { jobs, refresh } from "./job_store.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
 
 const MOST_OFFERED = 20;
-const MOST_CHARS = 50; // of the service
 
 /** @param {{chosen: Job[]}} props */
 export function TagsMenu({ chosen }) {
   const [isNew, setNew] = useState(false);
-  const give = (/** @type {string} */ tag, isOn = true) => void changeTag(chosen, tag, isOn);
-  if (isNew) return html`<${NewTag} give=${give} end=${() => setNew(false)} />`;
+  const leave = () => document.getElementById("history-all")?.focus(); // this ends the field
+  const add = (/** @type {string} */ name) => {
+    leave();
+    if (name.trim()) changeTag(chosen, name.trim(), true);
+  };
+  if (isNew) {
+    return html`<span class="speaker" onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === "Escape" && leave()}>
+      <${NameField} label=${t("tags.new")} value="" name=${add} end=${() => setNew(false)} /></span>`;
+  }
   const known = new Set([...chosen, ...(jobs.value ?? [])].flatMap(({ tags = [] }) => tags));
   const items = [...known].slice(0, MOST_OFFERED).map((tag) => {
     const checked = chosen.every(({ tags }) => tags?.includes(tag));
-    return { label: tag, checked, run: () => give(tag, !checked) };
+    return { label: tag, checked, run: () => void changeTag(chosen, tag, !checked) };
   });
-  const add = { label: t("tags.new"), icon: "plus", run: () => setNew(true) };
-  return html`<${Menu} label=${t("tags.change", { count: chosen.length })} icon="tag" iconOnly items=${[...items, add]} />`;
-}
-
-/** @param {{give: (tag: string) => void, end: () => void}} props */
-function NewTag({ give, end }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useLayoutEffect(() => {
-    field.current?.focus();
-    return () => document.getElementById("history-all")?.focus();
-  }, []);
-  /** @param {SubmitEvent} event */
-  const submit = (event) => {
-    event.preventDefault();
-    const tag = field.current?.value.trim();
-    if (tag) give(tag);
-    end();
-  };
-  return html`<form class="toolbar" onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === "Escape" && end()}>
-    <input ref=${field} class="input" dir="auto" autocomplete="off" maxlength=${MOST_CHARS} aria-label=${t("tags.new")} placeholder=${t("tags.new")} />
-    <button class="button primary">${t("tags.add")}</button>
-  </form>`;
+  const another = { label: t("tags.new"), icon: "plus", run: () => setNew(true) };
+  return html`<${Menu} label=${t("tags.change", { count: chosen.length })} icon="tag" iconOnly items=${[...items, another]} />`;
 }
 
 /**

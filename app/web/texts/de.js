@@ -296,7 +296,6 @@ const texts = {
   "history.noneDone": "Von den ausgewählten Aufnahmen ist keine fertig. Mindestens eine fertige auswählen.",
   "history.archiveBegins": "Die Transkripte werden gepackt.",
   "tags.new": "Neues Schlagwort",
-  "tags.add": "Hinzufügen",
   "tags.change": { one: "Schlagwörter von {count} Aufnahme", other: "Schlagwörter von {count} Aufnahmen" },
   "tags.added": "Schlagwort „{tag}“ vergeben: {count}",
   "tags.removed": "Schlagwort „{tag}“ entfernt: {count}",

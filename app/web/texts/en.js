@@ -281,7 +281,6 @@ export default {
   "history.noneDone": "None of the selected recordings has a transcript yet. Select one that is done.",
   "history.archiveBegins": "The transcripts are being packed.",
   "tags.new": "New tag",
-  "tags.add": "Add",
   "tags.change": { one: "Tags of {count} recording", other: "Tags of {count} recordings" },
   "tags.added": "Tag “{tag}” added: {count}",
   "tags.removed": "Tag “{tag}” removed: {count}",

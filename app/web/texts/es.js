@@ -287,7 +287,6 @@ const texts = {
     "Ninguna de las grabaciones seleccionadas está lista. Selecciona al menos una que lo esté.",
   "history.archiveBegins": "Se están empaquetando las transcripciones.",
   "tags.new": "Etiqueta nueva",
-  "tags.add": "Añadir",
   "tags.change": { one: "Etiquetas de {count} grabación", other: "Etiquetas de {count} grabaciones" },
   "tags.added": "Etiqueta «{tag}» puesta: {count}",
   "tags.removed": "Etiqueta «{tag}» quitada: {count}",
