@@ -255,6 +255,7 @@ def test_a_link_to_read_may_show_revisions_and_goes_with_its_transcript(
     alice.route(f"**/v1/jobs/{job}", goes_soon)
     guest.goto(share(alice, job, revisions=True))
     expect(more_of(guest)).to_have_text(["Revisions"])
+    guest.keyboard.press("Escape")
     expect(guest.locator(".save-status")).to_have_count(0)
     expect(alice.get_by_role("listitem").filter(has_text="with earlier revisions")).to_have_count(1)
     goes = alice.get_by_text("The transcript itself goes on")
@@ -268,7 +269,7 @@ def test_a_link_to_read_may_show_revisions_and_goes_with_its_transcript(
             owned.client.put(path, json=body, headers={"If-Match": "*"}).raise_for_status()
     alice.keyboard.press("Escape")
     for page, who in ((alice, " · alice"), (guest, "")):
-        page.get_by_role("button", name="Revisions").click()
+        more_of(page).filter(has_text="Revisions").click()
         listed = page.locator("[data-revision]").first.locator("small").last
         expect(listed).to_have_text(re.compile(rf"^Brought back: Original · \d+ segments? changed{who}$"))
 
