@@ -110,10 +110,13 @@ class Folder:
         write_whole(self.path / INDEX, content, self.path / _PART, None)
 
     def _make_folder(self, folder: Path) -> None:
-        """Raises WhisperfleetError for a link: it may lead anywhere."""
+        """Raises WhisperfleetError for a link, which may lead anywhere, and for a file that is in the way."""
         if folder.resolve() != self.path.resolve() / folder.relative_to(self.path):
             raise WhisperfleetError(f"{folder} is a link: move it away, and fetch again")
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise WhisperfleetError(f"a file is in the way of the folder {folder}: rename the tag") from None
 
     def _name(self, key: str, stem: str, extension: str, own: set[str]) -> str:
         """The name that the file has, if it fits, or a free one."""

@@ -290,10 +290,10 @@ class JobService:
 
         So it is with the jobs that transcribe it again. Raises UnknownJob.
         """
-        job = await self.store.get_any(job_id)
         self._deleting[job_id] += 1
         try:
-            async with self._admission:  # after a child that is being submitted
+            async with self._admission:  # after a child that is being submitted, and a return to the queue
+                job = await self.store.get_any(job_id)
                 children = await self.store.children(job)
             for child in children:
                 with suppress(UnknownJob):  # somebody has deleted it just now
@@ -331,11 +331,19 @@ class JobService:
     async def restore(self, job: Job) -> Job:
         """Take a job out of the trash with those that transcribe it again. What was cancelled there goes on.
 
-        Raises QueueFull and DiskFull if it cannot go on now, and UnknownJob.
+        Raises QueueFull and DiskFull if it cannot go on now, NoTrash, and UnknownJob.
         """
         async with self._trashing, self._admission:
             job = await self.store.get_any(job.id)
             family = [job, *await self.store.children(job)]
+            if any(each.id in self._deleting for each in family):
+                raise UnknownJob("The job is being deleted.")
+            if job.trashed_at is not None and job.submission.again is not None:
+                raise NoTrash(
+                    f"The job transcribes the job {job.submission.again.parent} again, and comes back with "
+                    "it alone. Restore that one.",
+                    code="has_parent",
+                )
             if job.trashed_at is not None and any(each.status is Status.CANCELLED for each in family):
                 await self._check_capacity(job.submission.owner)
             restored = await self.store.restore(job)

@@ -95,6 +95,14 @@ def test_a_link_to_another_folder_is_not_followed(tmp_path: Path) -> None:
     assert not any((tmp_path / "elsewhere").iterdir())
 
 
+@pytest.mark.parametrize("stem", ["Talk.txt/Other", "Talk.txt/spring/Other"])
+def test_a_file_in_the_way_of_a_folder_keeps_from_this_transcript_alone(tmp_path: Path, stem: str) -> None:
+    folder = Folder(tmp_path)
+    store(folder, "a", "Talk", "one")
+    with pytest.raises(WhisperfleetError, match="in the way of the folder"):
+        store(folder, "b", stem, "two")
+
+
 def test_one_command_at_a_time(tmp_path: Path) -> None:
     with (
         Folder(tmp_path).locked(),

@@ -59,7 +59,8 @@ OTHER_VALUES = {
     "max_cps": 15, "min_cue_s": 1, "max_cue_s": 5, "min_gap_s": 0.5, "fps": 25, "start_offset_s": 0.5,
     "diarize": True, "num_speakers": 2, "min_speakers": 2, "max_speakers": 3, "speaker_names": "Ann, Bob",
     "channels": "separate",
-    "audio_track": "es", "start": 1.5, "end": 60, "times": True, "speakers": False,
+    "audio_track": "es", "start": 1.5, "end": 60, "times": True, "speakers": False, "numbered": True,
+    "mark_pauses_s": 2,
     "word_level": True, "srt_bom": True, "srt_crlf": True, "chinese": "simplified", "allow_partial": True,
 }  # fmt: skip
 

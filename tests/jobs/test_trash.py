@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from app.common.errors import JobNotDone, NoTrash, QueueFull, UnknownJob
+from app.common.errors import IllegalTransition, JobNotDone, NoTrash, QueueFull, UnknownJob
 from app.database.connection import Database
 from app.jobs.events import Event
-from app.jobs.job import Again, Job, Status
+from app.jobs.job import Again, Job, JobError, Status
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
@@ -199,3 +199,51 @@ async def test_a_service_without_a_trash_says_so(url: str, tmp_path: Path, clock
         clock.now += 1
         await jobs.sweep()
         assert (await jobs.store.page(None, 9, None, trashed=True))[0] == []
+
+
+async def test_what_transcribes_another_job_again_comes_back_with_it_alone(
+    url: str, tmp_path: Path, clock: Clock
+) -> None:
+    async with started_jobs(url, tmp_path, clock) as jobs:
+        parent = await finished(jobs.store)
+        child = await again(jobs.store, parent)
+        await jobs.trash(parent)
+        with pytest.raises(NoTrash) as refused:
+            await jobs.restore(child)
+        assert refused.value.code == "has_parent"
+        await jobs.restore(parent)
+        assert (await jobs.restore(child)).status is Status.QUEUED, "it is not there any more"
+
+
+async def test_a_failed_job_does_not_run_again_in_the_trash(store: Store) -> None:
+    failed = await store.fail(await store.add(SUBMISSION), JobError("It failed.", None), keep_file=True)
+    await store.trash(failed)
+    with pytest.raises(IllegalTransition):
+        await store.reopen(failed)
+    with pytest.raises(UnknownJob):
+        await store.get(failed.id)
+
+
+async def test_what_is_known_of_a_recording_is_stored_although_the_job_is_in_the_trash(store: Store) -> None:
+    """A download may end just then."""
+    job = await store.add(submission(file=None, url="https://media.example/talk.mp3"))
+    await store.trash(job)
+    await store.update(job.id, file="a" * 32, filename="talk.mp3", size=4)
+    assert await store.files() == {"a" * 32}
+    with pytest.raises(UnknownJob):
+        await store.get(job.id)
+    assert (await store.restore(job)).submission.file == "a" * 32
+
+
+async def test_a_job_that_is_being_deleted_does_not_come_back(url: str, tmp_path: Path, clock: Clock) -> None:
+    async with started_jobs(url, tmp_path, clock) as jobs:
+        job, _ = await jobs.submit(submission())
+        await jobs.trash(job)
+        await jobs._admission.acquire()
+        deletion = asyncio.create_task(jobs.delete(job.id))
+        restoration = asyncio.create_task(jobs.restore(job))
+        await asyncio.sleep(0.1)
+        jobs._admission.release()
+        await deletion
+        with pytest.raises(UnknownJob):
+            await restoration

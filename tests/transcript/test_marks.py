@@ -124,6 +124,14 @@ def test_a_mark_after_the_text_is_refused() -> None:
     assert caught.value.param == "segments[0]"
 
 
+def test_marks_sent_back_with_both_parts_of_a_segment_stay_with_their_words() -> None:
+    (base,) = marked(segment(0, 4, "One two three |four"))
+    (whole,) = edits_of([base])
+    parts = [replace(whole, end_ms=2000, text="One two"), replace(whole, start_ms=2000, text="three four")]
+    corrected = correct([base], parts, 2, RECORDING, CLIPS).segments
+    assert [listed_marks(part) for part in corrected] == [(), ((6, "break"),)]
+
+
 def test_a_mark_alone_is_a_change() -> None:
     edits = [replace(edit, marks=()) for edit in edits_of(BASE)]
     without = correct(BASE, edits, 2, RECORDING, CLIPS)

@@ -288,7 +288,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         "/{job_id}/restore",
         summary="Take a job out of the trash",
         response_model=Job,
-        responses=documented_errors(401, 404, 429, 503, 507),
+        responses=documented_errors(401, 404, 409, 429, 503, 507),
     )
     async def restore_job(request: Request, job_id: str) -> Response:
         """All of it is as it was, and its time goes on. One that was not done goes on, too. One that is not

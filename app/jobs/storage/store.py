@@ -586,18 +586,19 @@ class Store:
     async def update(self, job_id: str, *, packed_peaks: bytes | None = None, **changes: Any) -> None:
         """Change what is known of a job's recording, without an event. Skips a job that is deleted.
 
-        `packed_peaks`: to store with it. `changes`: of the columns of the job.
+        It may be in the trash. `packed_peaks`: to store with it. `changes`: of the columns of the job.
         """
 
         async def change(connection: AsyncConnection, then: Then) -> None:
-            job = await self._change(connection, job_id, **changes)
+            job = await self._change(connection, job_id, trashed=True, **changes)
             if "filename" in changes:
                 await index_details(connection, job)
             if packed_peaks is not None:
                 await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
                 row = {"job_number": job.number, "content": packed_peaks}
                 await connection.execute(sa.insert(peaks).values(row))
-            then(self._cache.put, job)  # many clients poll it: they must not all ask the database
+            if job.trashed_at is None:
+                then(self._cache.put, job)  # many clients poll it: they must not all ask the database
 
         with suppress(UnknownJob):
             await self._write(change)
@@ -790,7 +791,7 @@ class Store:
 
         A terminal status also queues the job's webhook, and removes its clips, and its voices unless it
         succeeds. A failed job keeps both, or its published clips alone if its recording goes, and so does one
-        that goes into the trash. Raises IllegalTransition and UnknownJob.
+        that goes into the trash. Raises IllegalTransition, also for one that is there, and UnknownJob.
         """
         now = self._clock()
         allowed = [each.value for each in since or [old for old, new in TRANSITIONS.items() if status in new]]
@@ -800,8 +801,8 @@ class Store:
             values |= {"stage": Stage.DONE.value, "pcm": None}
         if transcript is not None:
             values |= _listed(transcript[1])
-        change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
-
+        may_change = sa.and_(jobs.c.status.in_(allowed), ~IN_TRASH)
+        change = sa.update(jobs).where(jobs.c.id == job_id, may_change).values(values)
         changed = (await connection.execute(change)).rowcount
         job = await self._get(connection, job_id, trashed=True)
         if not changed:
@@ -846,11 +847,13 @@ class Store:
         """See `Database.transact`. All changes of jobs go through this function."""
         return await self._database.transact(work, self._cache.writing())
 
-    async def _change(self, connection: AsyncConnection, job_id: str, **changes: Any) -> Job:
-        """Change columns of a job. Raises UnknownJob."""
+    async def _change(
+        self, connection: AsyncConnection, job_id: str, *, trashed: bool = False, **changes: Any
+    ) -> Job:
+        """Change columns of a job. `trashed`: also of one in the trash. Raises UnknownJob."""
         if changes:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
-        return await self._get(connection, job_id)
+        return await self._get(connection, job_id, trashed=trashed)
 
     async def _get(
         self, connection: AsyncConnection, job_id: str, owner: str | None = None, *, trashed: bool = False

@@ -65,6 +65,7 @@ def placed_edits(
     """
     _check_size(base, edits, samples)
     unused = {segment.id: index for index, segment in enumerate(base)}
+    by_id = {segment.id: segment for segment in base}
     latest: dict[str | None, int] = {}  # by speaker: the index of the segment that ends last
     placed: list[PlacedEdit] = []
     for index, edit in enumerate(edits):
@@ -87,7 +88,7 @@ def placed_edits(
                 start = min(max(start, placed[rival].end), start + _SAMPLES_PER_MS // 2 - 1)
         if end is None:
             end = min(edit.end_ms * _SAMPLES_PER_MS, samples)
-        marks = _placed_marks(index, edit, None if replaced is None else base[replaced])
+        marks = _placed_marks(index, edit, by_id.get(edit.id or ""))
         placed.append(PlacedEdit(edit.text.strip(), start, end, edit.speaker, replaced, is_moved, marks))
     placed.sort(key=lambda edit: edit.start)
     _separate(placed)
@@ -118,10 +119,14 @@ def _kept_times(segment: EditedSegment, edit: SegmentEdit) -> tuple[int | None, 
     return start, end
 
 
-def _placed_marks(index: int, edit: SegmentEdit, replaced: EditedSegment | None) -> Marks | None:
-    """The marks of an edit. None: those of before, as a client that knows no marks sends them back, too."""
+def _placed_marks(index: int, edit: SegmentEdit, old: EditedSegment | None) -> Marks | None:
+    """The marks of an edit. None: those of before. A client that knows no marks sends these back, too, with
+    each part of a segment that it splits.
+
+    `old`: the segment of the base with its id.
+    """
     text, marks = edit.text.strip(), edit.marks
-    if marks is None or (marks and replaced is not None and marks == listed_marks(replaced)):
+    if marks is None or (marks and old is not None and marks == listed_marks(old)):
         return None
     last = max((at for at, _ in marks), default=-1)
     if last >= len(text):
