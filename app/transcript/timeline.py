@@ -26,8 +26,7 @@ class ClipResult:
     @property
     def spoken_language(self) -> str:
         """The language of most of it."""
-        samples = samples_by_language(self.segments, self.language)
-        return max(sorted(samples), key=samples.__getitem__, default=self.language)
+        return next(iter(parts_by_language(self.segments, self.language)), self.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +54,8 @@ class Transcript:
     @property
     def languages(self) -> dict[str, float] | None:
         """If several are spoken: each one, ISO 639-1, and its part of the segments' time, most first."""
-        samples = samples_by_language(self.segments, self.language)
-        if len(samples) < 2:
-            return None
-        ranked = sorted(samples.items(), key=lambda entry: (-entry[1], entry[0]))
-        return {language: round(count / sum(samples.values()), 4) for language, count in ranked}
+        parts = parts_by_language(self.segments, self.language)
+        return parts if len(parts) > 1 else None
 
     @property
     def text_language(self) -> str:
@@ -82,6 +78,13 @@ def samples_by_language(segments: Iterable[Segment], language: str) -> dict[str,
         spoken = segment.language or language
         samples[spoken] = samples.get(spoken, 0) + max(1, segment.end - segment.start)
     return samples
+
+
+def parts_by_language(segments: Iterable[Segment], language: str) -> dict[str, float]:
+    """The part of the segments' time that is in each language, most first; `language`: as above."""
+    samples = samples_by_language(segments, language)
+    ranked = sorted(samples.items(), key=lambda entry: (-entry[1], entry[0]))
+    return {spoken: round(count / sum(samples.values()), 4) for spoken, count in ranked}
 
 
 def place_segments(segments: Iterable[Segment], clip: Span) -> tuple[Segment, ...]:
