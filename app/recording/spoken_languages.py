@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from operator import itemgetter
 
 from app.common.languages import near_languages
 from app.recording.clip_planner import MARGIN_SAMPLES
@@ -79,7 +78,11 @@ def find_runs(
     seconds = [(end - start) / SAMPLE_RATE for start, end in map(examined_part, stretches)]
     names = _names(own, spoken, seconds)
     while True:
-        likeliest = _likeliest(names, spoken, seconds, own, change_cost)
+        scores = [
+            {name: weight * math.log(max(_LEAST_PROBABILITY, _likelihood(name, probs))) for name in names}
+            for probs, weight in zip(spoken, seconds, strict=True)
+        ]
+        likeliest = _likeliest(scores, own, change_cost)
         sure: Counter[str] = Counter()
         for name, (start, end), of_stretch in zip(likeliest, stretches, spoken, strict=True):
             is_doubtful = of_stretch and _likelihood(name, of_stretch) < least_prob
@@ -106,24 +109,17 @@ def _likelihood(name: str, probs: Mapping[str, float]) -> float:
     return sum(probs.get(near, 0.0) for near in near_languages(name))
 
 
-def _likeliest(
-    names: Sequence[str],
-    spoken: Sequence[Mapping[str, float]],
-    seconds: Sequence[float],
-    own: str,
-    change_cost: float,
-) -> tuple[str, ...]:
-    """The language of each stretch, by the best score, see `_CHANGE_COST`: a Viterbi search."""
-    # The best score of what ends in each language, and the languages up to there.
+def _likeliest(scores: Sequence[Mapping[str, float]], own: str, change_cost: float) -> tuple[str, ...]:
+    """The language of each stretch, by the best sum of scores less the costs of changes: a Viterbi search."""
+    # The best sum for what ends in each language, and the languages up to there.
     best: dict[str, tuple[float, tuple[str, ...]]]
-    best = {name: (0.0 if name == own else -change_cost, ()) for name in names}
-    for probs, weight in zip(spoken, seconds, strict=True):
-        highest, leader = max(best.values(), key=itemgetter(0))
-        for name, unchanged in best.items():
-            before, languages = max(unchanged, (highest - change_cost, leader), key=itemgetter(0))
-            score = weight * math.log(max(_LEAST_PROBABILITY, _likelihood(name, probs)))
+    best = {name: (0.0 if name == own else -change_cost, ()) for name in scores[0]}
+    for of_stretch in scores:
+        highest, leader = max(best.values())
+        for name, score in of_stretch.items():
+            before, languages = max(best[name], (highest - change_cost, leader))
             best[name] = (before + score, (*languages, name))
-    return max(best.values(), key=itemgetter(0))[1]
+    return max(best.values())[1]
 
 
 def _runs(stretches: Sequence[Span], languages: Sequence[str]) -> list[LanguageRun]:

@@ -80,11 +80,9 @@ def clip_segments(clip: Span, result: ClipResult, options: Options) -> tuple[Seg
     The pipeline and jobs that still run share them.
     """
     segments = place_segments(result.segments, clip)
-    return (
-        convert_segments(segments, options.chinese, result.language)
-        if options.task == "transcribe"
-        else segments
-    )
+    if options.task == "translate":
+        return segments
+    return convert_segments(segments, options.chinese, result.language)
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:

@@ -1,5 +1,6 @@
 """The ordered timeline of a recording, from the results of its clips. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -71,20 +72,18 @@ class Transcript:
         return tuple(word for segment in self.segments for word in segment.words)
 
 
-def samples_by_language(segments: Iterable[Segment], language: str) -> dict[str, int]:
+def samples_by_language(segments: Iterable[Segment], language: str) -> Counter[str]:
     """How long the segments of each language last; `language`: of those that name none."""
-    samples: dict[str, int] = {}
+    samples: Counter[str] = Counter()
     for segment in segments:
-        spoken = segment.language or language
-        samples[spoken] = samples.get(spoken, 0) + max(1, segment.end - segment.start)
+        samples[segment.language or language] += max(1, segment.end - segment.start)
     return samples
 
 
 def parts_by_language(segments: Iterable[Segment], language: str) -> dict[str, float]:
     """The part of the segments' time that is in each language, most first; `language`: as above."""
     samples = samples_by_language(segments, language)
-    ranked = sorted(samples.items(), key=lambda entry: (-entry[1], entry[0]))
-    return {spoken: round(count / sum(samples.values()), 4) for spoken, count in ranked}
+    return {spoken: round(count / samples.total(), 4) for spoken, count in samples.most_common()}
 
 
 def place_segments(segments: Iterable[Segment], clip: Span) -> tuple[Segment, ...]:

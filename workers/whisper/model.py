@@ -206,10 +206,7 @@ class LoadedModel:
     def _detect_in_stretches(
         self, windows: Sequence[Window], encoded: Any
     ) -> list[tuple[LanguageProbs, ...]]:
-        """The likeliest languages of each stretch of each window: the decoder sees only its frames.
-
-        Of one that is too short to say it, none.
-        """
+        """The likeliest languages of each stretch, none if it is short: the decoder sees only its frames."""
         parts = [
             [_slice(place, stretch) for stretch in window.stretches] for place, window in enumerate(windows)
         ]

@@ -24,7 +24,7 @@ from app.transcript.formats import DOCUMENT_FORMATS, FORMATS
 from app.transcript.packed import unpacked
 from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, Segment, seconds
+from workers.messages import SAMPLE_RATE, seconds
 
 Granularity = Literal["segment", "word"]
 if TYPE_CHECKING:
@@ -108,26 +108,22 @@ def segment_entries(transcript: Transcript) -> list[TranscriptionSegment]:
     """The segments in the format of openai-whisper and OpenAI's API, with languages if there are several."""
     language = transcript.language if transcript.languages else None
     return [
-        _segment_entry(number, segment, language and (segment.language or language))
+        TranscriptionSegment(
+            id=number,
+            seek=segment.start // SEEK_FRAME_SAMPLES,
+            start=seconds(segment.start),
+            end=seconds(segment.end),
+            text=segment.text,
+            tokens=list(segment.tokens),
+            temperature=segment.temperature,
+            avg_logprob=segment.avg_logprob,
+            compression_ratio=segment.compression_ratio,
+            no_speech_prob=segment.no_speech_prob,
+            language=language and (segment.language or language),
+            speaker=speaker_of(segment),
+        )
         for number, segment in enumerate(transcript.segments)
     ]
-
-
-def _segment_entry(number: int, segment: Segment, language: str | None) -> TranscriptionSegment:
-    return TranscriptionSegment(
-        id=number,
-        seek=segment.start // SEEK_FRAME_SAMPLES,
-        start=seconds(segment.start),
-        end=seconds(segment.end),
-        text=segment.text,
-        tokens=list(segment.tokens),
-        temperature=segment.temperature,
-        avg_logprob=segment.avg_logprob,
-        compression_ratio=segment.compression_ratio,
-        no_speech_prob=segment.no_speech_prob,
-        language=language,
-        speaker=speaker_of(segment),
-    )
 
 
 def diarized_done(transcript: Transcript, text: str) -> str:
