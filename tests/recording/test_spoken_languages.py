@@ -113,7 +113,9 @@ def test_runs_divide_all_stretches_in_pauses(
 def clip_with(*lengths: float) -> ClipRequest:
     speech = tuple((START + start, START + end) for start, end in spans(*lengths))
     end = speech[-1][1] + samples(0.3)
-    return ClipRequest(PCM, START, end, speech, DecodingOptions("base"), detect_changes=True)
+    return ClipRequest(
+        PCM, START, end, speech, DecodingOptions("base"), late_language=lambda: "en", detect_changes=True
+    )
 
 
 class Interpreter:
@@ -130,6 +132,7 @@ class Interpreter:
         of_stretches = tuple(((self.language_at(start), 0.9),) for start, _ in window.stretches)
         if window.decoding.language_only:
             assert window.decoding.context_s == 5
+            assert window.for_worker().decoding.language is None, "the elected one says nothing of a stretch"
             assert window.end - window.start <= 4 * SAMPLE_RATE
             spoken = self.language_at(window.start) if self._is_sure else self._own
             return window_result(language=spoken, language_probs=((spoken, 0.9),))
