@@ -18,12 +18,10 @@ from app.recording.spoken_languages import (
     decisive_probs,
     examined_part,
     find_runs,
-    is_examined,
-    parts_of_speech,
     stretches_of,
 )
 from app.recording.word_times import place_words
-from app.transcript.timeline import ClipResult
+from app.transcript.timeline import ClipResult, parts_by_language
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult, Word
 
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
@@ -73,7 +71,9 @@ WindowGenerator = Generator[WindowRequest, WindowResult, DecodedWindows]
 def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, ClipResult]:
     """Decode a clip: each window starts after the last closing timestamp, while enough speech remains.
 
-    Yields the windows to decode, is sent the result of each, and returns the result of the clip.
+    Yields the windows to decode, is sent the result of each, and returns the result of the clip. Where the
+    language may change and does, a window ends, in a pause. Then the result's language is the clip's own,
+    which was requested or detected in all of it, and its probabilities are the parts of all.
     """
     window = WindowRequest(
         clip.pcm_path,
@@ -88,84 +88,49 @@ def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, Cli
         late_language=clip.late_language,
         speculative=clip.speculative,
     )
+    first: WindowResult | None = None
     if clip.detect_changes and clip.speech:
-        return (yield from _decode_in_languages(window, clip))
-    windows = yield from _decode_span(window, clip, _MAX_HALVINGS)
+        stretches = stretches_of(clip.speech)
+        first = yield replace(window, stretches=stretches)
+        runs = yield from _find_runs(window, clip, stretches, first)
+        if [run.language for run in runs] != [first.language]:
+            windows: DecodedWindows = []
+            for run in runs:
+                start, end = max(run.start, clip.start), min(run.end, clip.end)
+                part = _further_window(window, clip, start, end, run.language)
+                windows += yield from _decode_span(part, clip, _MAX_HALVINGS)
+            segments = tuple(_segments(clip, windows))
+            parts = parts_by_language(segments, first.language)
+            return ClipResult(first.language, tuple(parts.items()), segments)
+    windows = yield from _decode_span(window, clip, _MAX_HALVINGS, first)
     first = windows[0][1]
     return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
 
 
-def _decode_in_languages(
-    window: WindowRequest, clip: ClipRequest
-) -> Generator[WindowRequest, WindowResult, ClipResult]:
-    """Decode a clip in which the language may change: then a window ends there, in a pause.
-
-    Where it does not, the windows are those of any other clip. The result's language is the clip's own, which
-    was requested or detected in all of it. If others are spoken, its probabilities are their parts.
-    """
-    windows = _decode_span(window, clip, _MAX_HALVINGS)
-    next(windows)
-    stretches = stretches_of(clip.speech)
-    examined = tuple(examined_part(stretch) for stretch in stretches if is_examined(stretch))
-    first = yield replace(window, stretches=examined)
-    runs = yield from _find_runs(window, stretches, first)
-    if [run.language for run in runs] == [first.language]:
-        decoded = yield from _continue(windows, first)
-        probs = decoded[0][1].language_probs
-    else:
-        decoded, probs = [], parts_of_speech(runs)
-        for run in runs:
-            start, end = max(run.start, clip.start), min(run.end, clip.end)
-            part = _further_window(window, clip, start, end, run.language)
-            decoded += yield from _decode_span(part, clip, _MAX_HALVINGS)
-    return ClipResult(first.language, probs, tuple(_segments(clip, decoded)))
-
-
 def _find_runs(
-    window: WindowRequest, stretches: Sequence[Span], first: WindowResult
+    window: WindowRequest, clip: ClipRequest, stretches: Sequence[Span], first: WindowResult
 ) -> Generator[WindowRequest, WindowResult, list[LanguageRun]]:
     """The languages of a clip. If its first window suggests a change, each stretch is detected alone.
 
-    `first`: the result of the clip's first window, with the languages of the stretches that are examined.
+    `first`: the result of the clip's first window, with the languages of the stretches.
     """
-    found = iter(first.stretch_probs)
-    probs = [next(found, ()) if is_examined(stretch) else () for stretch in stretches]
-    languages = window.decoding.languages
+    probs = list(first.stretch_probs or [()] * len(stretches))
+    languages = clip.decoding.languages
     runs = find_runs(stretches, probs, first.language, languages, suspects=True)
     if [run.language for run in runs] == [first.language]:
         return runs
+    window = replace(window, late_language=None)
     for at, stretch in enumerate(stretches):
-        if is_examined(stretch):
+        if probs[at]:
             start, end = examined_part(stretch)
-            decoding = replace(
-                window.decoding, language=None, language_only=True, context_s=context_s(end - start, 0)
-            )
-            alone = yield replace(
-                window,
-                start=start,
-                end=end,
-                speech=((start, end),),
-                decoding=decoding,
-                late_language=None,
-                continues=True,
-            )
-            probs[at] = decisive_probs(probs[at], alone.language_probs)
+            alone = _further_window(window, clip, start, end, None)
+            result = yield _again(alone, language_only=True, context_s=context_s(end - start, 0))
+            probs[at] = decisive_probs(probs[at], result.language_probs)
     return find_runs(stretches, probs, first.language, languages)
 
 
-def _continue(windows: WindowGenerator, result: WindowResult) -> WindowGenerator:
-    """Go on with a generator whose last window has this result."""
-    while True:
-        try:
-            window = windows.send(result)
-        except StopIteration as done:
-            decoded: DecodedWindows = done.value
-            return decoded
-        result = yield window
-
-
 def _further_window(
-    window: WindowRequest, clip: ClipRequest, start: int, end: int, language: str
+    window: WindowRequest, clip: ClipRequest, start: int, end: int, language: str | None
 ) -> WindowRequest:
     """The window `[start, end)` of a clip, after `window` of the same clip."""
     speech = tuple(
@@ -185,21 +150,28 @@ def _again(window: WindowRequest, **changes: Any) -> WindowRequest:
     return replace(window, decoding=replace(window.decoding, **changes), continues=True)
 
 
-def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
-    """Decode the span of `window`, the first window of it. Returns all windows and their results."""
+def _decode_span(
+    window: WindowRequest, clip: ClipRequest, halvings: int, first: WindowResult | None = None
+) -> WindowGenerator:
+    """Decode the span of `window`, the first window of it. Returns all windows and their results.
+
+    `first`: the result of that window, if there is one already.
+    """
     windows: DecodedWindows = []
     end = window.end
     while True:
-        decoded = yield from _decode_with_retries(window, clip, halvings)
+        decoded = yield from _decode_with_retries(window, clip, halvings, first)
         *before, (last, result) = decoded
         result, seek = _next_seek(clip.speech, last, result)
         windows += [*before, (last, result)]
         if seek is None:
             return windows
-        window = _further_window(window, clip, seek, end, decoded[0][1].language)
+        window, first = _further_window(window, clip, seek, end, decoded[0][1].language), None
 
 
-def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
+def _decode_with_retries(
+    window: WindowRequest, clip: ClipRequest, halvings: int, first: WindowResult | None
+) -> WindowGenerator:
     """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
 
     The first retry is for loops, and counts if it is not poor. Otherwise the best attempt counts, see
@@ -207,7 +179,7 @@ def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int
 
     Before that, a result that leaves out speech is retried without the prompt, which counts if it says more.
     """
-    window, first = yield from _decode_in_context(window)
+    window, first = yield from _decode_in_context(window, first)
     if clip.decoding.temperature > 0:
         return [(window, first)]
     if first.repetitive and not window.decoding.word_timestamps:
@@ -244,10 +216,11 @@ def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int
 
 
 def _decode_in_context(
-    window: WindowRequest,
+    window: WindowRequest, result: WindowResult | None
 ) -> Generator[WindowRequest, WindowResult, tuple[WindowRequest, WindowResult]]:
     """Decode a window. A doubtful result of a short audio context is replaced by that of the full one."""
-    result = yield window
+    if result is None:
+        result = yield window
     if window.decoding.context_s == FULL_CONTEXT_S or not is_doubtful(result):
         return window, result
     full = _again(window, context_s=FULL_CONTEXT_S)

@@ -16,7 +16,6 @@ from app.transcript.timeline import joined_spans
 from workers.messages import SAMPLE_RATE, LanguageProbs, Span
 
 _PAUSE_SAMPLES = SAMPLE_RATE // 5  # a language changes only in a pause that lasts this long
-_EXAMINED_SAMPLES = SAMPLE_RATE  # a shorter stretch says too little to detect its language
 _LONGEST_EXAMINED_SAMPLES = 4 * SAMPLE_RATE  # more says no more
 _LEAST_SAMPLES = 2 * SAMPLE_RATE  # of speech in a language that is not the clip's own
 _LEAST_PROBABILITY = 0.02  # of each language: no stretch excludes one
@@ -35,17 +34,11 @@ class LanguageRun:
     language: str  # ISO 639-1
     start: int  # in the pause before; it may lie before the clip
     end: int  # in the pause after
-    speech: int  # samples of speech in it
 
 
 def stretches_of(speech: Iterable[Span]) -> tuple[Span, ...]:
     """The stretches of speech between pauses that are long enough for a change of language."""
     return tuple(joined_spans(speech, _PAUSE_SAMPLES - 1))
-
-
-def is_examined(stretch: Span) -> bool:
-    """Whether a stretch is long enough to detect its language."""
-    return stretch[1] - stretch[0] >= _EXAMINED_SAMPLES
 
 
 def examined_part(stretch: Span) -> Span:
@@ -59,20 +52,8 @@ def decisive_probs(in_clip: LanguageProbs, alone: LanguageProbs) -> LanguageProb
 
     Alone, a sentence of one language may be taken for any other; in its clip, for that of its neighbours.
     """
-    total: dict[str, float] = {}
-    for probs, weight in ((in_clip, 1 / 3), (alone, 2 / 3)):
-        for language, probability in probs:
-            total[language] = total.get(language, 0.0) + weight * probability
-    return tuple(total.items())
-
-
-def parts_of_speech(runs: Sequence[LanguageRun]) -> LanguageProbs:
-    """How much of the speech is in which language, most first: they add up to 1."""
-    speech: Counter[str] = Counter()
-    for run in runs:
-        speech[run.language] += run.speech
-    ranked = sorted(speech.items(), key=lambda entry: (-entry[1], entry[0]))
-    return tuple((language, samples / speech.total()) for language, samples in ranked)
+    one, other = dict(in_clip), dict(alone)
+    return tuple((name, (one.get(name, 0.0) + 2 * other.get(name, 0.0)) / 3) for name in one | other)
 
 
 def find_runs(
@@ -97,7 +78,10 @@ def find_runs(
     seconds = [(end - start) / SAMPLE_RATE for start, end in map(examined_part, stretches)]
     names = _names(own, spoken, seconds)
     while True:
-        scores = [_scores(names, *of_stretch) for of_stretch in zip(spoken, seconds, strict=True)]
+        scores = [
+            {name: weight * math.log(max(_LEAST_PROBABILITY, _likelihood(name, probs))) for name in names}
+            for probs, weight in zip(spoken, seconds, strict=True)
+        ]
         likeliest = _likeliest(scores, own, change_cost)
         sure: Counter[str] = Counter()
         for name, (start, end), of_stretch in zip(likeliest, stretches, spoken, strict=True):
@@ -111,7 +95,7 @@ def find_runs(
 
 def _names(own: str, spoken: Sequence[Mapping[str, float]], seconds: Sequence[float]) -> list[str]:
     """The languages that come into question: of near ones the clip's own, or else the likeliest."""
-    totals: dict[str, float] = {own: math.inf}
+    totals = {own: math.inf}
     for probs, weight in zip(spoken, seconds, strict=True):
         for name, probability in probs.items():
             totals[name] = totals.get(name, 0.0) + probability * weight
@@ -120,36 +104,22 @@ def _names(own: str, spoken: Sequence[Mapping[str, float]], seconds: Sequence[fl
     return [name for name in ranked if first_of[near_languages(name)] == name]
 
 
-def _scores(names: Sequence[str], probs: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """What a stretch says for each language: nothing if it was not examined."""
-    if not probs:
-        return dict.fromkeys(names, 0.0)
-    return {name: seconds * math.log(max(_LEAST_PROBABILITY, _likelihood(name, probs))) for name in names}
-
-
 def _likelihood(name: str, probs: Mapping[str, float]) -> float:
     """The probability of a language or a near one."""
     return sum(probs.get(near, 0.0) for near in near_languages(name))
 
 
-def _likeliest(scores: Sequence[Mapping[str, float]], own: str, change_cost: float) -> list[str]:
+def _likeliest(scores: Sequence[Mapping[str, float]], own: str, change_cost: float) -> tuple[str, ...]:
     """The language of each stretch, by the best sum of scores less the costs of changes: a Viterbi search."""
-    best = {name: 0.0 if name == own else -change_cost for name in scores[0]}
-    origins: list[dict[str, str]] = []
+    # The best sum for what ends in each language, and the languages up to there.
+    best: dict[str, tuple[float, tuple[str, ...]]]
+    best = {name: (0.0 if name == own else -change_cost, ()) for name in scores[0]}
     for of_stretch in scores:
-        leader = max(best, key=best.__getitem__)
-        origin = {name: name if best[name] >= best[leader] - change_cost else leader for name in best}
-        best = {
-            name: score + best[origin[name]] - (change_cost if origin[name] != name else 0.0)
-            for name, score in of_stretch.items()
-        }
-        origins.append(origin)
-    language = max(best, key=best.__getitem__)
-    languages = []
-    for origin in reversed(origins):
-        languages.append(language)
-        language = origin[language]
-    return languages[::-1]
+        highest, leader = max(best.values())
+        for name, score in of_stretch.items():
+            before, languages = max(best[name], (highest - change_cost, leader))
+            best[name] = (before + score, (*languages, name))
+    return max(best.values())[1]
 
 
 def _runs(stretches: Sequence[Span], languages: Sequence[str]) -> list[LanguageRun]:
@@ -160,10 +130,6 @@ def _runs(stretches: Sequence[Span], languages: Sequence[str]) -> list[LanguageR
     ]
     starts = [stretches[0][0] - MARGIN_SAMPLES, *(start for _, start in edges)]
     ends = [*(end for end, _ in edges), stretches[-1][1] + MARGIN_SAMPLES]
-    places = range(len(stretches))
-    runs = []
-    for language, of_run in groupby(places, key=languages.__getitem__):
-        run = list(of_run)
-        speech = sum(stretches[at][1] - stretches[at][0] for at in run)
-        runs.append(LanguageRun(language, starts[run[0]], ends[run[-1]], speech))
-    return runs
+    places = groupby(range(len(stretches)), key=languages.__getitem__)
+    runs = ((language, list(of_run)) for language, of_run in places)
+    return [LanguageRun(language, starts[of_run[0]], ends[of_run[-1]]) for language, of_run in runs]

@@ -1,5 +1,6 @@
 """The ordered timeline of a recording, from the results of its clips. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -26,8 +27,7 @@ class ClipResult:
     @property
     def spoken_language(self) -> str:
         """The language of most of it."""
-        samples = samples_by_language(self.segments, self.language)
-        return max(sorted(samples), key=samples.__getitem__, default=self.language)
+        return next(iter(parts_by_language(self.segments, self.language)), self.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,8 @@ class Transcript:
     @property
     def languages(self) -> dict[str, float] | None:
         """If several are spoken: each one, ISO 639-1, and its part of the segments' time, most first."""
-        samples = samples_by_language(self.segments, self.language)
-        if len(samples) < 2:
-            return None
-        ranked = sorted(samples.items(), key=lambda entry: (-entry[1], entry[0]))
-        return {language: round(count / sum(samples.values()), 4) for language, count in ranked}
+        parts = parts_by_language(self.segments, self.language)
+        return parts if len(parts) > 1 else None
 
     @property
     def text_language(self) -> str:
@@ -75,13 +72,18 @@ class Transcript:
         return tuple(word for segment in self.segments for word in segment.words)
 
 
-def samples_by_language(segments: Iterable[Segment], language: str) -> dict[str, int]:
+def samples_by_language(segments: Iterable[Segment], language: str) -> Counter[str]:
     """How long the segments of each language last; `language`: of those that name none."""
-    samples: dict[str, int] = {}
+    samples: Counter[str] = Counter()
     for segment in segments:
-        spoken = segment.language or language
-        samples[spoken] = samples.get(spoken, 0) + max(1, segment.end - segment.start)
+        samples[segment.language or language] += max(1, segment.end - segment.start)
     return samples
+
+
+def parts_by_language(segments: Iterable[Segment], language: str) -> dict[str, float]:
+    """The part of the segments' time that is in each language, most first; `language`: as above."""
+    samples = samples_by_language(segments, language)
+    return {spoken: round(count / samples.total(), 4) for spoken, count in samples.most_common()}
 
 
 def place_segments(segments: Iterable[Segment], clip: Span) -> tuple[Segment, ...]:

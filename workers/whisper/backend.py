@@ -63,13 +63,12 @@ def places_by_key(keys: Iterable[Hashable]) -> list[list[int]]:
     return list(places.values())
 
 
-# Stretches of speech are cut out of a window's encoding in steps of this many frames: so many of them are
-# equally long and share a batch.
-SLICE_STEP = FRAMES_PER_SECOND
-MAX_SLICE_FRAMES = 4 * FRAMES_PER_SECOND  # more say no more about the language
-# Silence behind each slice, encoded alone. Without it, the decoder misses the end of the audio, as it never
-# did in training: it took one of three stretches for another language, and with it one of ten.
-SILENT_FRAMES = FRAMES_PER_SECOND
+MIN_SLICE_FRAMES = FRAMES_PER_SECOND  # fewer say too little about the language
+MAX_SLICE_FRAMES = 3 * FRAMES_PER_SECOND  # more say no more
+# Each slice is filled up with the end of 30 s of silence, encoded alone. Without it, the decoder misses the
+# end of the audio, as it never did in training: it took one of three stretches for another language, and with
+# it one of ten. With silence of 5 or 10 s it suspects another in every other clip.
+FILLED_FRAMES = 4 * FRAMES_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class WhisperBackend(Protocol):
         """The languages of each window, and their probabilities, in any order."""
 
     def detect_in_slices(self, encoded: Any, slices: Sequence[Slice]) -> list[list[tuple[str, float]]]:
-        """The languages of each slice, with silence behind it, as of a window."""
+        """The languages of each slice, filled up with silence, as of a window."""
 
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
         """The best text of each window after its prompt. `divide` has put the windows together."""

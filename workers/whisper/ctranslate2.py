@@ -10,9 +10,9 @@ from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions
 from workers.whisper.backend import (
+    FILLED_FRAMES,
     MAX_INITIAL_TIMESTAMP,
     MAX_TOKENS,
-    SILENT_FRAMES,
     Alignment,
     Generated,
     Search,
@@ -95,21 +95,21 @@ class CTranslate2Backend:
         import numpy as np
 
         frames = _on_host(encoded)
-        found: list[list[tuple[str, float]]] = [[] for _ in slices]
-        for group in places_by_key(part.frames for part in slices):
-            cut = [
-                np.concatenate((frames[part.window, part.start : part.start + part.frames], self._silence))
-                for part in (slices[place] for place in group)
-            ]
-            detected = self.detect_language(ctranslate2.StorageView.from_array(np.stack(cut)))
-            for place, probabilities in zip(group, detected, strict=True):
-                found[place] = probabilities
+        windows, length, _ = frames.shape
+        at_once = windows * length // FILLED_FRAMES  # they take no more memory than the windows
+        found: list[list[tuple[str, float]]] = []
+        for first in range(0, len(slices), at_once):
+            parts = slices[first : first + at_once]
+            filled = np.repeat(self._silence, len(parts), axis=0)
+            for cut, part in zip(filled, parts, strict=True):
+                cut[: part.frames] = frames[part.window, part.start : part.start + part.frames]
+            found += self.detect_language(ctranslate2.StorageView.from_array(filled))
         return found
 
     @cached_property
     def _silence(self) -> "npt.NDArray[np.float32]":
-        """The last frames of an encoded window without sound: (frames, values)."""
-        return _on_host(self.encode([bytes(2 * SAMPLE_RATE)], FULL_CONTEXT_S))[0, -SILENT_FRAMES:]
+        """The last frames of an encoded window without sound: (1, frames, values)."""
+        return _on_host(self.encode([bytes(2 * SAMPLE_RATE)], FULL_CONTEXT_S))[:, -FILLED_FRAMES:]
 
     def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[Generated]:
         samples = search.temperature > 0

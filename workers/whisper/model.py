@@ -28,10 +28,9 @@ from workers.messages import (
 )
 from workers.whisper.alignment import ALIGNMENT_ERRORS, words_of_texts
 from workers.whisper.backend import (
-    FRAMES_PER_SECOND,
     MAX_SLICE_FRAMES,
     MAX_TOKENS,
-    SLICE_STEP,
+    MIN_SLICE_FRAMES,
     Generated,
     Search,
     Slice,
@@ -211,18 +210,16 @@ class LoadedModel:
     def _detect_in_stretches(
         self, windows: Sequence[Window], encoded: Any
     ) -> list[tuple[LanguageProbs, ...]]:
-        """The likeliest languages of each stretch of each window: the decoder sees only its frames."""
-        slices = [
-            _slice(place, stretch, window)
-            for place, window in enumerate(windows)
-            for stretch in window.stretches
+        """The likeliest languages of each stretch, none if it is short: the decoder sees only its frames."""
+        parts = [
+            [_slice(place, stretch) for stretch in window.stretches] for place, window in enumerate(windows)
         ]
-        if not slices:
-            return [()] * len(windows)
-        found = iter(self.network.detect_in_slices(encoded, slices))
+        slices = [part for part in chain(*parts) if part.frames >= MIN_SLICE_FRAMES]
+        detected = self.network.detect_in_slices(encoded, slices) if slices else []
+        found = dict(zip(slices, detected, strict=True))
         return [
-            tuple(likeliest(next(found), window.decoding.languages) for _ in window.stretches)
-            for window in windows
+            tuple(likeliest(found.get(part, ()), window.decoding.languages) for part in of_window)
+            for window, of_window in zip(windows, parts, strict=True)
         ]
 
     def _prompt(self, decoding: DecodingOptions, language: str) -> list[int]:
@@ -295,12 +292,10 @@ def raised(pcm: bytes) -> bytes:
     return (centred * factor).astype("<i2").tobytes()
 
 
-def _slice(place: int, stretch: Span, window: Window) -> Slice:
-    """The first frames of a stretch, in whole steps. It has one step at least."""
-    end = min(stretch[1] // SAMPLES_PER_TIMESTAMP, window.decoding.context_s * FRAMES_PER_SECOND)
-    start = min(stretch[0] // SAMPLES_PER_TIMESTAMP, end - SLICE_STEP)
-    steps = min(end - start, MAX_SLICE_FRAMES) // SLICE_STEP
-    return Slice(place, start, steps * SLICE_STEP)
+def _slice(place: int, stretch: Span) -> Slice:
+    """The first frames of a stretch of the window at a place."""
+    start, end = (edge // SAMPLES_PER_TIMESTAMP for edge in stretch)  # the encoder's frames are as long
+    return Slice(place, start, min(end - start, MAX_SLICE_FRAMES))
 
 
 def _read_thresholds(folder: Path) -> Thresholds:

@@ -124,26 +124,22 @@ def segment_entries(transcript: Transcript) -> list[TranscriptionSegment]:
     """The segments in the format of openai-whisper and OpenAI's API, with languages if there are several."""
     language = transcript.language if transcript.languages else None
     return [
-        _segment_entry(number, segment, language and (segment.language or language))
+        TranscriptionSegment(
+            id=number,
+            seek=segment.start // SEEK_FRAME_SAMPLES,
+            start=seconds(segment.start),
+            end=seconds(segment.end),
+            text=segment.text,
+            tokens=list(segment.tokens),
+            temperature=segment.temperature,
+            avg_logprob=segment.avg_logprob,
+            compression_ratio=segment.compression_ratio,
+            no_speech_prob=segment.no_speech_prob,
+            language=language and (segment.language or language),
+            speaker=speaker_of(segment),
+        )
         for number, segment in enumerate(transcript.segments)
     ]
-
-
-def _segment_entry(number: int, segment: Segment, language: str | None) -> TranscriptionSegment:
-    return TranscriptionSegment(
-        id=number,
-        seek=segment.start // SEEK_FRAME_SAMPLES,
-        start=seconds(segment.start),
-        end=seconds(segment.end),
-        text=segment.text,
-        tokens=list(segment.tokens),
-        temperature=segment.temperature,
-        avg_logprob=segment.avg_logprob,
-        compression_ratio=segment.compression_ratio,
-        no_speech_prob=segment.no_speech_prob,
-        language=language,
-        speaker=speaker_of(segment),
-    )
 
 
 def last_events(

@@ -11,7 +11,7 @@ from workers.messages import LoadOptions
 
 # Their new versions may change decoding, speech detection, the clip plan or the decoder's loop.
 _PACKAGES = ("whisperfleet", "av", "silero-vad", "onnxruntime", "faster-whisper", "ctranslate2")
-_RULES = 2  # counts the changes after which the same options, models and packages give other results
+_RULES = 3  # counts the changes after which the same options, models and packages give other results
 _MAX_HASHED_BYTES = 1 << 22  # of larger files, the digest covers the size and the time of change
 
 

@@ -115,6 +115,13 @@ def test_the_languages_of_stretches_are_detected(demo: WorkerInfo) -> None:
     assert replace(result, stretch_probs=()) == plain, "the text is the same"
 
 
+def test_a_stretch_of_less_than_a_second_says_no_language(demo: WorkerInfo) -> None:
+    [result] = whisper.decode([replace(lesson(), stretches=((0, 15_000), *lesson().stretches))])
+    assert [probs[0][0] if probs else None for probs in result.stretch_probs] == [None, "en", "es", "de"]
+    [result] = whisper.decode([replace(lesson(), stretches=((0, 15_000),))])
+    assert result.stretch_probs == ((),)
+
+
 def test_only_languages_that_are_expected_are_detected(demo: WorkerInfo) -> None:
     expected = replace(lesson(), decoding=replace(lesson().decoding, language=None, languages=("de", "en")))
     [result] = whisper.decode([expected])

@@ -17,8 +17,8 @@ import torch
 from workers import calls
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, LoadOptions
 from workers.whisper.backend import (
+    FILLED_FRAMES,
     FRAMES_PER_SECOND,
-    SILENT_FRAMES,
     Alignment,
     Generated,
     Search,
@@ -136,32 +136,30 @@ class TorchBackend:
 
     @_computing()
     def detect_language(self, encoded: _Encoded) -> list[list[tuple[str, float]]]:
-        start = torch.full((self.batch_size, 1), self._tokens.sot, device=self._device)
         audio = part_of(self._audio, slice(self.batch_size), encoded.frames)
-        logits = self._network.logits(prefill(self._network, audio, start)[:, 0])
-        probabilities = logits[: len(encoded.audio), list(self._languages)].float().softmax(-1)
-        return [list(zip(self._languages.values(), row, strict=True)) for row in probabilities.tolist()]
+        return self._languages_in(audio, self.batch_size)[: len(encoded.audio)]
 
     @_computing()
     def detect_in_slices(self, encoded: _Encoded, slices: Sequence[Slice]) -> list[list[tuple[str, float]]]:
-        found: list[list[tuple[str, float]]] = [[] for _ in slices]
-        start = torch.full((self._at_once, 1), self._tokens.sot, device=self._device)
-        for group in places_by_key(part.frames for part in slices):
-            for first in range(0, len(group), self._at_once):
-                places = group[first : first + self._at_once]
-                # Always as many: so the other slices change nothing.
-                filled = [slices[place] for place in [*places, *places[:1] * (self._at_once - len(places))]]
-                audio = [
-                    (_cut(keys, filled, silent_keys), _cut(values, filled, silent_values))
-                    for (keys, values), (silent_keys, silent_values) in zip(
-                        self._audio, self._silence, strict=True
-                    )
-                ]
-                logits = self._network.logits(prefill(self._network, audio, start)[:, 0])
-                probabilities = logits[: len(places), list(self._languages)].float().softmax(-1)
-                for place, row in zip(places, probabilities.tolist(), strict=True):
-                    found[place] = list(zip(self._languages.values(), row, strict=True))
+        found: list[list[tuple[str, float]]] = []
+        for first in range(0, len(slices), self._at_once):
+            parts = slices[first : first + self._at_once]
+            audio = [
+                (_filled_up(keys, parts, silent_keys), _filled_up(values, parts, silent_values))
+                for (keys, values), (silent_keys, silent_values) in zip(
+                    self._audio, self._silence, strict=True
+                )
+            ]
+            # Always as many: so the other slices change nothing.
+            found += self._languages_in(audio, self._at_once)[: len(parts)]
         return found
+
+    def _languages_in(self, audio: KeysAndValues, windows: int) -> list[list[tuple[str, float]]]:
+        """The languages that the decoder's first step finds, and their probabilities."""
+        start = torch.full((windows, 1), self._tokens.sot, device=self._device)
+        logits = self._network.logits(prefill(self._network, audio, start)[:, 0])
+        probabilities = logits[:, list(self._languages)].float().softmax(-1)
+        return [list(zip(self._languages.values(), row, strict=True)) for row in probabilities.tolist()]
 
     @cached_property
     def _silence(self) -> KeysAndValues:
@@ -170,8 +168,8 @@ class TorchBackend:
             (1, self._network.mel_bins, 2 * AUDIO_FRAMES), dtype=self._dtype, device=self._device
         )
         features[..., : 2 * FRAMES_PER_SECOND] = _SILENT_FEATURE
-        encoded = self._network.encode(features)[:, -SILENT_FRAMES:].expand(self._at_once, -1, -1)
-        silence = reserve(self._network, self._at_once, SILENT_FRAMES)
+        encoded = self._network.encode(features)[:, -FILLED_FRAMES:].expand(self._at_once, -1, -1)
+        silence = reserve(self._network, self._at_once, FILLED_FRAMES)
         remember(self._network, encoded, silence, 0)
         return silence
 
@@ -251,10 +249,12 @@ class TorchBackend:
             self.align(encoded, [text] * self.batch_size)
 
 
-def _cut(seen: Tensor, slices: Sequence[Slice], silence: Tensor) -> Tensor:
-    """The keys or values of slices with equally many frames, and silence: (slices, heads, frames, values)."""
-    parts = [seen[part.window, :, part.start : part.start + part.frames] for part in slices]
-    return torch.cat((torch.stack(parts), silence), 2)
+def _filled_up(seen: Tensor, slices: Sequence[Slice], silence: Tensor) -> Tensor:
+    """The keys or values of slices, and silence behind each: (slices, heads, frames, values)."""
+    filled = silence.clone()
+    for cut, part in zip(filled, slices, strict=False):  # the others are silent
+        cut[:, : part.frames] = seen[part.window, :, part.start : part.start + part.frames]
+    return filled
 
 
 def batch_bytes(network: Network, windows: int, alignment_heads: int) -> int:
