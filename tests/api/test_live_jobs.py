@@ -150,6 +150,24 @@ def test_an_abandoned_stream_is_a_job_with_what_came(site, live, monkeypatch):
         client.close()
 
 
+def test_a_job_that_was_restored_runs_on_when_its_stream_ends(site, live, monkeypatch):
+    monkeypatch.setattr(realtime_sessions, "RESUME_S", 0.5)
+    client, job = begun(site)
+    play(site, client, live, 1)
+    client.socket.shutdown(socket.SHUT_RDWR)
+    site.service.paused = True
+    for action in ("trash", "restore"):
+        site.client.post(f"/v1/jobs/{job}/{action}").raise_for_status()
+    wait_for(lambda: live.streams[-1].is_closed)
+    time.sleep(0.1)
+    assert site.job(job)["status"] == "running"
+    site.service.paused = False
+    site.finished(job)
+    assert [event.type for event in events(site, job)].count("job.queued") == 1
+    with suppress(OSError):
+        client.close()
+
+
 def test_a_stream_without_sound_leaves_no_job(site):
     client, job = begun(site)
     client.close()

@@ -108,6 +108,7 @@ class JobRunner:
             await end_tasks(run.task)
         if live is not None:
             await live.cancel()
+            self._live.pop(job_id, None)
 
     async def open_live(self, submission: Submission) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`. Raises as `Store.add`."""
@@ -127,6 +128,8 @@ class JobRunner:
 
     async def end_live(self, live: LiveJob) -> None:
         """The stream has ended: queue the job as an upload of what came, unless it is cancelled."""
+        if live.is_closed:  # then it may have been restored from the trash, and run
+            return
         try:
             await live.close()
             await self._service.media.copies.remove(live.job.id)  # they lack the end
