@@ -116,7 +116,7 @@ def create_app(
     add_error_handlers(app)
     of_other_programs = (  # whose clients may send what this service does not know
         openai_routes(running, admission),
-        realtime_routes(running, live, streams, admission),
+        realtime_routes(running, live, streams, jobs, admission),
         speech_routes(running, admission),
         asr_routes(running, admission),
         model_routes(running.fleet),

@@ -41,6 +41,7 @@ from app.jobs.kept_recordings import KeptRecordings
 from app.jobs.link_secrets import LinkSecrets
 from app.jobs.running.again import parent_of
 from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.live_job import LiveJob
 from app.jobs.running.runner import JobRunner, trace_job
 from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
@@ -240,6 +241,25 @@ class JobService:
             if submission.from_upload and submission.file is not None:
                 self.uploads.release(submission.file)
         return job, True
+
+    async def open_live(self, submission: Submission) -> LiveJob:
+        """A job whose recording comes by a live stream. It runs until `end_live`.
+
+        Raises QueueFull, DiskFull, NotReady while the service stops, and as `Store.add` does.
+        """
+        if self._stopping:
+            raise NotReady(STOPPING)
+        async with self._admission:
+            await asyncio.to_thread(self.disk.check_share, submission.owner)
+            await self._check_capacity(submission.owner)
+            return await self._runner.open_live(submission)
+
+    async def end_live(self, live: LiveJob) -> None:
+        """The stream of a job has ended: transcribe what came, as an upload of it, or else delete the job."""
+        if live.is_silent and not live.is_closed:
+            with suppress(WhisperfleetError):  # it is deleted already
+                await self.delete(live.job.id)
+        await self._runner.end_live(live)
 
     async def run_again(self, job: Job) -> Job:
         """Queue a failed job again, as it was submitted: only what it lacks is transcribed.

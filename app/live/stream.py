@@ -33,8 +33,8 @@ from app.live.metrics import LiveMetrics
 from app.live.turns import ClipClosed, TurnFinder, TurnStarted, TurnStep
 from app.recording.clip_planner import PlannedClip
 from app.recording.speech import SAMPLES_PER_MS
-from app.transcript.timeline import place_segments
-from workers.messages import PCM_16K, SAMPLE_RATE, Encoding
+from app.transcript.timeline import ClipResult, place_segments
+from workers.messages import PCM_16K, SAMPLE_RATE, Encoding, Span
 
 MAX_UNCOMMITTED_S = 1800.0  # of audio, if only the client ends turns
 # Of closed speech that waits for workers: further audio waits with its client. Its files and tasks are many
@@ -69,6 +69,8 @@ class LiveStream:
         self.job = JobName("stream", self.id)
         # Called with each event, in order. It must not wait.
         self.on_event: Callable[[LiveEvent], None] = lambda event: None
+        # Called with the span and the result of each clip, nearly always in order.
+        self.on_clip: Callable[[Span, ClipResult], None] = lambda clip, result: None
         self._model = model
         self._options = options
         self._metrics = metrics
@@ -346,6 +348,7 @@ class LiveStream:
             result = await self._decoder.decode(item.options, file.path, clip)
             text.result = place_segments(result.segments, (clip.start, clip.end))
             item.language = result.spoken_language
+            self.on_clip((clip.start, clip.end), result)
         except WhisperfleetError as error:
             text.result, item.error = (), error
         finally:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from app.common.errors import StreamRefused, WhisperfleetError
 from app.live.events import Agreed, Cleared, Committed, Completed, LiveEvent, StreamOptions
 from app.live.metrics import LiveMetrics
-from workers.messages import PCM_16K, SAMPLE_RATE, Encoding
+from app.transcript.timeline import ClipResult
+from workers.messages import PCM_16K, SAMPLE_RATE, Encoding, Span
 
 
 @dataclass
@@ -28,6 +29,7 @@ class FakeStream:
     is_finished: bool = False
     is_closed: bool = False
     on_event: Callable[[LiveEvent], None] = lambda event: None
+    on_clip: Callable[[Span, ClipResult], None] = lambda clip, result: None
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,6 +37,10 @@ class FakeStream:
     def tell(self, *events: LiveEvent) -> None:
         """Let the client have events. Called by the thread of a test."""
         self._loop.call_soon_threadsafe(lambda: [self.on_event(event) for event in events])
+
+    def show(self, clip: Span, result: ClipResult) -> None:
+        """Have the text of a clip. Called by the thread of a test."""
+        self._loop.call_soon_threadsafe(lambda: self.on_clip(clip, result))
 
     def configure(self, options: StreamOptions) -> None:
         self.options = options

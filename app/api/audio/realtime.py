@@ -18,25 +18,30 @@ from app.api.audio.realtime_session import (
     RealtimeSession,
 )
 from app.api.audio.realtime_sessions import RealtimeSessions
+from app.api.http.forms import JobFields
+from app.api.jobs.details import MAX_TITLE_CHARS
+from app.api.jobs.submissions import submission_of
 from app.common.concurrency import end_tasks, run_shielded
 from app.common.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.intake.limits import Admission
+from app.jobs.service import JobService
 from app.live.service import LiveService
 from app.recording.service import TranscriptionService
-from app.server.errors import documented_errors
+from app.server.errors import documented_errors, validated
 from app.server.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.server.listening import STREAM_PATH
 from app.server.requests import client_of
 
 PROTOCOL = "realtime"
+FILENAME = "live.wav"  # of the recording of a job
 INTENT = "transcription"
 # OpenAI's models for streams: clients cannot choose others. They mean the default one.
 STREAM_MODELS = frozenset({"gpt-transcribe", "gpt-live-transcribe", "gpt-realtime-whisper"})
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     101: {"description": "The stream is open: see docs/http.md for its events."},
-    **documented_errors(400, 401, 403, 404, 421, 426, 429, 503),
+    **documented_errors(400, 401, 403, 404, 421, 426, 429, 503, 507),
 }
 
 _NEWER = Ending(POLICY_VIOLATION, "A newer connection continues the stream.")
@@ -47,7 +52,11 @@ _IDLE = StreamRefused(
 
 
 def realtime_routes(
-    service: TranscriptionService, live: LiveService, streams: RealtimeSessions, admission: Admission
+    service: TranscriptionService,
+    live: LiveService,
+    streams: RealtimeSessions,
+    jobs: JobService,
+    admission: Admission,
 ) -> APIRouter:
     router = APIRouter(tags=["audio"])
     catalogue = service.fleet.catalogue
@@ -56,8 +65,13 @@ def realtime_routes(
         is_alias = name in STREAM_MODELS and name not in catalogue.listed()
         return catalogue.resolve(DEFAULT_MODEL_ALIAS if is_alias else name, "transcribe", language)
 
-    async def open_session(request: Request, model: str) -> RealtimeSession:
-        """A new session. Raises QueueFull, and what `RealtimeSession.open` does."""
+    async def open_session(request: Request, model: str, fields: JobFields | None) -> RealtimeSession:
+        """A new session. Raises QueueFull, and what `RealtimeSession.open` does.
+
+        `fields`: of the job that it is to have. Raises what `JobService.open_live` does then.
+        """
+        owner = client_of(request).owner
+        submission = None if fields is None else await submission_of(service, fields, None, owner, None)
         streams.check()
         with ExitStack() as admitted:
             try:
@@ -70,6 +84,12 @@ def realtime_routes(
                 client_of(request).owner, live.open, resolve_model, service.settings.max_duration_s
             )
             await session.open(model)
+            if submission is not None:
+                try:
+                    await run_shielded(session.make_job(jobs, submission))
+                except BaseException:
+                    await run_shielded(session.close())
+                    raise
             session.admitted = admitted.pop_all()
         streams.add(session)
         return session
@@ -91,6 +111,21 @@ def realtime_routes(
         last_event_id: Annotated[
             str, Query(max_length=64, description="The last event of it that the client has got.")
         ] = "",
+        job: Annotated[
+            bool,
+            Query(
+                description="Make a job of the stream: its sound is stored as it comes, and all of it is "
+                "transcribed at the end, as an upload."
+            ),
+        ] = False,
+        diarize: Annotated[bool, Query(description="Of the job: find out who speaks, at the end.")] = False,
+        title: Annotated[str, Query(max_length=MAX_TITLE_CHARS, description="Of the job.")] = "",
+        title_from_text: Annotated[
+            bool, Query(description="Of the job: without a title, its first words become it.")
+        ] = False,
+        webhook_url: Annotated[
+            str, Query(max_length=2048, description="Of the job: called when it ends, or is corrected.")
+        ] = "",
     ) -> Response:
         if not is_handshake(request.scope):
             raise UpgradeRequired(
@@ -100,9 +135,14 @@ def realtime_routes(
         if intent != INTENT:
             raise InvalidInput(CONVERSATIONS, param="intent")
 
+        fields = None
+        if job:
+            given = {"diarize": diarize, "title": title, "webhook_url": webhook_url}
+            fields = validated(JobFields, {**given, "title_from_text": title_from_text, "filename": FILENAME})
+
         async def find() -> tuple[RealtimeSession, int]:
             if not session:
-                return await open_session(request, model), 0
+                return await open_session(request, model, fields), 0
             known = streams.find(session, client_of(request).owner)
             return known, _event_number(known, last_event_id)
 

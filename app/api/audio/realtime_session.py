@@ -9,6 +9,7 @@ import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import structlog
@@ -27,6 +28,10 @@ from app.api.audio.realtime_events import (
 )
 from app.common.concurrency import BackgroundTasks, Wakeup, end_tasks
 from app.common.errors import STOPPING, InvalidInput, StreamRefused, TooLarge, WhisperfleetError
+from app.common.options import Options
+from app.jobs.job import Submission
+from app.jobs.running.live_job import LiveJob
+from app.jobs.service import JobService
 from app.live.events import (
     Agreed,
     Cleared,
@@ -137,6 +142,9 @@ class RealtimeSession:
         self._last_item: str | None = None  # that was committed
         self._errors = 0  # in succession
         self._tasks = BackgroundTasks()
+        self._job: LiveJob | None = None  # which stores the sound, and goes on after the stream
+        self._end_job: Callable[[LiveJob], Awaitable[None]] | None = None
+        self._of_job: dict[str, str] = {}  # in all events
 
     async def open(self, model: str) -> None:
         """Open the stream. Raises UnknownModel, NotReady and the other errors of `LiveService.open`."""
@@ -144,11 +152,21 @@ class RealtimeSession:
             self._input = self._input.model_copy(update={"transcription": Transcription(model=model)})
         await self._open(self._resolved(self._input), self._input.options)
 
+    async def make_job(self, jobs: JobService, submission: Submission) -> None:
+        """Make a job of the stream, before audio comes. Raises as `JobService.open_live` does."""
+        options = _options_of_job(submission.options, self._input)
+        job = await jobs.open_live(replace(submission, model=self._model, options=options))
+        self._job, self._end_job, self._of_job = job, jobs.end_live, {"job_id": job.job.id}
+        deleted = StreamRefused("The job of the stream was deleted.", code="job_deleted")
+        job.on_cancel = lambda: self.end(POLICY_VIOLATION, deleted)
+        assert self._stream is not None
+        self._stream.on_clip = job.publish
+
     def created(self, seen: int) -> str:
         """The first event of a connection whose client has seen the events up to a number."""
         self.is_known = True
-        event = {"type": "session.created", "event_id": f"{EVENT_PREFIX}{seen}", "session": self._document()}
-        return json.dumps(event, ensure_ascii=False)
+        event = {"type": "session.created", "event_id": f"{EVENT_PREFIX}{seen}", **self._of_job}
+        return json.dumps(event | {"session": self._document()}, ensure_ascii=False)
 
     async def handle(self, message: bytes) -> None:
         """Do what an event of the client says. A faulty one is answered with an error."""
@@ -201,6 +219,8 @@ class RealtimeSession:
                 await self._stream.close()
         finally:
             self.admitted.close()
+            if self._job is not None and self._end_job is not None:
+                await self._end_job(self._job)
 
     async def _end(self, code: int, error: WhisperfleetError) -> None:
         assert self._stream is not None
@@ -223,8 +243,10 @@ class RealtimeSession:
             case Commit():
                 self._stream.commit()
                 self._committed_bytes = self._received_bytes
+                self._end_sample()
             case Clear():
                 self._stream.clear()
+                self._end_sample()
             case Update():
                 await self._update(event)
 
@@ -243,6 +265,12 @@ class RealtimeSession:
                 self.end(POLICY_VIOLATION, error)
                 return
             await stream.append(part, encoding)
+            if self._job is not None:
+                try:
+                    await self._job.append(part, encoding)
+                except WhisperfleetError as error:
+                    self.end(INTERNAL_ERROR, error)
+                    return
             self.active_at = asyncio.get_running_loop().time()
             self._received_bytes += len(part)
             self._received_s += len(part) / encoding.bytes_per_second
@@ -252,6 +280,12 @@ class RealtimeSession:
         audio = event.session.audio
         wanted = self._input.changed(audio.input) if audio and audio.input else self._input
         options, model = wanted.options, self._resolved(wanted)
+        if self._job is not None and self._received_bytes and wanted.encoding != self._input.encoding:
+            raise InvalidInput(
+                "The format of a stream with a job cannot change once there is audio, which is stored as it "
+                "comes.",
+                param="session.audio.input.format",
+            )
         if model == self._model:
             self._stream.configure(options)
         elif self._received_bytes:
@@ -264,6 +298,9 @@ class RealtimeSession:
             await self._open(model, options)
             await before.close()
         self._input = wanted
+        if self._job is not None:
+            options_of_job = _options_of_job(self._job.job.submission.options, wanted)
+            await self._job.configure(model, options_of_job)
         if event.session.include is not None:
             self._includes = bool(event.session.include)
         self._send("session.updated", session=self._document())
@@ -279,7 +316,13 @@ class RealtimeSession:
     async def _open(self, model: str, options: StreamOptions) -> None:
         stream = await self._open_stream(model, options)
         stream.on_event = self._report
+        if self._job is not None:
+            stream.on_clip = self._job.publish
         self._stream, self._model = stream, model
+
+    def _end_sample(self) -> None:
+        if self._job is not None:
+            self._job.end_sample()
 
     # To the client
 
@@ -307,7 +350,7 @@ class RealtimeSession:
             self.end(POLICY_VIOLATION, refusal)
 
     def _send(self, kind: str, **fields: Any) -> None:
-        self.events.add(kind, **fields)
+        self.events.add(kind, **self._of_job, **fields)
         self.changed.set()
 
     def _item_id(self, number: int) -> str:
@@ -369,6 +412,19 @@ class RealtimeSession:
 
     def _send_text(self, item: int, kind: str, **fields: Any) -> None:
         self._send(f"{_AUDIO}.{kind}", item_id=self._item_id(item), content_index=0, **fields)
+
+
+def _options_of_job(submitted: Options, wanted: AudioInput) -> Options:
+    """The options of a job, with those of its stream."""
+    options = wanted.options
+    return submitted.model_copy(
+        update={
+            "language": options.language,
+            "languages": ",".join(options.languages) or None,
+            "prompt": options.prompt,
+            "hotwords": options.hotwords,
+        }
+    )
 
 
 def _ms(position: int) -> int:

@@ -69,7 +69,7 @@ async def submit_job(
     """
     owner = client_of(request).owner
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
-    # What the query says is checked before a long upload; `_submission` checks what the body says.
+    # What the query says is checked before a long upload; `submission_of` checks what the body says.
     service.fleet.catalogue.resolve(query.model.strip())
     if query.options.diarize:
         service.media.speaker_models.check()
@@ -83,13 +83,13 @@ async def submit_job(
             async with jobs.uploads.complete(owner, fields.upload) as resumed:
                 if fields.filename:
                     resumed = replace(resumed, filename=base_name(fields.filename.encode()))
-                submission = await _submission(service, fields, resumed, owner, key)
+                submission = await submission_of(service, fields, resumed, owner, key)
                 known = await known_speakers(service, fields)
                 job, _ = await jobs.submit(replace(submission, from_upload=True), known)
             return job
         keep_file = False
         try:
-            submission = await _submission(service, fields, upload, owner, key)
+            submission = await submission_of(service, fields, upload, owner, key)
             known = await known_speakers(service, fields)
             job, keep_file = await jobs.submit(submission, known)
         except OutcomeUnknown:
@@ -162,9 +162,10 @@ async def check_webhook(service: TranscriptionService, url: str | None) -> None:
     await check_webhook_url(url, service.settings.webhook_allow_private)
 
 
-async def _submission(
+async def submission_of(
     service: TranscriptionService, fields: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
+    """The submission that a request means. Raises InvalidInput and UnknownModel."""
     await check_webhook(service, fields.webhook_url)
     options = fields.options
     if options.diarize:

@@ -33,7 +33,7 @@ from app.jobs.running.again import keeps_speakers, parent_of, revise_parent
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.running.result_digest import result_digest
-from app.jobs.storage.published_clips import PublishedClip
+from app.jobs.storage.published_clips import LIVE_CHANNEL, PublishedClip
 from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
@@ -76,7 +76,8 @@ class JobObserver(Observer):
     job_id: str
     progress: ProgressBuffer
     lengths: Lengths
-    published_before: frozenset[ClipKey]  # by an earlier run
+    published_before: frozenset[ClipKey]  # by an earlier run, or by a live stream
+    has_live_text: bool  # which stays until all is transcribed
     peaks: PeakCollector | None
 
     def decoded(self, decoded: Decoded) -> None:
@@ -95,7 +96,7 @@ class JobObserver(Observer):
 
     def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
         # A clip of one channel may let the clips of others, published before, into the transcript.
-        if key not in self.published_before or until is not None:
+        if not self.has_live_text and (key not in self.published_before or until is not None):
             self.progress.published(self.job_id, PublishedClip(clip, key, channel, until))
 
 
@@ -134,7 +135,7 @@ class JobExecutor:
             recorded = job if again is None else await parent_of(self._store, again)
             if await self._download_if_missing(job, recorded.submission):
                 return False
-            job, pipeline = await self._prepare(job, recorded.submission)
+            job, pipeline, has_live_text = await self._prepare(job, recorded.submission)
             transcript = await traced(pipeline)
         except TRANSIENT_ERRORS:
             raise
@@ -151,7 +152,7 @@ class JobExecutor:
             if pipeline.errors and not job.submission.options.allow_partial:
                 await self.fail(job, pipeline.errors[0], transcript)
             else:
-                await self._succeed(job, transcript)
+                await self._succeed(job, transcript, has_live_text)
         return True
 
     async def fail(self, job: Job, error: WhisperfleetError, transcript: Transcript | None = None) -> None:
@@ -170,8 +171,8 @@ class JobExecutor:
                 return
         await self._service.remove_decoded(JobName("job", job_id))
 
-    async def _prepare(self, job: Job, recorded: Submission) -> tuple[Job, Pipeline | ChannelPipelines]:
-        """Returns the job with the digest of its results, and its pipeline.
+    async def _prepare(self, job: Job, recorded: Submission) -> tuple[Job, Pipeline | ChannelPipelines, bool]:
+        """Returns the job with the digest of its results, its pipeline, and whether a stream gave it text.
 
         `recorded`: the submission of the job that has the recording.
         """
@@ -198,20 +199,22 @@ class JobExecutor:
             known = ()
         of_parent = job.submission.again is not None and keeps_speakers(options, recorded.options)
         peaks = PeakCollector() if job.submission.again is None else None  # the parent has them
-        observer = JobObserver(job.id, self._progress, self._lengths, results.published, peaks)
+        has_live_text = any(channel == LIVE_CHANNEL for *_, channel in results.published)
+        observer = JobObserver(job.id, self._progress, self._lengths, results.published, has_live_text, peaks)
         options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
         pipeline = self._service.pipeline(
             name, upload, options, model, dispatcher, results, observer, decoded, None if of_parent else known
         )
-        return job, pipeline
+        return job, pipeline, has_live_text
 
-    async def _succeed(self, job: Job, transcript: Transcript) -> None:
+    async def _succeed(self, job: Job, transcript: Transcript, had_live_text: bool) -> None:
         await self._progress.store()  # before the success, which is the last event
         again = job.submission.again
         try:
             with traces.span("store result"):
                 if again is None:
-                    await self._store.succeed(job, transcript, self._settings.keep_audio)
+                    keeps = self._settings.keep_audio
+                    await self._store.succeed(job, transcript, keeps, had_live_text=had_live_text)
                 else:
                     await revise_parent(self._store, self._service.helper, job, again, transcript)
         except (IllegalTransition, UnknownJob):

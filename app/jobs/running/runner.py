@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+import uuid
 from collections import Counter, defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -20,9 +21,10 @@ from app.common.errors import (
     WhisperfleetError,
 )
 from app.engines.ledger import JobName
-from app.jobs.job import Job, Status
+from app.jobs.job import Job, Status, Submission
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
+from app.jobs.running.live_job import LiveJob
 from app.jobs.running.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
 from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
@@ -64,7 +66,10 @@ class JobRunner:
         self._executor = JobExecutor(service, store, clips, self._progress, self._lengths, settings)
         self._order = JobOrder(settings.max_running_jobs_per_key)
         self._download_order = DownloadOrder()
+        self._settings = settings
         self._running: dict[str, RunningJob] = {}
+        # Those whose recording still comes, by their ids; None: it is being added.
+        self._live: dict[str, LiveJob | None] = {}
         # By job, and by whether it may be at fault: a job that had to wait for a model gets all its retries.
         self._failed_attempts: dict[str, Counter[bool]] = defaultdict(Counter)
         self._paused: dict[str, asyncio.TimerHandle] = {}  # until their next attempt
@@ -98,9 +103,42 @@ class JobRunner:
     async def cancel(self, job_id: str) -> None:
         """Stop running a job, if it runs. The caller changes the job's status."""
         self._failed_attempts.pop(job_id, None)
-        run = self._running.get(job_id)
+        run, live = self._running.get(job_id), self._live.get(job_id)
         if run is not None:
             await end_tasks(run.task)
+        if live is not None:
+            await live.cancel()
+            self._live.pop(job_id, None)
+
+    async def open_live(self, submission: Submission) -> LiveJob:
+        """A job whose recording comes by a live stream. It runs until `end_live`. Raises as `Store.add`."""
+        job_id = uuid.uuid4().hex
+        self._live[job_id] = None  # or it could be taken for an orphan
+        try:
+            job = await self._store.add(replace(submission, file=job_id), live_id=job_id)
+        except BaseException:
+            del self._live[job_id]
+            raise
+        self._progress.begin(job_id)
+        folder, max_bytes = self._service.media.folder, self._settings.max_upload_bytes
+        buffers = (self._store, self._clips, self._progress)
+        live = LiveJob(job, folder.uploads / job_id, max_bytes, folder.disk, *buffers)
+        self._live[job_id] = live
+        return live
+
+    async def end_live(self, live: LiveJob) -> None:
+        """The stream has ended: queue the job as an upload of what came, unless it is cancelled."""
+        if live.is_closed:  # then it may have been restored from the trash, and run
+            return
+        try:
+            await live.close()
+            await self._service.media.copies.remove(live.job.id)  # they lack the end
+            await self._requeue(live.job)
+        except WhisperfleetError as error:  # `_requeue_orphans` does it later
+            log.warning("a live job cannot be queued yet", job=live.job.id, error=error.message)
+        finally:
+            self._live.pop(live.job.id, None)
+            self.wake()
 
     async def _run_forever(self) -> None:
         check_orphans_at = time.monotonic() + _POLL_S
@@ -120,7 +158,7 @@ class JobRunner:
     async def _requeue_orphans(self) -> None:
         """Requeue jobs that are running in the database only: a change seemed to fail, and was committed."""
         for job in await self._store.with_status([Status.RUNNING]):
-            if job.id not in self._running:
+            if job.id not in self._running and job.id not in self._live:
                 await self._requeue(job)
 
     async def _take_step(self) -> bool:

@@ -16,6 +16,7 @@ from app.recording.clip_decoding import ClipKey
 from workers.messages import SAMPLE_RATE, Span
 
 _ROUNDING = SAMPLE_RATE // 1000  # samples: times are rounded to 1 ms
+LIVE_CHANNEL = -1  # of clips of a live stream: the transcript so far until all of its job is transcribed
 # Marks the result of a clip, and no other one of its span; none if its language is NULL. A clip has several
 # results if its language was outvoted.
 _IS_USED = sa.func.coalesce(clips.c.language == sa.bindparam("of_language"), sa.false())
@@ -86,10 +87,15 @@ def _mark_of(job: Job, clip: PublishedClip) -> dict[str, Any]:
 
 
 async def drop_published(connection: AsyncConnection, job: Job) -> Event | None:
-    """Delete all clips of a job. Adds an event that says so if a part of the transcript is published."""
-    await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
+    """Delete all clips of a job. Adds an event that says so if a part of the transcript is published.
+
+    The text of a live stream stays.
+    """
+    of_job, is_live = clips.c.job_number == job.number, clips.c.channel == LIVE_CHANNEL
+    await connection.execute(sa.delete(clips).where(of_job, sa.not_(is_live)))
+    stays = await connection.scalar(sa.select(sa.exists().where(of_job, is_live)))
     new = await NewEvents.after_stored(connection, [job])
-    event = new.add_segments(job, (0, 0)) if new.segments_end(job) else None
+    event = new.add_segments(job, (0, 0)) if new.segments_end(job) and not stays else None
     await new.store(connection)
     return event
 
@@ -106,4 +112,4 @@ async def read_published(connection: AsyncConnection, job: Job, span: Span | Non
     if span is not None:
         query = query.where(clips.c.end > span[0] - _ROUNDING, clips.c.start < span[1])
     rows = await connection.execute(query.order_by(clips.c.start, clips.c.channel))
-    return [PackedClip((row.start, row.end), row.result, row.channel, until) for row in rows]
+    return [PackedClip((row.start, row.end), row.result, max(row.channel, 0), until) for row in rows]

@@ -135,10 +135,13 @@ class Store:
         self.on_webhook: Callable[[str, int], None] = lambda job_id, given_up: None
         self.on_end: Callable[[Job], None] = lambda job: None  # called once a job has ended
 
-    async def add(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> Job:
+    async def add(
+        self, submission: Submission, known: Sequence[KnownSpeaker] = (), live_id: str | None = None
+    ) -> Job:
         """Add a job to the queue, and mark its resumable upload as used if it has one.
 
-        `known`: the voices that its client knows.
+        `known`: the voices that its client knows. `live_id`: the id of a job whose recording still comes,
+        which runs from now on.
 
         Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`. If it
         transcribes another job again, also UnknownJob, JobNotDone while a third one does so, and
@@ -146,12 +149,15 @@ class Store:
         Raises OutcomeUnknown if the job may be in the database, now or a little later.
         """
         values = submission_row(submission) | {
-            "id": uuid.uuid4().hex,
+            "id": live_id or uuid.uuid4().hex,
             "status": Status.QUEUED.value,
             "created_at": self._clock(),
             "failed_spans": [],
             **asdict(JobProgress()),
         }
+        if live_id is not None:
+            values |= {"status": Status.RUNNING.value, "stage": Stage.DECODING.value}
+            values["started_at"] = values["created_at"]
 
         async def insert(connection: AsyncConnection, then: Then) -> Job:
             if submission.again is not None:
@@ -430,16 +436,19 @@ class Store:
         changes = {"stage": Stage.QUEUED.value, "interruptions": job.interruptions + interrupted}
         return await self._transition(job.id, Status.QUEUED, changes)
 
-    async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
+    async def succeed(
+        self, job: Job, transcript: Transcript, keep_file: bool, *, had_live_text: bool = False
+    ) -> Job:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition.
 
-        Speakers are known only now, so with them an event says that all segments have changed.
+        Speakers are known only now, so with them an event says that all segments have changed. So it is if
+        the transcript so far was that of a live stream (`had_live_text`).
         """
         content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
         changes = _done(transcript) | ({} if keep_file else {"file": None})
         options = job.submission.options
         has_speakers = options.diarize or options.channels == "separate"
-        changed = (0, transcript.samples) if has_speakers else None
+        changed = (0, transcript.samples) if has_speakers or had_live_text else None
         more = {"transcript": content, "changed_segments": changed}
         return await self._transition(job.id, Status.SUCCEEDED, changes, **more)
 

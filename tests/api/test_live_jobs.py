@@ -1,0 +1,237 @@
+"""Jobs of live streams: their recording grows while somebody speaks, and is transcribed whole at the end."""
+
+import hashlib
+import io
+import socket
+import time
+import wave
+from contextlib import suppress
+
+import pytest
+
+from app.api.audio import realtime_sessions
+from app.jobs.running import runner
+from app.transcript.timeline import ClipResult
+from tests.api.fake_live import FakeLiveService
+from tests.api.fake_service import OTHER_MODEL, segment
+from tests.api.test_job_events import events
+from tests.api.test_realtime import append, ending, opened, received, refusal, sent
+from tests.api.waiting import wait_for
+from workers.messages import SAMPLE_RATE
+
+SECOND = bytes(range(240)) * 200  # at 24 kHz
+JOB = "?job=true"
+KEYS = ("ann:sk-ann", "bob:sk-bob")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _live():
+    """The live service of the sites that start."""
+    made = FakeLiveService(None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.main.LiveService", lambda service: made)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def live(_live):
+    _live.reset()
+    return _live
+
+
+def wav(audio, rate=24_000):
+    file = io.BytesIO()
+    with wave.open(file, "wb") as output:
+        output.setnchannels(1)
+        output.setsampwidth(2)
+        output.setframerate(rate)
+        output.writeframes(audio)
+    return file.getvalue()
+
+
+def begun(site, query=JOB, **options):
+    """A client with a stream, and the id of its job."""
+    client = opened(site, query, **options)
+    return client, received(client)["job_id"]
+
+
+def play(site, client, live, seconds):
+    """Send some seconds, and wait until the stream has them."""
+    before = len(live.streams[-1].audio)
+    for _ in range(seconds):
+        append(client, SECOND)
+    wait_for(lambda: len(live.streams[-1].audio) == before + seconds * len(SECOND))
+
+
+def recording(site, job):
+    path = site.service.media.folder.uploads / job
+    return path.read_bytes() if path.exists() else b""
+
+
+def live_text(text, start, end):
+    """A clip of a stream from `start` to `end` (s), whose text is all of it."""
+    span = (start * SAMPLE_RATE, end * SAMPLE_RATE)
+    return span, ClipResult("en", (), (segment(text, 0, end - start),))
+
+
+def texts(site, job):
+    document = site.client.get(f"/v1/jobs/{job}/segments").raise_for_status().json()
+    return [segment["text"] for segment in document["segments"]], document["complete"]
+
+
+def test_the_sound_of_a_stream_is_stored_as_it_comes_and_transcribed_as_an_upload(site, live):
+    client, job = begun(site)
+    assert site.job(job)["status"] == "running"
+    play(site, client, live, 3)
+    wait_for(lambda: recording(site, job) == wav(3 * SECOND))
+    append(client, SECOND[:480])
+    sent(client, "input_audio_buffer.commit")
+    assert received(client, "conversation.item.input_audio_transcription.completed")["job_id"] == job
+    client.close()
+    done = site.finished(job)
+    assert (done["status"], done["filename"], done["model"]) == ("succeeded", "live.wav", "tiny")
+    [call] = site.service.calls
+    assert call.sha256 == hashlib.sha256(wav(3 * SECOND + SECOND[:480])).hexdigest()
+    assert texts(site, job) == (["The quick brown fox.", "Über the lazy dog."], True)
+
+
+def test_the_text_of_the_stream_stays_until_all_is_transcribed(site, live):
+    site.service.paused = True
+    site.service.clips = [live_text("Final.", 0, 1)] * 2
+    client, job = begun(site)
+    play(site, client, live, 4)
+    stream = live.streams[-1]
+    stream.show(*live_text("The quack brown", 2, 3))  # the one before comes later
+    stream.show(*live_text("Oh,", 0, 2))
+    wait_for(lambda: texts(site, job) == (["Oh,", "The quack brown"], False))
+    listed = site.client.get("/v1/jobs").json()["data"][0]
+    assert (listed["id"], listed["progress"]["total_s"]) == (job, 4)
+    client.close()
+    assert site.service.started.wait(10)
+    assert texts(site, job) == (["Oh,", "The quack brown"], False)
+    site.service.paused = False
+    seen = events(site, job)
+    kinds = [event.type for event in seen if event.type != "job.progress"]
+    assert kinds[0] == "job.running"
+    assert kinds[-4:] == ["job.queued", "job.running", "job.segments", "job.succeeded"]
+    last = [event.job for event in seen if event.type == "job.segments"][-1]
+    assert last["from"] == 0
+    assert [each["text"] for each in last["segments"]] == ["The quick brown fox.", "Über the lazy dog."]
+
+
+@pytest.mark.parametrize("action", ["delete", "trash"])
+def test_a_job_that_is_deleted_ends_its_stream(site, live, action):
+    client, job = begun(site)
+    play(site, client, live, 2)
+    if action == "delete":
+        site.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    else:
+        site.client.post(f"/v1/jobs/{job}/trash").raise_for_status()
+    told, code = ending(client)
+    assert (told[-1]["error"]["code"], code) == ("job_deleted", 1008)
+    if action == "delete":
+        assert not site.left_files
+        return
+    site.client.post(f"/v1/jobs/{job}/restore").raise_for_status()
+    assert site.finished(job)["status"] == "succeeded"
+    assert site.service.calls[-1].sha256 == hashlib.sha256(wav(2 * SECOND)).hexdigest()
+
+
+def test_an_abandoned_stream_is_a_job_with_what_came(site, live, monkeypatch):
+    monkeypatch.setattr(realtime_sessions, "RESUME_S", 0.2)
+    client, job = begun(site)
+    play(site, client, live, 1)
+    append(client, SECOND[:4801])  # and half a sample
+    wait_for(lambda: len(live.streams[-1].audio) == len(SECOND) + 4801)
+    client.socket.shutdown(socket.SHUT_RDWR)
+    assert site.finished(job)["status"] == "succeeded"
+    assert site.service.calls[-1].sha256 == hashlib.sha256(wav(SECOND + SECOND[:4800])).hexdigest()
+    with suppress(OSError):
+        client.close()
+
+
+def test_a_job_that_was_restored_runs_on_when_its_stream_ends(site, live, monkeypatch):
+    monkeypatch.setattr(realtime_sessions, "RESUME_S", 0.5)
+    client, job = begun(site)
+    play(site, client, live, 1)
+    client.socket.shutdown(socket.SHUT_RDWR)
+    site.service.paused = True
+    for action in ("trash", "restore"):
+        site.client.post(f"/v1/jobs/{job}/{action}").raise_for_status()
+    wait_for(lambda: live.streams[-1].is_closed)
+    time.sleep(0.1)
+    assert site.job(job)["status"] == "running"
+    site.service.paused = False
+    site.finished(job)
+    assert [event.type for event in events(site, job)].count("job.queued") == 1
+    with suppress(OSError):
+        client.close()
+
+
+def test_a_stream_without_sound_leaves_no_job(site):
+    client, job = begun(site)
+    client.close()
+    wait_for(lambda: site.client.get(f"/v1/jobs/{job}").status_code == 404)
+
+
+def test_what_the_stream_is_told_counts_for_its_job(site, live):
+    client, job = begun(site, f"{JOB}&title=Board&diarize=true")
+    transcription = {"model": OTHER_MODEL, "language": "en", "keywords": ["Ada", "Bo"], "prompt": "Hi."}
+    audio = {"input": {"format": {"type": "audio/pcmu"}, "transcription": transcription}}
+    sent(client, "session.update", session={"type": "transcription", "audio": audio})
+    received(client, "session.updated")
+    append(client, b"\xff" * 8000)
+    audio = {"input": {"format": {"type": "audio/pcm"}}}
+    sent(client, "session.update", session={"type": "transcription", "audio": audio})
+    assert received(client, "error")["error"]["param"] == "session.audio.input.format"
+    client.close()
+    done = site.finished(job)
+    options = {name: done["options"][name] for name in ("language", "prompt", "hotwords", "diarize")}
+    assert options == {"language": "en", "prompt": "Hi.", "hotwords": "Ada, Bo", "diarize": True}
+    assert (done["model"], done["title"]) == (OTHER_MODEL, "Board")
+    assert site.service.calls[-1].options.hotwords == "Ada, Bo"
+
+
+def test_an_owner_has_its_limits_of_jobs_and_others_see_nothing(serve):
+    site = serve(api_keys=KEYS, max_jobs_per_key=1)
+    client, job = begun(site, key="sk-ann")
+    bob = {"authorization": "Bearer sk-bob"}
+    assert site.client.get(f"/v1/jobs/{job}", headers=bob).status_code == 404
+    with refusal(site, JOB, key="sk-ann") as (status, error):
+        assert (status, error["param"]) == (429, None)
+    client.close()
+    with refusal(site, f"{JOB}&webhook_url=https://x.example", key="sk-ann") as (status, error):
+        assert (status, error["code"]) == (400, "webhooks_not_configured")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [({"max_upload_mb": 1}, "file_too_large"), ({"owner_storage_mb": 1}, "storage_share_full")],
+)
+def test_a_recording_has_the_limits_of_uploads(serve, live, settings, code):
+    site = serve(**settings)
+    site.finished(site.submitted())  # the first count of what is stored has ended by then
+    client, job = begun(site)
+    for _ in range(21):
+        append(client, SECOND)
+    told, _ = ending(client)
+    assert told[-1]["error"]["code"] == code
+    assert site.finished(job)["status"] == "succeeded"
+    assert site.service.calls[-1].sha256 == hashlib.sha256(wav(20 * SECOND)).hexdigest()
+
+
+def test_a_service_that_stops_has_the_job_when_it_starts_again(serve, live, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_POLL_S", 0.01)
+    first = serve(data_dir=tmp_path)
+    client, job = begun(first)
+    play(first, client, live, 1)
+    time.sleep(0.2)
+    assert first.job(job)["status"] == "running", "it is no orphan"
+    first.service.paused = True  # or the job may have ended by then
+    first.server.should_exit = True
+    told, code = ending(client)
+    assert (told[-1]["error"]["code"], code) == ("service_stopping", 1012)
+    wait_for(lambda: not first.service.running)
+    second = serve(data_dir=tmp_path)
+    assert second.finished(job)["status"] == "succeeded"
+    assert second.service.calls[-1].sha256 == hashlib.sha256(wav(SECOND)).hexdigest()
