@@ -106,7 +106,7 @@ def test_another_language_is_named_and_marked(new_page: NewPage, site: Server, i
     assert page.locator(".paragraph-text").evaluate_all(languages)[:3] == ["en", "fr", "en"]
     page.get_by_role("button", name="Subtitles").click()
     expect(page.locator(".segment-language")).to_have_text(["French"])
-    assert page.locator("p.segment-text").evaluate_all(languages)[:3] == ["en", "fr", "en"]
+    assert page.locator(".cue-text").evaluate_all(languages)[:3] == ["en", "fr", "en"]
     page.locator("li.segment").nth(1).focus()
     page.keyboard.press("Enter")
     expect(page.locator("textarea.segment-text")).to_have_attribute("lang", "fr")

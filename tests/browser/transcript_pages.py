@@ -39,9 +39,9 @@ def correct(site: Server, job_id: str, segments: Sequence[Segment]) -> None:
 
 
 def timed(lines: Sequence[str], seconds: float) -> list[Segment]:
-    """A segment for each line, one after the other."""
+    """A segment for each line, one after the other, without marks that a test before has made."""
     return [
-        {"start": number * seconds, "end": (number + 1) * seconds, "text": line}
+        {"start": number * seconds, "end": (number + 1) * seconds, "text": line, "marks": []}
         for number, line in enumerate(lines)
     ]
 

@@ -14,8 +14,8 @@ export function offsetIn(text, node, offset) {
 }
 
 /**
- * What is selected of a text.
- * @param {Element} text
+ * What is selected of a drawn text, in that of its segment.
+ * @param {HTMLElement} text
  * @returns {{start: number, end: number} | null}
  */
 export function selectionIn(text) {
@@ -23,10 +23,10 @@ export function selectionIn(text) {
   if (!selection?.rangeCount) return null;
   const { startContainer, startOffset, endContainer, endOffset } = selection.getRangeAt(0);
   if (!text.contains(startContainer)) return null;
-  const start = offsetIn(text, startContainer, startOffset);
+  const from = Number(text.dataset.from);
+  const start = from + offsetIn(text, startContainer, startOffset);
   if (!text.contains(endContainer)) return { start, end: start };
-  const end = offsetIn(text, endContainer, endOffset);
-  const selected = (text.textContent ?? "").slice(start, end);
+  const selected = (text.textContent ?? "").slice(start - from, offsetIn(text, endContainer, endOffset));
   return { start, end: start + selected.trimEnd().length }; // Windows selects the space after a word as well
 }
 
@@ -55,6 +55,20 @@ export function rangeIn(text, start, end) {
     at += length;
   }
   return null;
+}
+
+/** The text of a segment that is drawn somewhere, without the fields. */
+export const TEXT = ".segment-text:not(textarea, [contenteditable])";
+
+/**
+ * A part of a segment's text, as far as a drawn text has it.
+ * @param {HTMLElement} text
+ * @param {{start: number, end: number}} part
+ */
+export function rangeInText(text, { start, end }) {
+  const [from, length] = [Number(text.dataset.from), text.textContent?.length ?? 0];
+  if (end <= from || start >= from + length) return null;
+  return rangeIn(text, Math.max(0, start - from), Math.min(end - from, length));
 }
 
 /** What is selected in a field. @param {HTMLElement} field */

@@ -9,6 +9,7 @@ import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { html } from "../vendor/ui.js";
+import { hasCues, optionsOf } from "./file_choice.js";
 import { fileNameOf, groupsOf, nameOf } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
@@ -101,9 +102,11 @@ export function copyItems(job, unsaved) {
  * Download a result. A message says why, if the format cannot hold it: a link could not.
  * @param {Job} job
  * @param {string} format
- * @param {{revision?: number | null, unsaved?: Unsaved, options?: Record<string, string>}} [details] `options`: of the file.
+ * @param {{revision?: number | null, unsaved?: Unsaved, options?: Record<string, string>}} [details] `options`: of the file;
+ *   by default those that its subtitles are shown with.
  */
-export async function downloadResult(job, format, { revision = null, unsaved, options } = {}) {
+export async function downloadResult(job, format, details = {}) {
+  const { revision = null, unsaved, options = cueOptions(format) } = details;
   try {
     await saveEdits(unsaved);
     const response = await request(resultPath(job, format, revision, options), { cache: "no-store" });
@@ -122,7 +125,7 @@ export async function downloadResult(job, format, { revision = null, unsaved, op
 export async function copyResult(job, format, unsaved) {
   const load = async () => {
     await saveEdits(unsaved);
-    return (await request(resultPath(job, format, null), { cache: "no-store" })).text();
+    return (await request(resultPath(job, format, null, cueOptions(format)), { cache: "no-store" })).text();
   };
   try {
     await copy(load());
@@ -130,6 +133,11 @@ export async function copyResult(job, format, unsaved) {
   } catch (error) {
     toastError(error);
   }
+}
+
+/** @param {string} format */
+function cueOptions(format) {
+  return hasCues(format) ? optionsOf(format) : {};
 }
 
 /** Download the recording as it came. @param {Job} job */

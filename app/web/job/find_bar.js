@@ -4,7 +4,7 @@ import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
-import { rangeIn } from "./carets.js";
+import { rangeInText, TEXT } from "./carets.js";
 import { toastStep } from "./segment_actions.js";
 
 /** @typedef {import("./find.js").Search} Search */
@@ -165,20 +165,18 @@ function Replacement({ screen, search }) {
 const grouped = new WeakMap();
 
 /**
- * @param {import("./virtual_list.js").VirtualList} list
+ * @param {Screen["view"]} view
  * @param {readonly Match[]} matches
  * @param {Match | null} shown
  */
-export function showMatches(list, matches, shown) {
-  if (!CSS.highlights) return showRow(shown && list.rowElement(shown.id));
+export function showMatches({ list, keyAt }, matches, shown) {
+  if (!CSS.highlights) return showRow(shown && list.rowElement(keyAt(shown.id, shown.start)));
   const [found, current] = [new Highlight(), new Highlight()];
   const groups = groupsOf(matches);
-  const rows = groups.size ? document.querySelectorAll(".segment") : [];
-  for (const row of rows) {
-    const text = row.querySelector(".segment-text:not(textarea, [contenteditable])");
-    const inRow = groups.get(/** @type {HTMLElement} */ (row).dataset.key ?? "") ?? [];
-    for (const match of inRow) {
-      const range = text && rangeIn(text, match.start, match.end);
+  const texts = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(TEXT));
+  for (const text of texts) {
+    for (const match of groups.get(text.dataset.id ?? "") ?? []) {
+      const range = rangeInText(text, match);
       if (range) (match === shown ? current : found).add(range);
     }
   }

@@ -52,6 +52,7 @@ export function JobScreen({ id, at }) {
   const [isOpen, setOpen] = useState(false);
   const isWhole = isOpen || !isSmall.value;
   useEffect(() => session.close, [session]);
+  useEffect(() => view.cues.close, [view]);
   useOpening(at, screen);
   useTabTitle(session);
   useEffect(() => again.close, [again]);

@@ -10,8 +10,8 @@ import { setText } from "./edits.js";
 import { change } from "./edits_rules.js";
 import { languageName } from "./job_facts.js";
 import { editNeighbour } from "./segment_actions.js";
-import { press, SpeakerField, TimeFields } from "./segment_editor.js";
-import { SegmentText } from "./segment_row.js";
+import { press, SpeakerField, TimeFields, useRegion } from "./segment_editor.js";
+import { SegmentText } from "./segment_text.js";
 import { SpeakerMenu } from "./speaker_menu.js";
 import { otherLanguage } from "./types.js";
 import { caretAfterChange } from "./words.js";
@@ -43,14 +43,14 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
   const colourOf = (/** @type {string | null} */ name) =>
     view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
   const edited = segments.find((segment) => segment.id === editing?.id);
-  return html`<li class="paragraph" data-key=${row.key} data-of=${id} style=${{ marginTop: `${space}px` }} aria-posinset=${position + 1} aria-setsize=${count}>
+  return html`<li class="paragraph" data-key=${row.key} style=${{ marginTop: `${space}px` }} aria-posinset=${position + 1} aria-setsize=${count}>
     <div class="paragraph-head">
       ${
         heading &&
         html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colourOf(heading)}
           tabindex=${tabindex} part=${() => new Set(segments.map((segment) => segment.id))} /></div>`
       }
-      <button class="segment-time numbers" tabindex=${tabindex} data-play disabled=${!hasSound.value} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
+      <button class="segment-time numbers" tabindex=${tabindex} data-play=${start} disabled=${!hasSound.value} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     </div>
     <div class="paragraph-body">
       ${other && html`<span class="segment-language">${languageName(other)}</span>`}
@@ -64,7 +64,7 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
             data-selected=${selected.has(segment.id)}>${index > 0 && " "}${
               segment === edited
                 ? html`<${InlineField} screen=${screen} segment=${segment} editing=${editing} />`
-                : html`<${SegmentText} segment=${segment} colourOf=${colourOf} tag="span" />`
+                : html`<${SegmentText} segment=${segment} colourOf=${colourOf} />`
             }</span>`,
         )}
       </p>
@@ -79,8 +79,10 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
 
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
 function Fields({ screen, segment, editing }) {
+  const place = screen.view.placeOf(segment.id);
+  useRegion(screen, /** @type {NonNullable<typeof place>} */ (place), editing.field === "start");
   return html`<div class="segment-fields">
-    ${editing.field === "start" && html`<${TimeFields} screen=${screen} segment=${segment} isWanted=${true} />`}
+    ${editing.field === "start" && html`<${TimeFields} screen=${screen} place=${place} isWanted=${true} />`}
     ${editing.field === "speaker" && html`<${SpeakerField} screen=${screen} segment=${segment} isWanted=${true} />`}
     <button class="button" tabindex="0" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
   </div>`;
@@ -127,7 +129,7 @@ function InlineField({ screen, segment, editing }) {
   };
   return html`<span class="segment-text" ref=${field} contenteditable="plaintext-only" role="textbox" spellcheck=${true}
     aria-label=${t("edit.text")} onInput=${write}
-    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment.id, segment.text.length, (at) => ({ id: segment.id, at })) || cross(event, screen, segment)} />
     <span class="touch-only">
       <button class="button primary" onClick=${screen.view.leave}>${t("edit.done")}</button>
       <button class="button" onClick=${cancel}>${t("cancel")}</button>

@@ -26,7 +26,7 @@ export function Player({ screen }) {
   const hasPicture = useSignal(false);
   const waveform = useMemo(() => createWaveform(session, playback), [session, playback]);
   useMedia(session, playback, media, source, hasPicture);
-  useCaptions(session, media, hasPicture);
+  useCaptions(view, media, hasPicture);
   usePosition(session.id, playback);
   usePlayerKeys(session, playback, hasPicture.value);
   useLoop(session, playback);
@@ -94,23 +94,19 @@ function useMedia(session, playback, media, source, hasPicture) {
 }
 
 /**
- * @param {Session} session
+ * @param {import("./transcript_view.js").View} view
  * @param {import("../vendor/ui.js").Signal<HTMLVideoElement | null>} media
  * @param {import("../vendor/ui.js").Signal<boolean>} hasPicture
  */
-function useCaptions(session, media, hasPicture) {
-  const captions = useMemo(
-    () => media.value && createCaptions(session.id, media.value, () => session.segments.peek()),
-    [media.value],
-  );
+function useCaptions({ cues, hasCaptions }, media, hasPicture) {
+  const captions = useMemo(() => media.value && createCaptions(media.value), [media.value]);
   useEffect(() => {
     if (!captions) return;
     return effect(() => {
-      if (!showsCaptions.value || !hasPicture.value) return captions.hide();
-      if (session.complete.value && !session.dirty.value)
-        return captions.showSubtitles(session.revision.value);
-      const segments = session.segments.value;
-      const timer = setTimeout(() => captions.showSegments(segments), TYPED_MS);
+      hasCaptions.value = showsCaptions.value && hasPicture.value;
+      if (!hasCaptions.value) return captions.hide();
+      const rows = cues.rows.value;
+      const timer = setTimeout(() => captions.show(rows), TYPED_MS);
       return () => clearTimeout(timer);
     });
   }, [captions]);

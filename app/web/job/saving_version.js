@@ -1,7 +1,7 @@
 /** What the service had last: the version that corrections begin from, and its ids of segments. Without DOM. */
 
 import { batch, signal } from "../vendor/ui.js";
-import { isSame } from "./edits_rules.js";
+import { charactersOf, isSame, marksIn } from "./edits_rules.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./saving_request.js").Stored} Stored */
@@ -51,9 +51,12 @@ export function createVersion(document) {
     /** The id that the service knows. @param {string} id Of the page. */
     idOf: ids.sent,
     /** A segment as the service wants it. @param {Segment} segment */
-    bodyOf({ id, start, end, text, speaker }) {
-      const sent = ids.sent(id);
-      return { ...(known.has(sent) && { id: sent }), start, end, text: text.trim(), speaker };
+    bodyOf(segment) {
+      const { start, end, speaker } = segment;
+      const [id, text] = [ids.sent(segment.id), segment.text.trim()];
+      const lead = segment.text.indexOf(text);
+      const marks = marksIn(segment, (at) => at - lead, charactersOf(text));
+      return { ...(known.has(id) && { id }), start, end, text, speaker, ...marks };
     },
     /** No answer came: the service may have stored it, or not. @param {readonly Segment[]} sent */
     missAnswer(sent) {

@@ -80,6 +80,7 @@ export function openSession(id) {
     editable,
     revision: saving.version.revision,
     edit: (name, change, focusId = null) => editable.peek() && document.edit(name, change, focusId),
+    bodyOf: saving.version.bodyOf,
     undo: document.undo,
     redo: document.redo,
     canUndo: document.canUndo,
@@ -92,6 +93,7 @@ export function openSession(id) {
     conflict: saving.conflict,
     lost: document.lost,
     save: saving.save,
+    alone: saving.alone,
     correctSpeakers: saving.correctSpeakers,
     reload: () => saving.reload("theirs"),
     async runAgain() {

@@ -3,10 +3,13 @@
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
+import { isSmall } from "../core/window_size.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.js";
+import { CueChoice } from "./cue_choice.js";
+import { CueRow } from "./cue_row.js";
+import { idOf } from "./cue_rows.js";
 import { showMatches } from "./find_bar.js";
 import { Paragraph } from "./paragraph.js";
-import { SegmentRow } from "./segment_row.js";
 import { createFollower } from "./transcript_follow.js";
 import { click, doubleClick, mouseDown, noticeSelection, pointerDown, press } from "./transcript_input.js";
 import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "./transcript_rows.js";
@@ -27,6 +30,7 @@ export function Transcript({ session, playback, view, search }) {
     return html`<section class="transcript" aria-label=${t("transcript.label")}><${Nothing} session=${session} /></section>`;
   }
   return html`<section class="transcript" aria-label=${t("transcript.label")}>
+    ${isSmall.value && html`<${CueChoice} view=${view} />`}
     <${List} session=${session} playback=${playback} view=${view} search=${search} isGrowing=${isGrowing} />
     ${isGrowing && html`<p class="transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
   </section>`;
@@ -57,8 +61,8 @@ function List({ session, playback, view, search, isGrowing }) {
   const { list } = view;
   const inSight = useMemo(() => (scrollY > 0 ? list.seen(view.current.peek()) : null), [layout]); // of the other layout
   const rows = useMemo(
-    () => (layout === "text" ? paragraphsOf(segments, failed, job) : rowsOf(segments, failed)),
-    [segments, JSON.stringify(failed), job?.language, layout],
+    () => (layout === "text" ? paragraphsOf(segments, failed, job) : rowsOf(view.cues.rows.value, failed)),
+    [layout === "text" ? segments : view.cues.rows.value, JSON.stringify(failed), job?.language, layout],
   );
   useMemo(() => {
     list.setRows(
@@ -69,7 +73,9 @@ function List({ session, playback, view, search, isGrowing }) {
   }, [rows, list]);
 
   const last = view.current.value;
-  const current = segments.some(({ id }) => id === last) ? last : (segments[0]?.id ?? null);
+  const current = (last && view.placeOf(last)?.key) ?? view.placeOf(segments[0]?.id ?? "")?.key ?? null;
+  const editing = view.editing.value;
+  const editedKey = view.editedKey();
   const drawn = list.drawn(current);
   const part = view.selection.part.value;
   const selected = part ? NONE : view.selection.ids.value;
@@ -84,11 +90,11 @@ function List({ session, playback, view, search, isGrowing }) {
     follower.mark();
   });
   useLayoutEffect(() => {
-    if (inSight) list.reveal(inSight, "third");
+    if (inSight) list.reveal(view.keyAt(idOf(inSight)), "third");
   }, [layout]);
   // Matches are marked after each drawing, and when the search changes.
   const { matches, at } = { matches: search.matches.value, at: search.at.value };
-  useLayoutEffect(() => showMatches(list, matches, matches[at] ?? null));
+  useLayoutEffect(() => showMatches(view, matches, matches[at] ?? null));
   useEffect(() => {
     if (!part || !CSS.highlights) return;
     CSS.highlights.set("chosen", new Highlight(part.range));
@@ -109,10 +115,10 @@ function List({ session, playback, view, search, isGrowing }) {
   const vnodeOf = (row, space) =>
     row.segments
       ? html`<${Paragraph} key=${row.key} screen=${screen} row=${row} count=${rows.length} space=${space} selected=${selected}
-          current=${idIn(row, current)} editing=${idIn(row, view.editing.value?.id) ? view.editing.value : null} />`
-      : row.segment
-        ? html`<${SegmentRow} key=${row.key} screen=${screen} row=${row} count=${segments.length} space=${space}
-          isCurrent=${row.key === current} isSelected=${selected.has(row.key)} editing=${view.editing.value?.id === row.key ? view.editing.value : null} />`
+          current=${idIn(row, current)} editing=${idIn(row, editing?.id) ? editing : null} />`
+      : row.cue
+        ? html`<${CueRow} key=${row.key} screen=${screen} row=${row.cue} count=${view.cues.rows.value.length} space=${space}
+          isCurrent=${row.key === current} isSelected=${row.cue.parts.some(({ segment }) => selected.has(segment.id))} editing=${row.key === editedKey ? editing : null} />`
         : html`<${FailedRow} key=${row.key} row=${row} space=${space} />`;
   return html`
     <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}
@@ -141,10 +147,10 @@ function idIn({ segments }, wanted) {
  */
 function noticeFocus(event, { view }) {
   const row = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(".segment"));
-  const id = row?.dataset.key;
-  if (!id || id === view.current.peek()) return;
-  if (view.editing.peek() && view.editing.peek()?.id !== id) view.stop();
-  view.current.value = id;
+  const key = row?.dataset.key;
+  if (!key || key === view.current.peek()) return;
+  if (view.editing.peek() && view.editedKey() !== key) view.stop();
+  view.current.value = key;
 }
 
 /** @param {{row: Row, space: number}} props */

@@ -14,6 +14,8 @@
  *   `speaker`: where the service knows it. It may be another one than that of the segment.
  */
 
+/** @typedef {"break" | "join"} MarkKind A cue begins there; no cue ends there. */
+
 /**
  * @typedef {object} Segment A segment of a transcript. Values are never changed: a correction makes new ones.
  * @property {string} id Of this page only if it begins with `new-`; else of the service.
@@ -22,6 +24,8 @@
  * @property {string} text
  * @property {string | null} speaker Of its first words.
  * @property {string} [language] That is spoken, where the service knows it.
+ * @property {readonly {at: number, kind: MarkKind}[]} [marks] Of its subtitles, in order. `at`: how many characters of
+ *   the text are before it.
  * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
  */
 
@@ -75,7 +79,7 @@
 /** @typedef {{code: string, message: string, start: number | null, end: number | null}} RecordingWarning */
 
 /**
- * @typedef {"text" | "times" | "speaker" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
+ * @typedef {"text" | "times" | "speaker" | "mark" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
  *   What a step of the history did. `theirs`: took in another revision, or an unsaved draft.
  */
 
@@ -116,6 +120,7 @@
  * @property {Signal<number>} revision That the corrections began from. 0: the original.
  * @property {(name: EditName, change: (segments: readonly Segment[]) => readonly Segment[], focusId?: string | null)
  *   => boolean} edit Change `segments`. Returns false if `change` returns the same array, or nothing is editable.
+ * @property {(segment: Segment) => object} bodyOf As the service wants it.
  * @property {() => Step | null} undo
  * @property {() => Step | null} redo
  * @property {ReadonlySignal<boolean>} canUndo
@@ -130,6 +135,8 @@
  * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.
  *   Else it is saved some seconds after the last edit, when the page is hidden or left, and when the job ends: each time
  *   is a revision. The browser keeps a draft meanwhile.
+ * @property {<T>(act: () => Promise<T>) => Promise<T>} alone Not while a correction is sent: the service may take one at a
+ *   time.
  * @property {(body: import("./saving_merge.js").SpeakersBody) => Promise<void>} correctSpeakers Saves everything,
  *   and then lets the service correct all speakers, as one step. Rejected where that fails.
  * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.

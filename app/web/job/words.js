@@ -17,6 +17,11 @@ export function isUnspaced(character) {
   return UNSPACED_CHARACTER.test(character);
 }
 
+/** What stands between two parts of a text. @param {string} left @param {string} right */
+export function spaceBetween(left, right) {
+  return isUnspaced([...left.slice(-2)].at(-1) ?? "") || isUnspaced(right) ? "" : " ";
+}
+
 /** @type {WeakMap<Segment, readonly PlacedWord[]>} */
 const placed = new WeakMap();
 
@@ -268,27 +273,6 @@ function unsureWords(segment) {
   return placedWords(segment)
     .filter(({ word }) => isUnsure(word))
     .map(({ from, to }) => ({ id: segment.id, start: from, end: to, text: segment.text.slice(from, to) }));
-}
-
-/**
- * Where to split a text: before the word that plays, if it is in the segment; else near the middle.
- * @param {Segment} segment
- * @param {number} time Of the player, in seconds.
- * @returns {number} 0 if it has one word only.
- */
-export function splitPoint(segment, time) {
-  const words = placedWords(segment);
-  const playing = words[lastStarted(words, time, ({ word }) => word.start)];
-  if (playing && playing.from > 0 && time < segment.end) return playing.from;
-  const spaces = [...segment.text.trimEnd().matchAll(/\s+(?=\S)/g)].filter(({ index }) => index > 0);
-  const starts = spaces.length
-    ? spaces.map(({ index, 0: { length } }) => index + length)
-    : words.map(({ from }) => from);
-  const middle = segment.text.length / 2;
-  return starts.reduce(
-    (best, at) => (Math.abs(at - middle) < Math.abs(best - middle) ? at : best),
-    starts[0] ?? 0,
-  );
 }
 
 /**
