@@ -153,6 +153,9 @@ function CueMenu({ screen, row, isLast, tabindex }) {
       (segments) => marks.reduce((all, { id, at }) => setMark(all, id, at, null), segments),
       segment.id,
     );
+  const transcribe = () => {
+    if (again) again.asked.value = { start, end };
+  };
   /** @type {[string, import("../core/text.js").TextKey, () => void][]} */
   const entries = [
     ["edit", "edit.edit", () => view.edit(key)],
@@ -162,7 +165,7 @@ function CueMenu({ screen, row, isLast, tabindex }) {
     ["join", "edit.join", () => joinWithNext(screen, key)],
     ["undo", "cue.unmark", unmark],
     ["plus", "edit.insert", () => insertAfter(screen, key)],
-    ["retry", "again.open", () => again && (again.asked.value = { start, end })],
+    ["retry", "again.open", transcribe],
     ["trash", "edit.remove", () => removeSegments(screen, key)],
   ];
   /** @type {MenuItem[]} */
