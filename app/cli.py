@@ -49,6 +49,13 @@ _Task = Annotated[
 ]
 _Prompt = Annotated[str | None, typer.Option(help="Text that sets style and spelling.")]
 _Hotwords = Annotated[str | None, typer.Option(help="Words to expect.")]
+_Terms = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSON file with names and terms: how they should be written, and what is written today.",
+        show_default=False,
+    ),
+]
 _Model = Annotated[
     str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model)
 ]
@@ -116,6 +123,7 @@ def transcribe(
     task: _Task = "transcribe",
     prompt: _Prompt = None,
     hotwords: _Hotwords = None,
+    terms: _Terms = None,
     model: _Model = None,
     diarize: Annotated[bool, typer.Option("--diarize", help="Say who speaks.")] = False,
     speakers: Annotated[
@@ -157,6 +165,7 @@ def transcribe(
         model,
         server,
         api_key,
+        terms=terms,
         overwrite=overwrite,
         kept={name: str(value) for name, value in kept.items()} if keep else None,
     )
@@ -236,12 +245,13 @@ def subtitles(
     language: Annotated[
         str | None, typer.Option("--language", "-l", help="Spoken language. Default: the transcript's.")
     ] = None,
+    terms: _Terms = None,
     option: _NamedOptions = None,
 ) -> None:
     """Turn transcripts in JSON, from whisperfleet and other Whisper tools, into subtitles."""
     from app.commands.subtitles import run_subtitles
 
-    _exit(run_subtitles(files, output, file_format, _named(option) | _given(language=language)))
+    _exit(run_subtitles(files, output, file_format, _named(option) | _given(language=language), terms))
 
 
 @cli.command()

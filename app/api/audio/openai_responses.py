@@ -22,7 +22,7 @@ from app.api.schemas import (
 from app.common.languages import language_name
 from app.common.options import Options
 from app.jobs.document import FailedSpan
-from app.transcript.edited import speaker_of, word_entries
+from app.transcript.edited import replacement_entries, speaker_of, word_entries
 from app.transcript.formats import FORMATS
 from app.transcript.packed import unpacked
 from app.transcript.rendering import render_transcript
@@ -143,6 +143,7 @@ def _segment_entry(number: int, segment: Segment, language: str | None) -> Trans
         no_speech_prob=segment.no_speech_prob,
         language=language,
         speaker=speaker_of(segment),
+        terms=replacement_entries(segment) or None,
     )
 
 

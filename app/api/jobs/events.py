@@ -14,6 +14,7 @@ from app.jobs.job import Job
 from app.jobs.service import JobService
 from app.jobs.storage.revisions import ORIGINAL
 from app.recording.service import TranscriptionService
+from app.transcript.terms import Term
 from workers.messages import seconds
 
 
@@ -50,6 +51,7 @@ class SegmentEvents:
         self._helper = service.helper
         self._store = jobs.store
         self._job = job
+        self._terms: tuple[Term, ...] | None = None
         self._rendered: dict[int, bytes] = {}  # once the job has succeeded: compressed, by number
 
     async def data(self, event: Event) -> str:
@@ -66,10 +68,10 @@ class SegmentEvents:
             start, end = event.span
             clips = await self._store.published_clips(self._job, (start, end))
             if clips is not None:
-                options = self._job.submission.options
-                return await self._helper.run(
-                    seconds(end - start), published_event, (start, end), clips, options
-                )
+                if self._terms is None:
+                    self._terms = await self._store.terms(self._job)
+                wanted = (clips, self._job.submission.options, self._terms)
+                return await self._helper.run(seconds(end - start), published_event, (start, end), *wanted)
             # All at once: unpacking a long transcript for each event would take minutes.
             packed = (await self._store.transcript(self._job, ORIGINAL)).content
             spans = await self._store.segments_events(self._job, event.number)

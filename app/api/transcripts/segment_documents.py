@@ -14,10 +14,18 @@ from pydantic_core import to_json
 
 from app.common.options import Options
 from app.jobs.serialization import PackedTranscript, identified, unpack_transcript
-from app.transcript.edited import EditedSegment, listed_marks, mark_entries, with_ids, word_entries
+from app.transcript.edited import (
+    EditedSegment,
+    listed_marks,
+    mark_entries,
+    replacement_entries,
+    with_ids,
+    word_entries,
+)
 from app.transcript.packed import unpack_result
 from app.transcript.rendering import clip_segments
 from app.transcript.speakers.channels import channel_name, in_order
+from app.transcript.terms import Term
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:
@@ -36,16 +44,20 @@ def transcript_document(packed: PackedTranscript) -> bytes:
     return segments_document(packed.revision, True, identified(unpack_transcript(packed.content)))
 
 
-def published_document(clips: Sequence["PackedClip"], options: Options) -> bytes:
+def published_document(
+    clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...] = ()
+) -> bytes:
     """The document of a transcript so far."""
-    return segments_document(0, False, _published_segments(clips, options))
+    return segments_document(0, False, _published_segments(clips, options, terms))
 
 
-def published_event(span: Span, clips: Sequence["PackedClip"], options: Options) -> bytes:
+def published_event(
+    span: Span, clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...] = ()
+) -> bytes:
     """The data of an event about a span, see `schemas.NewSegments`, while the job has clips."""
     new = [
         segment
-        for segment in _published_segments(clips, options)
+        for segment in _published_segments(clips, options, terms)
         if seconds(segment.start) >= seconds(span[0]) and segment.start < span[1]
     ]
     return _event(span, _entries(new))
@@ -64,23 +76,27 @@ def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, byt
     return {number: zlib.compress(data(span), _LEVEL) for number, span in spans.items()}
 
 
-def _published_segments(clips: Sequence["PackedClip"], options: Options) -> Sequence[EditedSegment]:
+def _published_segments(
+    clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...]
+) -> Sequence[EditedSegment]:
     by_channel = sorted(clips, key=lambda clip: clip.channel)
     return in_order(
         segment
         for channel, of_channel in groupby(by_channel, lambda clip: clip.channel)
-        for segment in _channel_segments(channel, list(of_channel), options)
+        for segment in _channel_segments(channel, list(of_channel), options, terms)
     )
 
 
 def _channel_segments(
-    channel: int, clips: Sequence["PackedClip"], options: Options
+    channel: int, clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...]
 ) -> Iterator[EditedSegment]:
     """The segments of one channel. Who speaks is known if that depends on the channel alone."""
     speaker = channel_name(channel, options.names_of_speakers) if options.channels == "separate" else None
     until = clips[0].until
     segments = (
-        segment for clip in clips for segment in clip_segments(clip.span, unpack_result(clip.result), options)
+        segment
+        for clip in clips
+        for segment in clip_segments(clip.span, unpack_result(clip.result), options, terms)
     )
     for segment in with_ids(segments, [clip.span for clip in clips], channel):
         if until is None or segment.start < until:
@@ -102,6 +118,7 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
     for segment in segments:
         language = {"language": segment.language} if segment.language is not None else {}
         marks = {"marks": mark_entries(listed_marks(segment))} if segment.marks else {}
+        terms = {"terms": replacement_entries(segment)} if segment.replaced else {}
         yield _json(
             {
                 "id": segment.id,
@@ -111,6 +128,7 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
                 **language,
                 "speaker": segment.speaker,
                 **marks,
+                **terms,
                 "words": [word for word in word_entries(segment) if word["word"]],
             }
         )

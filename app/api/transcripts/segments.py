@@ -69,8 +69,8 @@ async def _segments_response(
         clips = await jobs.store.published_clips(job)
         if clips is not None:
             length_s = seconds(clips[-1].span[1]) if clips else 0.0
-            options = job.submission.options
-            plain = await service.helper.run(length_s, published_document, clips, options)
+            wanted = (job.submission.options, await jobs.store.terms(job))
+            plain = await service.helper.run(length_s, published_document, clips, *wanted)
             return json_response(plain, headers)
         job = await jobs.store.get(job.id)  # it has succeeded meanwhile
     check_done(job)

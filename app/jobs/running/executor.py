@@ -200,9 +200,8 @@ class JobExecutor:
         peaks = PeakCollector() if job.submission.again is None else None  # the parent has them
         observer = JobObserver(job.id, self._progress, self._lengths, results.published, peaks)
         options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
-        pipeline = self._service.pipeline(
-            name, upload, options, model, dispatcher, results, observer, decoded, None if of_parent else known
-        )
+        more = (observer, decoded, None if of_parent else known, await self._store.terms(job))
+        pipeline = self._service.pipeline(name, upload, options, model, dispatcher, results, *more)
         return job, pipeline
 
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
