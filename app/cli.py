@@ -245,13 +245,12 @@ def subtitles(
     language: Annotated[
         str | None, typer.Option("--language", "-l", help="Spoken language. Default: the transcript's.")
     ] = None,
-    terms: _Terms = None,
     option: _NamedOptions = None,
 ) -> None:
     """Turn transcripts in JSON, from whisperfleet and other Whisper tools, into subtitles."""
     from app.commands.subtitles import run_subtitles
 
-    _exit(run_subtitles(files, output, file_format, _named(option) | _given(language=language), terms))
+    _exit(run_subtitles(files, output, file_format, _named(option) | _given(language=language)))
 
 
 @cli.command()

@@ -24,7 +24,7 @@ from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.jobs.search_terms import MAX_TAG_CHARS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
-from app.transcript.term_list import TermList
+from app.transcript.term_list import packed_terms
 from app.transcript.terms import Term
 
 UPLOADS_AT_ONCE = 4  # a tenth of WHISPER_MAX_UPLOADS is what a key may have
@@ -61,7 +61,7 @@ class Remote(JobClient):
         self._keeps = kept is not None
         self._fields |= kept or {}
         if terms:
-            self._fields["terms"] = TermList.of(terms).model_dump_json(exclude_none=True)
+            self._fields["terms"] = packed_terms(terms)
         self._recordings = {one.path: one for one in recordings}
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 

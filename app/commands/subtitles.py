@@ -9,7 +9,6 @@ from pathlib import Path
 from app.commands.arguments import (
     STANDARD_STREAM,
     check_options,
-    check_terms,
     choose_format,
     named_files,
     note_without_effect,
@@ -21,34 +20,29 @@ from app.common.errors import InvalidInput
 from app.common.options import Options
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
-from app.transcript.terms import Term, replace_terms
 from app.transcript.text.chinese import convert_segments
 
 
 @command()
 def run_subtitles(
-    files: Sequence[Path],
-    output: str | None,
-    file_format: str | None,
-    options: dict[str, object],
-    terms_file: Path | None = None,
+    files: Sequence[Path], output: str | None, file_format: str | None, options: dict[str, object]
 ) -> int:
     """Turn transcripts into subtitles. Returns the exit code: 1 if a file failed, 2 for wrong usage."""
     transcripts = named_files(files)
     chosen = choose_format(output, file_format, transcripts)
-    checked, terms = check_options(options), check_terms(terms_file)
+    checked = check_options(options)
     note_without_effect(checked, chosen)
     targets = plan_targets(transcripts, output, chosen)
     gc.disable()  # a long transcript is millions of objects, and none refer to each other in circles
-    done = [_convert(file, target, checked, chosen, terms) for file, target in targets]
+    done = [_convert(file, target, checked, chosen) for file, target in targets]
     return 0 if all(done) else 1
 
 
-def _convert(file: Path, target: Path | None, options: Options, chosen: str, terms: tuple[Term, ...]) -> bool:
+def _convert(file: Path, target: Path | None, options: Options, chosen: str) -> bool:
     """Whether it worked; prints why not."""
     try:
         content = sys.stdin.buffer.read() if file == STANDARD_STREAM else file.read_bytes()
-        write_output(target, _render(content, file, options, chosen, terms))
+        write_output(target, _render(content, file, options, chosen))
     except InvalidInput as error:
         print(f"{file}: {error.message}", file=sys.stderr)
     except OSError as error:
@@ -58,15 +52,12 @@ def _convert(file: Path, target: Path | None, options: Options, chosen: str, ter
     return False
 
 
-def _render(content: bytes, file: Path, options: Options, chosen: str, terms: tuple[Term, ...]) -> bytes:
+def _render(content: bytes, file: Path, options: Options, chosen: str) -> bytes:
     reading = read_transcript(content, options.language, options.task)
     if reading.note:
         print(f"{file}: {reading.note}", file=sys.stderr)
     transcript = reading.transcript
     if transcript.task != "translate":
         segments = convert_segments(transcript.segments, options.chinese, transcript.language)
-        transcript = replace(transcript, segments=segments)
-    if terms:
-        segments = replace_terms(transcript.segments, terms, transcript.text_language)
         transcript = replace(transcript, segments=segments)
     return render_transcript(transcript, options, chosen, title=file.stem)

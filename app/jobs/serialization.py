@@ -45,6 +45,7 @@ class PackedTranscript(NamedTuple):
 
     revision: int  # 0: the original
     content: bytes  # from `pack_transcript`
+    for_link: bool = False  # what is shown of it says nothing of what terms have replaced
 
 
 def pack_transcript(transcript: Transcript) -> bytes:

@@ -9,7 +9,7 @@ from app.common.errors import InvalidSetting
 from app.database.connection import Database, Then
 from app.database.tables import terms
 from app.settings import Settings
-from app.transcript.term_list import TermList, parse_terms, read_terms
+from app.transcript.term_list import packed_terms, parse_terms, read_terms
 from app.transcript.terms import Term, joined_terms
 
 _joined = lru_cache(maxsize=256)(joined_terms)
@@ -50,14 +50,14 @@ class TermLists:
         own = self.own(owner)
         return _joined(own, self._common) if own and self._common else own or self._common
 
-    async def replace(self, owner: str, new: TermList) -> None:
+    async def replace(self, owner: str, new: tuple[Term, ...]) -> None:
         """Store another list for an owner. What is transcribed already stays as it is."""
 
         async def write(connection: AsyncConnection, then: Then) -> None:
             await connection.execute(sa.delete(terms).where(terms.c.owner == owner))
-            if new.data:
-                row = {"owner": owner, "content": new.model_dump_json(exclude_none=True)}
+            if new:
+                row = {"owner": owner, "content": packed_terms(new)}
                 await connection.execute(sa.insert(terms).values(row))
-            then(self._by_owner.__setitem__, owner, new.terms)
+            then(self._by_owner.__setitem__, owner, new)
 
         await self._database.transact(write)

@@ -78,6 +78,11 @@ def parse_terms(content: str | bytes) -> tuple[Term, ...]:
         raise ValueError(f"{place}: {fault_of(problem)}" if place else fault_of(problem)) from None
 
 
+def packed_terms(terms: tuple[Term, ...]) -> str:
+    """The reverse of `parse_terms`."""
+    return TermList.of(terms).model_dump_json(exclude_none=True)
+
+
 def read_terms(path: Path) -> tuple[Term, ...]:
     """The terms in a file: see `parse_terms`. Raises also OSError."""
     return parse_terms(path.read_bytes())

@@ -7,6 +7,7 @@ that it replaces, and have the lowest of their probabilities.
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -21,6 +22,7 @@ from workers.messages import Segment, Word
 _ELIDED = "(?i:[cdjlmnst]|qu|un|quest|(?:d[ae]|ne|su|a)?ll)['’]"
 _CODES = range(0x300, 0x1F000)  # with all marks but variants of characters
 
+S = TypeVar("S", bound=Segment)
 T = TypeVar("T", bound=TermedSegment)
 
 
@@ -88,100 +90,81 @@ def replace_terms(
 
 def undone(segment: T, replacement: Replacement) -> T:
     """The segment as it was before one of its replacements; unchanged if that is not in its text by now."""
-    start, words = place_of(segment, replacement), segment.words
-    if start is None or not _are_text(words, segment.text):
+    start = place_of(segment, replacement)
+    if start is None or not _are_text(segment.words, segment.text):
         return segment
-    end = start + len(replacement.write)
-    if words:
-        first, last = _covered(words, start, end)
-        again = replacement.words or _rewritten(
-            words[first:last], start - _length(words[:first]), replacement
-        )
-        words = (*words[:first], *again, *words[last:])
-    shift = count_letters(replacement.heard) - count_letters(replacement.write)
+    write, heard = replacement.write, replacement.heard
+    before = _substituted(segment, start, start + len(write), heard, replacement.words)
+    shift = count_letters(heard) - count_letters(write)
     others = tuple(
         replace(each, letter=each.letter + (shift if each.letter > replacement.letter else 0))
         for each in segment.replaced
         if each != replacement
     )
-    text = segment.text[:start] + replacement.heard + segment.text[end:]
-    return replace(segment, text=text, words=words, replaced=others)
+    return replace(before, replaced=others)
 
 
 def _replaced(segment: Segment, forms: _Forms) -> Segment:
     text, words = segment.text, segment.words
     if replacements_of(segment) or not _are_text(words, text):
         return segment
-    matches = [match for match in _matches(text, forms) if _changes(text, match)]
-    if not matches:
-        return segment
-    new_text, new_words, replaced = "", list[Word](), list[Replacement]()
-    at = done = 0  # characters and words that are written
-    for first, last, group in _groups(matches, words):
+    groups: list[tuple[range, list[_Match]]] = []  # the words of which matches are, and those that share one
+    for match in _matches(text, forms):
+        if _changes(text, match):
+            of_words = _covered(words, match.start, match.end)
+            if groups and of_words.start < groups[-1][0].stop:
+                before, group = groups.pop()
+                groups.append((range(before.start, of_words.stop), [*group, match]))
+            else:
+                groups.append((of_words, [match]))
+    replaced: list[Replacement] = []
+    shift = 0
+    for of_words, group in groups:
         start, end = group[0].start, group[-1].end
-        edges = [start, *(edge for match in group for edge in (match.start, match.end))]
-        kept = [text[before:after] for before, after in zip(edges[::2], edges[1::2], strict=False)]
-        write = "".join(gap + match.term.write for gap, match in zip(kept, group, strict=True))
-        new_text += text[at:start]
-        one = Replacement(count_letters(new_text), write, text[start:end], words[first:last])
-        new_text += write
-        if words:
-            undo = replace(one, write=one.heard, heard=write)
-            new_words += [
-                *words[done:first],
-                *_rewritten(words[first:last], start - _length(words[:first]), undo),
-            ]
-        replaced.append(one)
-        at, done = end, last
-    new = (*new_words, *words[done:])
-    return termed(replace(segment, text=new_text + text[at:], words=new), tuple(replaced))
+        write = text[start:end]
+        for match in reversed(group):
+            write = write[: match.start - start] + match.term.write + write[match.end - start :]
+        letter = count_letters(text[:start]) + shift
+        replaced.append(Replacement(letter, write, text[start:end], words[of_words.start : of_words.stop]))
+        shift += count_letters(write) - count_letters(text[start:end])
+    for one, (_, group) in zip(reversed(replaced), reversed(groups), strict=True):
+        segment = _substituted(segment, group[0].start, group[-1].end, one.write)
+    return termed(segment, tuple(replaced)) if replaced else segment
 
 
-def _are_text(words: Sequence[Word], text: str) -> bool:
-    """Whether words have places in a text: they are all of it, or none are known."""
-    return not words or "".join(word.text for word in words) == text
+def _substituted(segment: S, start: int, end: int, text: str, words: tuple[Word, ...] = ()) -> S:
+    """The segment with another text between two of its characters.
 
-
-def _groups(matches: Sequence[_Match], words: Sequence[Word]) -> list[tuple[int, int, list[_Match]]]:
-    """The matches with the first and the last word that each replaces, those that share a word together."""
-    groups: list[tuple[int, int, list[_Match]]] = []
-    for match in matches:
-        first, last = _covered(words, match.start, match.end) if words else (0, 0)
-        if words and groups and first < groups[-1][1]:
-            before = groups.pop()
-            groups.append((before[0], last, [*before[2], match]))
-        else:
-            groups.append((first, last, [match]))
-    return groups
-
-
-def _covered(words: Sequence[Word], start: int, end: int) -> tuple[int, int]:
-    """The words that have characters of a part of their text: the first, and the one after the last."""
-    ends = list(accumulate(len(word.text) for word in words))
-    first = next((at for at, stop in enumerate(ends) if stop > start), len(words))
-    last = next((at for at, stop in enumerate(ends) if stop >= end), len(words) - 1)
-    return first, last + 1
-
-
-def _length(words: Iterable[Word]) -> int:
-    return sum(len(word.text) for word in words)
-
-
-def _rewritten(words: Sequence[Word], start: int, replacement: Replacement) -> Iterator[Word]:
-    """The words with the text from before a replacement, which begins at a character of theirs.
-
-    They share the time by their width.
+    `words`: those that have it then. Empty: they share the time of those that had it, by their width.
     """
-    if not words:
-        return
-    joined = "".join(word.text for word in words)
-    text = joined[:start] + replacement.heard + joined[start + len(replacement.write) :]
+    old = _covered(segment.words, start, end)
+    if old and not words:
+        before = "".join(word.text for word in segment.words[: old.stop])
+        first = len(before) - sum(len(segment.words[at].text) for at in old)
+        words = tuple(_shared(segment.words[old.start : old.stop], before[first:start] + text + before[end:]))
+    new = (*segment.words[: old.start], *words, *segment.words[old.stop :])
+    return replace(segment, text=segment.text[:start] + text + segment.text[end:], words=new)
+
+
+def _covered(words: Sequence[Word], start: int, end: int) -> range:
+    """Which words have characters of a part of their text."""
+    edges = list(accumulate((len(word.text) for word in words), initial=0))
+    return range(bisect_right(edges, start) - 1, bisect_left(edges, end)) if words else range(0)
+
+
+def _shared(words: Sequence[Word], text: str) -> Iterator[Word]:
+    """The words of a text that replaces those of others: they share the time by their width."""
     texts = re.findall(r"\s*\S+(?:\s+\Z)?", text)
     edges = list(accumulate((width(each.strip()) for each in texts), initial=0))
     begin, length, columns = words[0].start, words[-1].end - words[0].start, max(edges[-1], 1)
     probability = min(word.probability for word in words)
     for each, (first, last) in zip(texts, pairwise(edges), strict=True):
         yield Word(each, begin + length * first // columns, begin + length * last // columns, probability)
+
+
+def _are_text(words: Sequence[Word], text: str) -> bool:
+    """Whether words have places in a text: they are all of it, or none are known."""
+    return not words or "".join(word.text for word in words) == text
 
 
 def _changed(terms: Iterable[Term], by: Sequence[Term]) -> Iterator[tuple[Term, _Match]]:

@@ -95,10 +95,13 @@ def word_logprobs(segments: Iterable[Segment]) -> Iterator[Logprob]:
             yield Logprob(token=word.text, bytes=list(word.text.encode()), logprob=logprob)
 
 
-def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
-    """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it."""
+def verbose_response(transcript: Transcript, *, segments: bool, words: bool, terms: bool = True) -> Response:
+    """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it.
+
+    `terms`: with what they have replaced.
+    """
     transcript = unpacked(transcript)
-    entries = segment_entries(transcript)
+    entries = segment_entries(transcript, terms=terms)
     verbose = VerboseTranscription.model_validate(
         {
             "task": transcript.task,
@@ -120,16 +123,16 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
     return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
 
 
-def segment_entries(transcript: Transcript) -> list[TranscriptionSegment]:
+def segment_entries(transcript: Transcript, *, terms: bool = True) -> list[TranscriptionSegment]:
     """The segments in the format of openai-whisper and OpenAI's API, with languages if there are several."""
     language = transcript.language if transcript.languages else None
     return [
-        _segment_entry(number, segment, language and (segment.language or language))
+        _segment_entry(number, segment, language and (segment.language or language), terms)
         for number, segment in enumerate(transcript.segments)
     ]
 
 
-def _segment_entry(number: int, segment: Segment, language: str | None) -> TranscriptionSegment:
+def _segment_entry(number: int, segment: Segment, language: str | None, terms: bool) -> TranscriptionSegment:
     return TranscriptionSegment(
         id=number,
         seek=segment.start // SEEK_FRAME_SAMPLES,
@@ -143,7 +146,7 @@ def _segment_entry(number: int, segment: Segment, language: str | None) -> Trans
         no_speech_prob=segment.no_speech_prob,
         language=language,
         speaker=speaker_of(segment),
-        terms=replacement_entries(segment) or None,
+        terms=(terms and replacement_entries(segment)) or None,
     )
 
 

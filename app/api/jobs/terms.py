@@ -5,12 +5,13 @@ import asyncio
 from fastapi import APIRouter, Request
 
 from app.api.http.receiving import check_json, receive_document
+from app.common.errors import InvalidInput
 from app.jobs.service import JobService
 from app.recording.service import TranscriptionService
-from app.server.errors import documented_errors, validated
-from app.server.json_bodies import documented_body, json_object
+from app.server.errors import documented_errors
+from app.server.json_bodies import documented_body
 from app.server.requests import client_of
-from app.transcript.term_list import EXAMPLE, TermList
+from app.transcript.term_list import EXAMPLE, TermList, parse_terms
 
 
 def term_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
@@ -31,10 +32,12 @@ def term_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
         """All of them. They count for what is submitted from now on; a job keeps those of its submission."""
         check_json(request)
         await jobs.check_space()
-        document = json_object(await receive_document(service, request), EXAMPLE)
-        # A long list takes a while to check.
-        new = await asyncio.to_thread(validated, TermList, document)
+        body = await receive_document(service, request)
+        try:
+            new = await asyncio.to_thread(parse_terms, body)  # a long list takes a while to check
+        except ValueError as error:
+            raise InvalidInput(f"{error}. Send JSON as {EXAMPLE}") from None
         await jobs.terms.replace(client_of(request).owner, new)
-        return new
+        return TermList.of(new)
 
     return router

@@ -34,25 +34,32 @@ if TYPE_CHECKING:
 _LEVEL = 1  # the data of events is kept only until it is sent
 
 
-def segments_document(revision: int, complete: bool, segments: Iterable[EditedSegment]) -> bytes:
-    """The document of a transcript, see `schemas.Segments`."""
-    return _with_segments({"revision": revision, "complete": complete}, _entries(segments))
+def segments_document(
+    revision: int, complete: bool, segments: Iterable[EditedSegment], for_link: bool = False
+) -> bytes:
+    """The document of a transcript, see `schemas.Segments`. `for_link`: without what terms have replaced."""
+    return _with_segments({"revision": revision, "complete": complete}, _entries(segments, for_link))
 
 
 def transcript_document(packed: PackedTranscript) -> bytes:
     """The document of a revision."""
-    return segments_document(packed.revision, True, identified(unpack_transcript(packed.content)))
+    segments = identified(unpack_transcript(packed.content))
+    return segments_document(packed.revision, True, segments, packed.for_link)
 
 
 def published_document(
-    clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...] = ()
+    clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...] = (), for_link: bool = False
 ) -> bytes:
     """The document of a transcript so far."""
-    return segments_document(0, False, _published_segments(clips, options, terms))
+    return segments_document(0, False, _published_segments(clips, options, terms), for_link)
 
 
 def published_event(
-    span: Span, clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...] = ()
+    span: Span,
+    clips: Sequence["PackedClip"],
+    options: Options,
+    terms: tuple[Term, ...] = (),
+    for_link: bool = False,
 ) -> bytes:
     """The data of an event about a span, see `schemas.NewSegments`, while the job has clips."""
     new = [
@@ -60,13 +67,13 @@ def published_event(
         for segment in _published_segments(clips, options, terms)
         if seconds(segment.start) >= seconds(span[0]) and segment.start < span[1]
     ]
-    return _event(span, _entries(new))
+    return _event(span, _entries(new, for_link))
 
 
-def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, bytes]:
+def transcript_events(packed: bytes, spans: Mapping[int, Span], for_link: bool = False) -> dict[int, bytes]:
     """The same for all events of a job, by their numbers, from its packed transcript. Compressed by zlib."""
     segments = identified(unpack_transcript(packed))
-    entries = list(_entries(segments))
+    entries = list(_entries(segments, for_link))
     starts = [segment.start for segment in segments]
     shown = [seconds(start) for start in starts]
 
@@ -113,12 +120,12 @@ def _with_segments(fields: Mapping[str, object], entries: Iterable[bytes]) -> by
     return _json(fields)[:-1] + b',"segments":[' + b",".join(entries) + b"]}"
 
 
-def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
+def _entries(segments: Iterable[EditedSegment], for_link: bool) -> Iterator[bytes]:
     """Each segment on its own: one large document would hold the GIL while it is encoded."""
     for segment in segments:
         language = {"language": segment.language} if segment.language is not None else {}
         marks = {"marks": mark_entries(listed_marks(segment))} if segment.marks else {}
-        terms = {"terms": replacement_entries(segment)} if segment.replaced else {}
+        terms = {"terms": replacement_entries(segment)} if segment.replaced and not for_link else {}
         yield _json(
             {
                 "id": segment.id,

@@ -79,7 +79,7 @@ from app.jobs.storage.voices import (
 from app.jobs.webhooks.outbox import add_webhook
 from app.pool.helper import Helper, work_s
 from app.transcript.speakers.labelling import KnownSpeaker
-from app.transcript.term_list import TermList, parse_terms
+from app.transcript.term_list import packed_terms, parse_terms
 from app.transcript.terms import Term
 from app.transcript.timeline import Transcript
 from workers.messages import Span, seconds
@@ -174,8 +174,7 @@ class Store:
                 await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
             if terms:
-                content = TermList.of(terms).model_dump_json(exclude_none=True)
-                row = {"job_number": job.number, "content": content}
+                row = {"job_number": job.number, "content": packed_terms(terms)}
                 await connection.execute(sa.insert(job_terms).values(row))
             await self._add_events(connection, then, job, self._clock())
             return job
