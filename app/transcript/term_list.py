@@ -1,5 +1,6 @@
 """Lists of terms as clients and files have them."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -13,6 +14,7 @@ from app.transcript.terms import Term, TermConflict, check_terms, has_words
 MAX_TERMS = 1000
 MAX_FORMS = 20  # of a term
 MAX_CHARS = 100  # of each text
+MAX_ALL_CHARS, MAX_LANGUAGES = 100_000, 10  # of a list: to check one takes a third of a second at most
 MAX_HOTWORDS = 20  # prompts make Whisper skip: a few names help, many cost text
 EXAMPLE = '{"data": [{"write": "Kubernetes", "for": ["Cuban eighties"]}]}'
 
@@ -47,6 +49,13 @@ class TermList(BaseModel):
 
     @model_validator(mode="after")
     def _check_conflicts(self) -> Self:
+        chars = sum(len(text) for entry in self.data for text in (entry.write, *entry.for_))
+        if chars > MAX_ALL_CHARS or len({entry.language for entry in self.data}) > MAX_LANGUAGES:
+            raise PydanticCustomError(
+                "terms_too_large",
+                "has {chars} characters; it may have {most}, and {languages} languages",
+                {"chars": chars, "most": MAX_ALL_CHARS, "languages": MAX_LANGUAGES},
+            )
         try:
             check_terms(self.terms)
         except TermConflict as error:
@@ -67,6 +76,7 @@ class TermList(BaseModel):
         return cls.model_construct(data=entries)
 
 
+@lru_cache(maxsize=32)
 def parse_terms(content: str | bytes) -> tuple[Term, ...]:
     """The terms in JSON, `TermList` or its `data` alone. Raises ValueError with what is wrong."""
     try:

@@ -219,6 +219,7 @@ def has_words(text: str) -> bool:
     return any(char.isalnum() for char in text)
 
 
+@lru_cache(maxsize=1 << 13)
 def _key(text: str) -> tuple[str, ...]:
     return tuple(_folded(token) for token in _token_pattern().findall(text))
 

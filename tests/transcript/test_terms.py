@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.common.options import Options
 from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import TermedSegment, edited, replacement_entries, replacements_of
+from app.transcript.speakers.splitting import split
 from app.transcript.term_list import parse_terms, with_hotwords
 from app.transcript.terms import Term, TermConflict, check_terms, joined_terms, replace_terms, undone
 from workers.messages import SAMPLE_RATE, Segment, Word
@@ -204,6 +205,17 @@ def test_a_correction_undoes_one_term_with_its_times_and_keeps_the_others() -> N
     (after,) = correct([base], [edit], 1, base.end, [(0, base.end)]).segments
     assert [entry["at"] for entry in replacement_entries(after)] == [19]
     assert replacement_entries(replace(after, text=" Another text")) == []
+
+
+def test_who_speaks_divides_a_segment_with_its_terms() -> None:
+    (termed,) = replace_terms(
+        [spoken(" A", " Cuban", " eighties.", " The", " Cuban", " eighties.")], CUBAN, "en"
+    )
+    first, second = split(edited(termed, id="0-0"), ["S1", "S1", "S2", "S2"])
+    assert [replacement_entries(part) for part in (first, second)] == [
+        [{"at": at, "write": "Kubernetes", "heard": "Cuban eighties"}] for at in (2, 4)
+    ]
+    assert undone(second, second.replaced[0]).text == " The Cuban eighties."
 
 
 @pytest.mark.parametrize(

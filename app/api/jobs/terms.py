@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 
 from app.api.http.receiving import check_json, receive_document
 from app.common.errors import InvalidInput
+from app.intake.multipart import MAX_FIELD_BYTES
 from app.jobs.service import JobService
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
@@ -32,7 +33,7 @@ def term_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
         """All of them. They count for what is submitted from now on; a job keeps those of its submission."""
         check_json(request)
         await jobs.check_space()
-        body = await receive_document(service, request)
+        body = await receive_document(service, request, MAX_FIELD_BYTES)
         try:
             new = await asyncio.to_thread(parse_terms, body)  # a long list takes a while to check
         except ValueError as error:
