@@ -2,6 +2,7 @@
 
 import { parseClock, preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { offerTerm } from "../core/terms.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { caretIn } from "./carets.js";
@@ -54,6 +55,7 @@ function TextField({ screen, segment, editing }) {
     field.current.focus({ preventScroll: true });
     field.current.setSelectionRange(start, end);
   }, [editing]);
+  useEffect(() => () => offerTerm(segment, screen.session.segments.peek()), [segment.id]);
   /** @param {Event} event */
   const write = (event) => {
     const { value } = /** @type {HTMLTextAreaElement} */ (event.target);

@@ -6,13 +6,14 @@ import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
+import { replaceAll } from "./edits.js";
 import { languageName } from "./job_facts.js";
 import { assignSpeaker, insertAfter, joinSegments, removeSegments, splitSegment } from "./segment_actions.js";
 import { SegmentEditor } from "./segment_editor.js";
 import { SpeakerMenu } from "./speaker_menu.js";
 import { turnFrom } from "./speakers.js";
 import { otherLanguage } from "./types.js";
-import { isUnsure, piecesOf } from "./words.js";
+import { isUnsure, piecesOf, termsIn } from "./words.js";
 
 /** @typedef {import("./transcript_rows.js").SegmentRow} Row */
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -80,13 +81,17 @@ export function SegmentText({ segment, colourOf, language, tag = "p" }) {
   const pieces = useMemo(() => {
     let word = 0;
     let speaker = segment.speaker;
+    const terms = termsIn(segment);
     return piecesOf(segment).map((piece) => {
       if (!piece.text.trim()) return piece.text;
       const name = piece.word && isUnsure(piece.word.word) ? "unsure" : "";
+      const term = terms.find(
+        ({ start, end }) => piece.start < end && start < piece.start + piece.text.length,
+      );
       const next = piece.word?.word.speaker ?? speaker;
       const turn = next === speaker ? "" : next;
       speaker = next;
-      return html`<span class=${turn ? `${name} turn ${colourOf(turn)}` : name || undefined} data-turn=${turn || undefined} data-at=${piece.start} data-word=${piece.word ? word++ : undefined}>${piece.text}</span>`;
+      return html`<span class=${turn ? `${name} turn ${colourOf(turn)}` : name || undefined} data-turn=${turn || undefined} data-at=${piece.start} data-word=${piece.word ? word++ : undefined} title=${term && t("terms.heard", term)}>${piece.text}</span>`;
     });
   }, [segment]);
   return html`<${tag} class="segment-text" data-anchor=${tag === "p" || undefined} dir=${tag === "p" ? "auto" : undefined} lang=${language ?? undefined}>${pieces}</${tag}>`;
@@ -117,6 +122,10 @@ export function SegmentMenu({ screen, segment, isLast, tabindex }) {
     checked: segment.speaker === name,
     run: () => assignSpeaker(screen, id, name),
   }));
+  const undo = (/** @type {ReturnType<typeof termsIn>[number]} */ term) =>
+    screen.session.edit("replace", (all) => replaceAll(all, [term], term.heard), id);
+  const terms = termsIn(segment).map((term) => ({ label: t("terms.undo", term), run: () => undo(term) }));
+  if (terms.length) items.push("separator", ...terms);
   if (speakers.length) items.push("separator", ...speakers);
   return html`<${Menu} label=${t("edit.more")} icon="more" iconOnly items=${items} tabindex=${tabindex} />`;
 }

@@ -22,6 +22,7 @@
  * @property {string} text
  * @property {string | null} speaker Of its first words.
  * @property {string} [language] That is spoken, where the service knows it.
+ * @property {readonly {at: number, write: string, heard: string}[]} [terms] What names and terms replaced.
  * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
  */
 
