@@ -49,6 +49,13 @@ _Task = Annotated[
 ]
 _Prompt = Annotated[str | None, typer.Option(help="Text that sets style and spelling.")]
 _Hotwords = Annotated[str | None, typer.Option(help="Words to expect.")]
+_Terms = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSON file with names and terms: how they should be written, and what is written today.",
+        show_default=False,
+    ),
+]
 _Model = Annotated[
     str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model)
 ]
@@ -116,6 +123,7 @@ def transcribe(
     task: _Task = "transcribe",
     prompt: _Prompt = None,
     hotwords: _Hotwords = None,
+    terms: _Terms = None,
     model: _Model = None,
     diarize: Annotated[bool, typer.Option("--diarize", help="Say who speaks.")] = False,
     speakers: Annotated[
@@ -157,6 +165,7 @@ def transcribe(
         model,
         server,
         api_key,
+        terms=terms,
         overwrite=overwrite,
         kept={name: str(value) for name, value in kept.items()} if keep else None,
     )

@@ -23,6 +23,7 @@ from app.api.jobs.links import link_routes
 from app.api.jobs.peaks import peak_routes
 from app.api.jobs.routes import job_routes, job_webhooks
 from app.api.jobs.shared import shared_routes
+from app.api.jobs.terms import term_routes
 from app.api.jobs.tus import EXPOSED_HEADERS
 from app.api.jobs.uploads import upload_routes
 from app.api.operation.metric_list import Sources
@@ -115,10 +116,10 @@ def create_app(
     app.state.reload_keys = owners.reload_keys
     add_error_handlers(app)
     of_other_programs = (  # whose clients may send what this service does not know
-        openai_routes(running, admission),
+        openai_routes(running, admission, jobs.terms),
         realtime_routes(running, live, streams, jobs, admission),
         speech_routes(running, admission),
-        asr_routes(running, admission),
+        asr_routes(running, admission, jobs.terms),
         model_routes(running.fleet),
     )
     routers = (
@@ -132,6 +133,7 @@ def create_app(
         correction_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         shared_routes(running, jobs, settings),
+        term_routes(running, jobs),
     )
     workers = worker_routes(running.fleet, worker_events, admission)
     for_operators = (workers, node_routes(running.fleet), owner_routes(owners))

@@ -244,6 +244,11 @@ class Settings(BaseSettings):
         "TitaNet, or one on Hugging Face, as `OWNER/REPOSITORY` or `OWNER/REPOSITORY/FILE.onnx`. If absent, "
         "the weights of the package resemblyzer.",
     )
+    terms: Path | None = Field(
+        None,
+        description="JSON file with names and terms for all owners, as `GET /v1/terms` gives them: how they "
+        "should be written, and what is written today. An owner's own list comes first.",
+    )
     device: Literal["auto", "cuda", "cpu"] = Field(
         "auto", description="`cuda`, `cpu`; `auto` is `cuda` if there is a GPU."
     )

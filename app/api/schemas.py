@@ -80,6 +80,12 @@ class TranscriptDone(BaseModel):
     usage: TokenUsage
 
 
+class ReplacedTerm(BaseModel):
+    at: int = Field(description="Where it is in the text without white space at its ends (characters).")
+    write: str = Field(description="What is there now.")
+    heard: str = Field(description="What the model wrote.")
+
+
 class TranscriptionSegment(BaseModel):
     id: int
     seek: int = Field(description="Start in frames of 10 ms.")
@@ -95,6 +101,9 @@ class TranscriptionSegment(BaseModel):
         None, description="Spoken language, ISO 639-1; only if several are spoken in the recording."
     )
     speaker: str | None = Field(None, description="Absent if it is not known.")
+    terms: list[ReplacedTerm] | None = Field(
+        None, description="What terms have replaced in the text; absent if there is nothing."
+    )
 
 
 class TranscriptionWord(BaseModel):
@@ -340,6 +349,9 @@ class TimedSegment(BaseModel):
     speaker: str | None = Field(description="Of the first word. Null if it is not known.")
     marks: list[CueMark] | None = Field(
         None, description="Where people want subtitles to begin, and where not; absent if there are none."
+    )
+    terms: list[ReplacedTerm] | None = Field(
+        None, description="What terms have replaced in the text; absent if there is nothing."
     )
     words: list[SegmentWord]
 

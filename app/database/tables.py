@@ -74,6 +74,7 @@ jobs = sa.Table(
     sa.Column("retained_since", sa.Float),
     # Since when it is in the trash, as a time of service. Its children are there with it.
     sa.Column("trashed_at", sa.Float),
+    sa.Column("has_terms", sa.Boolean, nullable=False, server_default=sa.false()),  # in `job_terms`
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
@@ -134,6 +135,17 @@ known_speakers = sa.Table(
     sa.Column("embedding", sa.LargeBinary, nullable=False),  # 32-bit floats, little-endian
     sa.Column("model", sa.Text, nullable=False),  # its identity
 )
+
+# The names and terms of owners, as JSON: see `app.transcript.term_list`.
+terms = sa.Table(
+    "terms",
+    metadata,
+    sa.Column("owner", sa.String(64), primary_key=True),
+    sa.Column("content", sa.Text, nullable=False),
+)
+
+# Those that counted when a job was submitted. They go with it: it may run again.
+job_terms = sa.Table("job_terms", metadata, _job_number(), sa.Column("content", sa.Text, nullable=False))
 
 transcripts = sa.Table(
     "transcripts", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False)

@@ -107,6 +107,7 @@ class Submission:
     title_from_text: bool = False  # its transcript gives it a title, unless somebody has done so
     from_upload: bool = False  # `file` is a resumable upload, which the new job uses up; not stored
     again: Again | None = None
+    has_terms: bool = False  # it was submitted with some, which stay with it
 
     @property
     def is_download(self) -> bool:

@@ -47,12 +47,14 @@ from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
+from app.jobs.term_lists import TermLists, common_terms
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.media.sound_copies import remove_leftover_copies
 from app.recording.service import TranscriptionService
 from app.settings import Settings
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.terms import Term
 
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
@@ -75,6 +77,7 @@ class JobService:
         self.shared_links = SharedLinks(database, self.clock)
         older_note = "" if settings.database_url is None else database.name
         self._token = FolderToken(database, service.media.folder.note, older_note)
+        self.terms = TermLists(database, common_terms(settings))
         self.uploads = Uploads(database, service.media.folder, settings, self.clock)
         self.recordings = KeptRecordings(service.media, self.store, service.helper)
         self._service = service
@@ -114,6 +117,7 @@ class JobService:
         await self.store.advance_clock()
         await self.link_secrets.load()
         await self.shared_links.load()
+        await self.terms.load()
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
@@ -199,10 +203,12 @@ class JobService:
         at_once = self._service.fleet.jobs_at_once
         self._limit.check(owner, await self.store.count_by_owner(UNFINISHED), at_once)
 
-    async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
+    async def submit(
+        self, submission: Submission, known: Sequence[KnownSpeaker] = (), terms: tuple[Term, ...] = ()
+    ) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.
 
-        `known`: the voices that its client knows.
+        `known`: the voices that its client knows. `terms`: what it is transcribed with.
 
         If the idempotency key has a job already, that is returned. Its file is replaced if it is gone.
 
@@ -223,7 +229,7 @@ class JobService:
             if submission.again is not None and submission.again.parent in self._deleting:
                 raise UnknownJob("The job is being deleted.")
             try:
-                job = await self.store.add(submission, known)
+                job = await self.store.add(submission, known, terms)
             except IntegrityError:
                 # A commit that seemed to fail has come through meanwhile.
                 earlier = await self.store.find(submission.owner, key) if key is not None else None
@@ -242,7 +248,7 @@ class JobService:
                 self.uploads.release(submission.file)
         return job, True
 
-    async def open_live(self, submission: Submission) -> LiveJob:
+    async def open_live(self, submission: Submission, terms: tuple[Term, ...] = ()) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`.
 
         Raises QueueFull, DiskFull, NotReady while the service stops, and as `Store.add` does.
@@ -252,7 +258,7 @@ class JobService:
         async with self._admission:
             await asyncio.to_thread(self.disk.check_share, submission.owner)
             await self._check_capacity(submission.owner)
-            return await self._runner.open_live(submission)
+            return await self._runner.open_live(submission, terms)
 
     async def end_live(self, live: LiveJob) -> None:
         """The stream of a job has ended: transcribe what came, as an upload of it, or else delete the job."""

@@ -269,7 +269,7 @@ class Pipeline:
                 result = transcribed.result
                 self._languages.update(samples_by_language(result.segments, result.language))
                 self._published_spans.append(span)
-                place = partial(clip_segments, span, options=self.work.options)
+                place = partial(clip_segments, span, options=self.work.options, terms=self.work.terms)
                 self._segments.add(transcribed.packed, place)
                 if observer.wants_segments and (segments := place(transcribed.result)):
                     observer.transcribed(segments)

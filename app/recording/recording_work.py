@@ -15,6 +15,7 @@ from app.recording.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
 from app.recording.clip_search import RecordingWork
 from app.recording.result_cache import ClipResults
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.terms import Term
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoded, Segment, Span, WindowResult
 
 WindowDispatcher = Dispatcher[WindowRequest, WindowResult]
@@ -77,6 +78,7 @@ class TranscriptionWork(RecordingWork):
     channel: int = 0  # of the recording, if its channels are transcribed separately
     # Voices that the client knows. None: they are embedded, and the caller finds who speaks.
     known: Sequence[KnownSpeaker] | None = ()
+    terms: tuple[Term, ...] = ()  # replace what the model wrote
     errors: list[ClipFailed] = field(default_factory=list)  # with which it went on
 
 

@@ -22,6 +22,7 @@ from app.recording.result_cache import CachedClipResults, ClipResults, ResultCac
 from app.settings import Settings
 from app.telemetry import traces
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.terms import Term
 from app.transcript.timeline import Transcript
 from workers.messages import Decoded
 
@@ -74,6 +75,7 @@ class TranscriptionService:
         model: str,
         observer: Observer | None = None,
         known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
     ) -> Transcript:
         """The transcript of a recording. Does not remove the upload's file.
 
@@ -86,7 +88,9 @@ class TranscriptionService:
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         job = new_request()
         with self._cache.recording(key) as results:
-            pipeline = self.pipeline(job, upload, options, model, dispatcher, results, observer, known=known)
+            pipeline = self.pipeline(
+                job, upload, options, model, dispatcher, results, observer, known=known, terms=terms
+            )
             try:
                 return await traced(pipeline)
             finally:
@@ -138,13 +142,14 @@ class TranscriptionService:
         observer: Observer | None = None,
         decoded: Decoded | None = None,
         known: Sequence[KnownSpeaker] | None = (),
+        terms: tuple[Term, ...] = (),
     ) -> Pipeline | ChannelPipelines:
         """A pipeline for a recording, or one for its channels.
 
         `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio by
         `remove_decoded`. `decoded`: what is there from an earlier run, if that decoded all of the recording.
         `known`: voices that the client knows, for `options.diarize`; None: they are embedded, and the caller
-        finds who speaks.
+        finds who speaks. `terms`: replace what the model wrote.
         """
         work = TranscriptionWork(
             job=job,
@@ -163,5 +168,6 @@ class TranscriptionService:
             max_silence=max_silence_of(model),
             min_context_s=self.fleet.catalogue.options[model].min_context_s,
             known=known,
+            terms=terms,
         )
         return ChannelPipelines(work) if options.channels == "separate" else Pipeline(work)

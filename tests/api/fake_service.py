@@ -35,6 +35,7 @@ from app.settings import Settings
 from app.transcript.edited import EditedSegment
 from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.speakers.voices import Voices, pack_voices
+from app.transcript.terms import Term, replace_terms
 from app.transcript.timeline import ClipResult, Transcript
 from tests.sample_peaks import collected
 from workers.messages import (
@@ -146,6 +147,13 @@ class Call:
     options: Options
     model: str
     known: Sequence[KnownSpeaker] = ()
+
+
+def with_terms(transcript: Transcript, terms: tuple[Term, ...]) -> Transcript:
+    """The transcript as the pipeline makes it with terms."""
+    if not terms:
+        return transcript
+    return replace(transcript, segments=replace_terms(transcript.segments, terms, transcript.language))
 
 
 class FakeEncoder:
@@ -364,16 +372,18 @@ class FakeService:
         model: str,
         observer: Observer | None = None,
         known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
     ) -> Transcript:
         await self.work(upload, options, model, known)
+        transcript = with_terms(self.transcript, terms)
         try:
-            for segment in self.transcript.segments:
+            for segment in transcript.segments:
                 if observer is not None:
                     observer.transcribed([segment])
             await asyncio.sleep(0.01)
             if self.late_error is not None:
                 raise self.late_error
-            return self.transcript
+            return transcript
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
@@ -410,10 +420,10 @@ class FakeService:
         observer: Observer,
         decoded: Decoded | None = None,
         known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
     ) -> "FakePipeline":
-        return FakePipeline(
-            self, self.media.folder.pcm / job.id, upload, options, model, results, observer, decoded, known
-        )
+        more = (results, observer, decoded, known, terms)
+        return FakePipeline(self, self.media.folder.pcm / job.id, upload, options, model, *more)
 
     async def remove_decoded(self, job: JobName) -> None:
         remove_channels(self.media.folder.pcm / job.id)
@@ -450,6 +460,7 @@ class FakePipeline:
     observer: Observer = field(default_factory=Observer)
     decoded: Decoded | None = None
     known: Sequence[KnownSpeaker] = ()
+    terms: tuple[Term, ...] = ()
 
     @property
     def errors(self) -> list[ClipFailed]:
@@ -476,7 +487,7 @@ class FakePipeline:
                 raise service.error
             await self._publish(service.clips[half:])
             self.observer.progressed(Progress(total_s, total_s, total_s, 2, 2))
-            return service.transcript
+            return with_terms(service.transcript, self.terms)
         except asyncio.CancelledError:
             service.cancelled.set()
             raise

@@ -97,7 +97,7 @@ async def test_jobs_of_before_titles_are_found_by_name_text_and_sentence(
     row = {
         name: value
         for name, value in row.items()
-        if name not in ("title", "notes", "tags", "title_from_text")
+        if name not in ("title", "notes", "tags", "title_from_text", "has_terms")
     }
     then = sa.table("jobs", *(sa.column(name, jobs.c[name].type) for name in row))
     number, vector = ("rowid", ":words")
@@ -133,6 +133,7 @@ async def test_links_of_before_have_owners_and_stay_valid(tmp_path: Path) -> Non
                 *(f"ALTER TABLE shared_links DROP COLUMN {name}" for name in ("owner", "has_revisions")),
                 *("DROP TABLE link_secrets", "DROP INDEX jobs_by_size"),
                 *("DROP INDEX jobs_by_trash", "ALTER TABLE jobs DROP COLUMN trashed_at"),
+                *("ALTER TABLE jobs DROP COLUMN has_terms", "DROP TABLE job_terms", "DROP TABLE terms"),
                 *(f"ALTER TABLE revisions DROP COLUMN {name}" for name in ("reason", "restored", "author")),
                 "ALTER TABLE jobs DROP COLUMN languages",
                 "INSERT INTO secrets VALUES ('links', x'07', 0)",

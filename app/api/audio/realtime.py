@@ -71,7 +71,10 @@ def realtime_routes(
         `fields`: of the job that it is to have. Raises what `JobService.open_live` does then.
         """
         owner = client_of(request).owner
-        submission = None if fields is None else await submission_of(service, fields, None, owner, None)
+        terms = () if fields is None else fields.terms_of(jobs.terms.all_of(owner))
+        submission = (
+            None if fields is None else await submission_of(service, fields, None, owner, None, terms)
+        )
         streams.check()
         with ExitStack() as admitted:
             try:
@@ -86,7 +89,7 @@ def realtime_routes(
             await session.open(model)
             if submission is not None:
                 try:
-                    await run_shielded(session.make_job(jobs, submission))
+                    await run_shielded(session.make_job(jobs, submission, terms))
                 except BaseException:
                     await run_shielded(session.close())
                     raise

@@ -46,6 +46,7 @@ from app.live.events import (
 from app.live.stream import LiveStream
 from app.server.errors import error_detail
 from app.server.handshakes import INTERNAL_ERROR, POLICY_VIOLATION, SERVICE_RESTART
+from app.transcript.terms import Term
 from workers.messages import SAMPLE_RATE, Segment, seconds
 
 IDLE_S = 300.0  # without audio
@@ -152,10 +153,10 @@ class RealtimeSession:
             self._input = self._input.model_copy(update={"transcription": Transcription(model=model)})
         await self._open(self._resolved(self._input), self._input.options)
 
-    async def make_job(self, jobs: JobService, submission: Submission) -> None:
+    async def make_job(self, jobs: JobService, submission: Submission, terms: tuple[Term, ...]) -> None:
         """Make a job of the stream, before audio comes. Raises as `JobService.open_live` does."""
         options = _options_of_job(submission.options, self._input)
-        job = await jobs.open_live(replace(submission, model=self._model, options=options))
+        job = await jobs.open_live(replace(submission, model=self._model, options=options), terms)
         self._job, self._end_job, self._of_job = job, jobs.end_live, {"job_id": job.job.id}
         deleted = StreamRefused("The job of the stream was deleted.", code="job_deleted")
         job.on_cancel = lambda: self.end(POLICY_VIOLATION, deleted)

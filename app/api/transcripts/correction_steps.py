@@ -48,4 +48,4 @@ def relabelled(base: PackedTranscript, voices: Sequence[bytes], wanted: "Speaker
 
 def _outcome(base: PackedTranscript, correction: PackedCorrection | None, segments: Segments) -> Outcome:
     revision = correction.transcript.revision if correction else base.revision
-    return correction, compress(segments_document(revision, True, segments))
+    return correction, compress(segments_document(revision, True, segments, base.for_link))

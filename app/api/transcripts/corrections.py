@@ -16,7 +16,6 @@ from app.api.transcripts.correction_steps import Outcome, corrected, relabelled,
 from app.api.transcripts.speaker_bodies import SpeakersBody, parse_speakers
 from app.api.transcripts.versions import ETAG, IfMatch, if_match_of, is_current, revision_etag
 from app.common.errors import NoVoices, PreconditionFailed, PreconditionRequired
-from app.common.owners import LINK_OWNER
 from app.intake.limits import Admission
 from app.jobs.document import timestamp
 from app.jobs.job import Job
@@ -28,7 +27,7 @@ from app.recording.service import TranscriptionService
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors
 from app.server.json_bodies import documented_body
-from app.server.requests import client_of
+from app.server.requests import client_of, is_by_link
 from app.server.sending import json_response
 
 MAX_CORRECTION_BYTES = 32 << 20
@@ -185,15 +184,14 @@ async def _revise(
     """
     await jobs.check_space()
     while True:
-        base = await jobs.store.transcript(job)
+        base = (await jobs.store.transcript(job))._replace(for_link=is_by_link(request))
         _check_current(condition, base.revision)
         correction, document = await make(base)
         try:
             if correction is not None:
                 client = client_of(request)
-                by_link = client.owner == LINK_OWNER
-                author = (client.link if by_link else client.owner) or None
-                job = await jobs.store.correct(job, correction, by_link=by_link, author=author)
+                author = (client.link if base.for_link else client.owner) or None
+                job = await jobs.store.correct(job, correction, by_link=base.for_link, author=author)
         except PreconditionFailed:
             continue  # another correction came first: the condition may allow it, as `*` does
         headers = {"ETag": revision_etag(job.revision if correction else base.revision)}

@@ -202,9 +202,8 @@ class JobExecutor:
         has_live_text = any(channel == LIVE_CHANNEL for *_, channel in results.published)
         observer = JobObserver(job.id, self._progress, self._lengths, results.published, has_live_text, peaks)
         options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
-        pipeline = self._service.pipeline(
-            name, upload, options, model, dispatcher, results, observer, decoded, None if of_parent else known
-        )
+        more = (observer, decoded, None if of_parent else known, await self._store.terms(job))
+        pipeline = self._service.pipeline(name, upload, options, model, dispatcher, results, *more)
         return job, pipeline, has_live_text
 
     async def _succeed(self, job: Job, transcript: Transcript, had_live_text: bool) -> None:

@@ -32,6 +32,7 @@ from app.recording.service import TranscriptionService
 from app.settings import Settings
 from app.telemetry import traces
 from app.telemetry.work import Work, working_for
+from app.transcript.terms import Term
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2
@@ -110,12 +111,12 @@ class JobRunner:
             await live.cancel()
             self._live.pop(job_id, None)
 
-    async def open_live(self, submission: Submission) -> LiveJob:
+    async def open_live(self, submission: Submission, terms: tuple[Term, ...]) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`. Raises as `Store.add`."""
         job_id = uuid.uuid4().hex
         self._live[job_id] = None  # or it could be taken for an orphan
         try:
-            job = await self._store.add(replace(submission, file=job_id), live_id=job_id)
+            job = await self._store.add(replace(submission, file=job_id), terms=terms, live_id=job_id)
         except BaseException:
             del self._live[job_id]
             raise

@@ -45,7 +45,7 @@ async def add_revision(
     All changes of a job's text go through this function. `now`: Unix time in s. `more`: of the columns of a
     correction.
     """
-    revision, content = packed
+    revision, content = packed.revision, packed.content
     await index_text(connection, job, summary.words)
     await put_passages(connection, job.number, summary.passages)
     row = {"job_number": job.number, "content": content}

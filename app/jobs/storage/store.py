@@ -23,7 +23,8 @@ from app.common.errors import (
     WhisperfleetError,
 )
 from app.database.connection import Database, Then
-from app.database.tables import clips, deliveries, jobs, passages, peaks, shared_links, uploads
+from app.database.tables import clips, deliveries, job_terms, jobs, passages, peaks, shared_links, uploads
+from app.database.tables import terms as term_lists
 from app.intake.resumable_rows import mark_used
 from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
@@ -78,6 +79,8 @@ from app.jobs.storage.voices import (
 from app.jobs.webhooks.outbox import add_webhook
 from app.pool.helper import Helper, work_s
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.term_list import packed_terms, parse_terms
+from app.transcript.terms import Term
 from app.transcript.timeline import Transcript
 from workers.messages import Span, seconds
 
@@ -85,7 +88,7 @@ _COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long
 
 T = TypeVar("T")
 
-_trash = jobs.alias()
+_trash, _other_list = jobs.alias(), term_lists.alias()
 _NUMBERS_IN_TRASH = sa.select(_trash.c.number).where(_trash.c.trashed_at.is_not(None))  # an index has them
 
 _JOB_BYTES, _TEXT_BYTES_PER_S = 10_000, 20  # in the rows of a job, and of each of its texts
@@ -136,12 +139,16 @@ class Store:
         self.on_end: Callable[[Job], None] = lambda job: None  # called once a job has ended
 
     async def add(
-        self, submission: Submission, known: Sequence[KnownSpeaker] = (), live_id: str | None = None
+        self,
+        submission: Submission,
+        known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
+        live_id: str | None = None,
     ) -> Job:
         """Add a job to the queue, and mark its resumable upload as used if it has one.
 
-        `known`: the voices that its client knows. `live_id`: the id of a job whose recording still comes,
-        which runs from now on.
+        `known`: the voices that its client knows. `terms`: what it is transcribed with. `live_id`: the id of
+        a job whose recording still comes, which runs from now on.
 
         Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`. If it
         transcribes another job again, also UnknownJob, JobNotDone while a third one does so, and
@@ -149,6 +156,7 @@ class Store:
         Raises OutcomeUnknown if the job may be in the database, now or a little later.
         """
         values = submission_row(submission) | {
+            "has_terms": bool(terms),
             "id": live_id or uuid.uuid4().hex,
             "status": Status.QUEUED.value,
             "created_at": self._clock(),
@@ -173,6 +181,9 @@ class Store:
             if submission.again is None:  # lists and searches leave out the others
                 await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
+            if terms:
+                row = {"job_number": job.number, "content": packed_terms(terms)}
+                await connection.execute(sa.insert(job_terms).values(row))
             await self._add_events(connection, then, job, self._clock())
             return job
 
@@ -216,7 +227,8 @@ class Store:
     async def rename_owners(self, names: Mapping[str, str]) -> None:
         """Give the jobs, uploads, webhooks and shared links of owners (keys of `names`) to others (values).
 
-        A job loses its idempotency key if the new owner has used the same one.
+        A job loses its idempotency key if the new owner has used the same one, and a list of terms is lost if
+        the new owner has one.
         """
 
         async def rename(connection: AsyncConnection, then: Then) -> None:
@@ -226,7 +238,10 @@ class Store:
                 )
                 twice = sa.and_(jobs.c.owner == before, jobs.c.idempotency_key.in_(used))
                 await connection.execute(sa.update(jobs).where(twice).values(idempotency_key=None))
-                for table in (jobs, uploads, deliveries, shared_links):
+                has_list = sa.exists().where(_other_list.c.owner == after)
+                lost = sa.and_(term_lists.c.owner == before, has_list)
+                await connection.execute(sa.delete(term_lists).where(lost))
+                for table in (jobs, uploads, deliveries, shared_links, term_lists):
                     await connection.execute(
                         sa.update(table).where(table.c.owner == before).values(owner=after)
                     )
@@ -690,6 +705,14 @@ class Store:
     async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
         """The voices that the client of a job knows, while it may run."""
         return await self._database.query(read_known_speakers, job)
+
+    async def terms(self, job: Job) -> tuple[Term, ...]:
+        """The terms that a job was submitted with."""
+        if not job.submission.has_terms:
+            return ()
+        query = sa.select(job_terms.c.content).where(job_terms.c.job_number == job.number)
+        content = await self._database.scalar(query)
+        return () if content is None else parse_terms(content)  # None: it is deleted meanwhile
 
     async def revisions(self, job: Job) -> list[ListedRevision]:
         """All revisions of the transcript of a job that has succeeded, newest first."""

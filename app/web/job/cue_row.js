@@ -8,6 +8,7 @@ import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
 import { applyCure, problemText, splitCue } from "./cue_actions.js";
 import { lineStarts, markAt, setMark } from "./cue_rows.js";
+import { replaceAll } from "./edits.js";
 import { languageName } from "./job_facts.js";
 import { assignSpeaker, insertAfter, joinWithNext, removeSegments } from "./segment_actions.js";
 import { CueEditor, useRegion } from "./segment_editor.js";
@@ -15,7 +16,7 @@ import { SegmentText } from "./segment_text.js";
 import { SpeakerMenu } from "./speaker_menu.js";
 import { turnFrom } from "./speakers.js";
 import { otherLanguage } from "./types.js";
-import { spaceBetween } from "./words.js";
+import { spaceBetween, termsIn } from "./words.js";
 
 /** @typedef {import("./cue_rows.js").CueRow} Row */
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -178,6 +179,12 @@ function CueMenu({ screen, row, isLast, tabindex }) {
     checked: segment.speaker === name,
     run: () => assignSpeaker(screen, key, name),
   }));
+  const undo = (/** @type {ReturnType<typeof termsIn>[number]} */ term) =>
+    session.edit("replace", (all) => replaceAll(all, [term], term.heard), term.id);
+  const terms = row.parts
+    .flatMap((part) => termsIn(part.segment).filter(({ start }) => start >= part.from && start < part.to))
+    .map((term) => ({ label: t("terms.undo", term), run: () => undo(term) }));
+  if (terms.length) items.push("separator", ...terms);
   if (speakers.length) items.push("separator", ...speakers);
   return html`<${Menu} label=${t("edit.more")} icon="more" iconOnly items=${items} tabindex=${tabindex} />`;
 }

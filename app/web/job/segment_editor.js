@@ -2,6 +2,7 @@
 
 import { parseClock, preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { offerTerm } from "../core/terms.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { caretIn } from "./carets.js";
@@ -64,6 +65,7 @@ function TextField({ screen, row, editing, field }) {
       isSelected ? offsetOf(id, selection.end) : caret,
     );
   }, [editing, row.key]);
+  useEffect(() => () => offerTerm(segment, screen.session.segments.peek()), [segment.id]);
   /** @param {Event} event */
   const write = (event) => {
     const { value } = /** @type {HTMLTextAreaElement} */ (event.target);

@@ -1,7 +1,8 @@
 /** The text of a segment, or a part of it: its words, those that the model doubted, and where other people begin to speak. */
 
+import { t } from "../core/text.js";
 import { html, useMemo } from "../vendor/ui.js";
-import { isUnsure, piecesOf } from "./words.js";
+import { isUnsure, piecesOf, termsIn } from "./words.js";
 
 /** @type {import("./cue_rows.js").LineStart[]} */
 const NONE = [];
@@ -18,13 +19,18 @@ export function SegmentText({ segment, colourOf, from = 0, to = segment.text.len
   const pieces = useMemo(() => {
     let word = 0;
     let { speaker } = segment;
+    const terms = termsIn(segment);
     return piecesOf(segment).flatMap((piece) => {
       const isBlank = !piece.text.trim();
       const next = piece.word?.word.speaker ?? speaker;
       const turn = isBlank || next === speaker ? null : next;
       if (!isBlank) speaker = next;
       const name = piece.word && isUnsure(piece.word.word) ? "unsure" : "";
+      const term = terms.find(
+        ({ start, end }) => piece.start < end && start < piece.start + piece.text.length,
+      );
       const attributes = {
+        title: term && t("terms.heard", term),
         class: turn ? `${name} turn ${colourOf(turn)}` : name || undefined,
         "data-turn": turn ?? undefined,
         "data-word": piece.word ? word++ : undefined,

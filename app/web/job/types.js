@@ -26,6 +26,7 @@
  * @property {string} [language] That is spoken, where the service knows it.
  * @property {readonly {at: number, kind: MarkKind}[]} [marks] Of its subtitles, in order. `at`: how many characters of
  *   the text are before it.
+ * @property {readonly {at: number, write: string, heard: string}[]} [terms] What names and terms replaced.
  * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
  */
 

@@ -234,6 +234,15 @@ export function spokenNow(segments, time) {
   return last;
 }
 
+/** Where terms have replaced something in a text, as far as it is there now. @param {Segment} segment */
+export function termsIn({ id, text, terms = [] }) {
+  // The service counts characters, and strings UTF-16.
+  const startOf = (/** @type {number} */ at) => [...text].slice(0, at).join("").length;
+  const placed = terms.map((term) => ({ ...term, id, start: startOf(term.at) }));
+  const present = placed.filter(({ start, write }) => text.startsWith(write, start));
+  return present.map((term) => ({ ...term, end: term.start + term.write.length }));
+}
+
 /** @param {{probability: number | null}} word */
 export function isUnsure({ probability }) {
   return probability !== null && probability < UNSURE_BELOW;

@@ -3,6 +3,7 @@
 import { DialogHead, showModal } from "../core/keys.js";
 import { address, service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
+import { Terms } from "../core/terms.js";
 import { chosenLanguage, LANGUAGE_NAMES, t } from "../core/text.js";
 import { html, signal } from "../vendor/ui.js";
 import { Identity } from "./sign_in.js";
@@ -26,6 +27,7 @@ export function SettingsDialog() {
         choices=${{ "": t("settings.automatic"), ...LANGUAGE_NAMES }} />
       <${Choice} label=${t("settings.theme")} value=${theme}
         choices=${{ "": t("settings.automatic"), light: t("settings.light"), dark: t("settings.dark") }} />
+      ${!sharedLink && html`<${Terms} />`}
       <${Identity} />
       <p class="small muted">
         whisperfleet ${service.version}${!sharedLink && html` · <a href=${address("/docs")}>${t("settings.docs")}</a>`}

@@ -126,6 +126,16 @@ const texts = {
   "me.forgetDrafts": "Auch vergessen, was noch nicht gesendet ist: Korrekturen und Aufnahmen",
   "me.signOut": "Abmelden",
   "settings.docs": "Für Programmierer",
+  "terms.title": "Namen und Begriffe",
+  "terms.hint":
+    "Eine Zeile für jeden: was heute dasteht, ein Pfeil, und wie es geschrieben werden soll. So stehen sie in neuen Aufnahmen.",
+  "terms.example": "Kubaner Netz; Kubernettes → Kubernetes",
+  "terms.noArrow": "In dieser Zeile fehlt der Pfeil: {line}",
+  "terms.saved": "Neue Aufnahmen werden von nun an so geschrieben.",
+  "terms.heard": "Statt „{heard}“",
+  "terms.undo": "Statt „{write}“ wieder „{heard}“ schreiben",
+  "terms.offer": "Auch in neuen Aufnahmen „{write}“ statt „{heard}“ schreiben?",
+  "terms.always": "Immer",
 
   // New recordings
   "intake.title": "Neue Aufnahmen",

@@ -112,6 +112,16 @@ export default {
   "me.forgetDrafts": "Also forget corrections and recordings that were not sent yet",
   "me.signOut": "Sign out",
   "settings.docs": "For programmers",
+  "terms.title": "Names and terms",
+  "terms.hint":
+    "One in each line: what is written today, an arrow, and how it should be written. New recordings get it so.",
+  "terms.example": "Cuban eighties; Kubernettes → Kubernetes",
+  "terms.noArrow": "This line has no arrow: {line}",
+  "terms.saved": "From now on, new recordings are written so.",
+  "terms.heard": "Instead of “{heard}”",
+  "terms.undo": "Write “{heard}” again instead of “{write}”",
+  "terms.offer": "Write “{write}” instead of “{heard}”, also in new recordings?",
+  "terms.always": "Always",
 
   // New recordings
   "intake.title": "New recordings",

@@ -118,6 +118,16 @@ const texts = {
   "me.forgetDrafts": "Olvidar también las correcciones y grabaciones aún no enviadas",
   "me.signOut": "Cerrar sesión",
   "settings.docs": "Para programadores",
+  "terms.title": "Nombres y términos",
+  "terms.hint":
+    "Uno en cada línea: lo que se escribe hoy, una flecha y cómo debe escribirse. Así aparecerán en las grabaciones nuevas.",
+  "terms.example": "cubanos netes; Kubernettes → Kubernetes",
+  "terms.noArrow": "A esta línea le falta la flecha: {line}",
+  "terms.saved": "Las grabaciones nuevas se escribirán así a partir de ahora.",
+  "terms.heard": "En lugar de «{heard}»",
+  "terms.undo": "Volver a escribir «{heard}» en lugar de «{write}»",
+  "terms.offer": "¿Escribir «{write}» en lugar de «{heard}» también en las grabaciones nuevas?",
+  "terms.always": "Siempre",
 
   // New recordings
   "intake.title": "Nuevas grabaciones",
