@@ -31,7 +31,8 @@ def finished(site, talk):
 
 
 def shown_texts(page):
-    return page.locator("span.segment-text").all_inner_texts()
+    """Without the line breaks of subtitles, which come a little later."""
+    return [" ".join(text.split()) for text in page.locator("span.segment-text").all_inner_texts()]
 
 
 def test_warnings_about_a_recording_lead_to_their_places(new_page, site, talk, tmp_path):
@@ -146,14 +147,16 @@ def test_scripts_from_right_to_left_and_without_spaces(page, site, talk):
         route.fulfill(response=answer, json=document)
 
     page.route(re.compile(rf"/v1/jobs/{job_id}(/segments)?$"), in_arabic)
-    rows = open_job(page, job_id)
-    for row, is_right in zip(rows.all(), [True, True, False, False, False], strict=True):
+    with page.expect_response(re.compile("/cues")):
+        rows = open_job(page, job_id)
+    expect(rows.filter(has_text=CHINESE[:4]).first.locator("br")).to_have_count(1)  # as a file has it
+    for row in rows.all():
         time, text = row.locator(".segment-time").bounding_box(), row.locator(".cue-text")
         assert time["x"] > text.bounding_box()["x"]  # times are where lines begin
+        is_right = text.inner_text()[0] in ARABIC + HEBREW
         assert text.evaluate("text => getComputedStyle(text).direction") == ("rtl" if is_right else "ltr")
         assert text.get_attribute("lang") == "ar"
     page.set_viewport_size({"width": 375, "height": 667})
-    assert rows.nth(2).bounding_box()["height"] > 100  # Chinese text breaks between any characters
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
 
 
