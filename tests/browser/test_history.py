@@ -156,7 +156,7 @@ def test_a_deletion_can_be_undone(new_page, site, three):
     expect(page.locator(":focus")).to_have_class("job-row-name")  # the focus is not lost with the row
     page.clock.fast_forward(MOMENT_MS)
     expect(page.locator(".toast")).to_have_count(0)
-    assert not exists(site, three[1])
+    wait_for(lambda: not exists(site, three[1]))
     page.keyboard.press("Control+z")
     expect(row(page, "garden")).to_have_count(1)
     page.reload()
