@@ -80,8 +80,8 @@ def replace_terms(
     """The segments with the terms instead of what the model wrote; each says what it replaces.
 
     `language`: ISO 639-1 code of segments that name none. `written`: that of all text, if it is translated.
-    Where terms overlap, the first one counts, and of
-    those that begin together, the longest. No time moves. A segment with replacements stays as it is.
+    Where terms overlap, the first one counts, and of those that begin together, the longest. No time moves. A
+    segment with replacements stays as it is.
     """
     return tuple(
         _replaced(segment, _forms(terms, written or segment.language or language)) for segment in segments
