@@ -350,24 +350,6 @@ def test_find_and_replace(page, site, job):
     assert shown(page) == LINES
 
 
-def test_browsers_without_highlights_show_the_row_of_a_match(page, job):
-    page.add_init_script("delete CSS.highlights")
-    rows = open_job(page, job)
-    background = "(row) => getComputedStyle(row.querySelector('.segment-text')).backgroundColor"
-    plain = rows.nth(2).evaluate(background)
-    page.keyboard.press("Control+f")
-    expect(page.get_by_role("searchbox", name="Find")).to_be_focused()
-    page.keyboard.type("three")
-    expect(rows.nth(2)).to_have_attribute("data-found", "")
-    assert rows.nth(2).evaluate(background) != plain
-    page.keyboard.press("Control+a")
-    page.keyboard.type("cat")
-    expect(rows.nth(3)).to_have_attribute("data-found", "")
-    assert rows.nth(2).evaluate(background) == plain
-    page.keyboard.press("Escape")
-    expect(page.locator("[data-found]")).to_have_count(0)
-
-
 def test_a_screen_that_is_left_keeps_no_matches(page, job):
     open_job(page, job)
     page.keyboard.press("Control+f")

@@ -86,7 +86,16 @@ def test_a_speaker_is_renamed_everywhere(page, site, found):
     job, labels = found
     rows = open_job(page, job)
     expect(names(page)).to_have_text(["S1", "S2", "S3"])
-    assert len(set(panel(page).locator(".swatch").evaluate_all("all => all.map(one => one.className)"))) == 3
+    assert (
+        len(
+            set(
+                panel(page)
+                .locator(".swatch")
+                .evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
+            )
+        )
+        == 3
+    )
     rows.first.dblclick(position={"x": 300, "y": 40})
     page.keyboard.press("End")
     page.keyboard.type(" Really.")  # not saved yet

@@ -138,7 +138,7 @@ test("a loop begins again at its end, and ends when another place is chosen", ()
   const { playback, media } = start();
   media.load(60);
   playback.play(10);
-  playback.loop.value = { id: "s1", start: 10, end: 12 };
+  playback.loop.value = { key: "s1", start: 10, end: 12 };
   media.reach(12.01);
   assert.equal(media.currentTime, 10);
   playback.seek(11);
@@ -164,24 +164,4 @@ test("a place beyond the end is the end", () => {
   assert.equal(playback.time.value, 60);
   playback.skip(-100);
   assert.equal(playback.time.value, 0);
-});
-
-test("whoever shows a segment on the waveform limits its edges", () => {
-  const { playback } = start();
-  /** @type {boolean[]} */
-  const calls = [];
-  const onChange = (
-    /** @type {import("../../app/web/job/playback.js").Span} */ span,
-    /** @type {boolean} */ isDone,
-  ) => {
-    calls.push(isDone);
-    return { start: Math.max(5, span.start), end: span.end };
-  };
-  playback.showRegion({ id: "s1", start: 6, end: 8 }, { onChange });
-  assert.deepEqual(playback.changeRegion({ start: 3, end: 8 }, false), { start: 5, end: 8 });
-  assert.deepEqual(playback.region.value, { id: "s1", start: 5, end: 8 });
-  playback.changeRegion({ start: 5.5, end: 8 }, true);
-  assert.deepEqual(calls, [false, true]);
-  playback.showRegion(null);
-  assert.equal(playback.region.value, null);
 });

@@ -119,6 +119,7 @@ def service_data(settings: Settings, version: str) -> str:
             "keys": settings.needs_key,
             "login": settings.trusted_user_header is not None,
             "urls": settings.allow_urls,
+            "trash": settings.trash_ttl_s > 0,
             "max_upload_mb": settings.max_upload_mb,
             "aliases": [DEFAULT_MODEL_ALIAS, *parse_aliases(settings.model_aliases)],
             "languages": LANGUAGES,

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/ui.js";
 import { requestJson } from "./api.js";
+import { onSubmit } from "./controls.js";
 import { sharedLink } from "./shared_link.js";
 import { t } from "./text.js";
 import { toast, toastError } from "./toasts.js";
@@ -38,12 +39,9 @@ export function Terms() {
   const [outcome, setOutcome] = useState("");
   const fail = (/** @type {Error} */ { message }) => setOutcome(message);
   const load = () => read().then((data) => setLines(data.map(lineOf).join("\n")), fail);
-  /** @param {SubmitEvent} event */
-  const submit = (event) => {
-    event.preventDefault();
-    const fields = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+  const submit = onSubmit((fields) => {
     save(fields.get("terms")).then(() => setOutcome(t("terms.saved")), fail);
-  };
+  });
   return html`<details onToggle=${load}><summary>${t("terms.title")}</summary>
     <form onSubmit=${submit}>
       <p class="small muted" id="terms-hint">${t("terms.hint")}</p>

@@ -26,7 +26,7 @@ export function FleetScreen() {
       <h1>${t("nav.fleet")}</h1>
       <${Connection} />
       <span class="space"></span>
-      <button class="button" aria-pressed=${String(isTable.value)} onClick=${toggleTable}>${t("fleet.asTable")}</button>
+      <button class="button" aria-pressed=${String(isTable.value)} onClick=${() => (isTable.value = !isTable.value)}>${t("fleet.asTable")}</button>
     </div>
     ${isKnown.value && html`<${Summary} />`}
     ${hasWorkers.value && (isTable.value ? html`<${FleetTable} />` : html`<${Legend} /><${Lanes} />`)}
@@ -37,10 +37,6 @@ export function FleetScreen() {
 function nothingText() {
   if (connection.value === "connecting") return "loading";
   return connection.value === "live" ? "fleet.none" : "fleet.unknown";
-}
-
-function toggleTable() {
-  isTable.value = !isTable.value;
 }
 
 function Connection() {

@@ -30,14 +30,19 @@ export function selectionIn(text) {
   return { start, end: start + selected.trimEnd().length }; // Windows selects the space after a word as well
 }
 
+/** The text of a segment that is drawn somewhere, without the fields. */
+export const TEXT = ".segment-text:not(textarea, [contenteditable])";
+
 /**
- * The part of a drawn text between two offsets.
- * @param {Element} text
- * @param {number} start
- * @param {number} end
+ * A part of a segment's text, as far as a drawn text has it.
+ * @param {HTMLElement} text
+ * @param {{start: number, end: number}} part
  * @returns {Range | null}
  */
-export function rangeIn(text, start, end) {
+export function rangeInText(text, part) {
+  const [from, all] = [Number(text.dataset.from), text.textContent?.length ?? 0];
+  if (part.end <= from || part.start >= from + all) return null;
+  const [start, end] = [Math.max(0, part.start - from), Math.min(part.end - from, all)];
   const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
   let at = 0;
@@ -55,20 +60,6 @@ export function rangeIn(text, start, end) {
     at += length;
   }
   return null;
-}
-
-/** The text of a segment that is drawn somewhere, without the fields. */
-export const TEXT = ".segment-text:not(textarea, [contenteditable])";
-
-/**
- * A part of a segment's text, as far as a drawn text has it.
- * @param {HTMLElement} text
- * @param {{start: number, end: number}} part
- */
-export function rangeInText(text, { start, end }) {
-  const [from, length] = [Number(text.dataset.from), text.textContent?.length ?? 0];
-  if (end <= from || start >= from + length) return null;
-  return rangeIn(text, Math.max(0, start - from), Math.min(end - from, length));
 }
 
 /** What is selected in a field. @param {HTMLElement} field */

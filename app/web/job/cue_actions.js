@@ -22,9 +22,9 @@ function currentKey({ view }) {
 
 /** @param {Screen} screen @param {string} key */
 function neighbours({ view }, key) {
-  const keys = view.keys();
-  const at = keys.indexOf(key);
-  return { before: view.placeOf(keys[at - 1] ?? ""), after: view.placeOf(keys[at + 1] ?? "") };
+  const places = view.places();
+  const at = places.findIndex((place) => place.key === key);
+  return { before: places[at - 1], after: at < 0 ? undefined : places[at + 1] };
 }
 
 /**

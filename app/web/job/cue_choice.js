@@ -1,6 +1,7 @@
 /** How the subtitles will be written: in which format, and in which style. */
 
-import { t } from "../core/text.js";
+import { Select } from "../core/controls.js";
+import { t, textIfAny } from "../core/text.js";
 import { CHOICES } from "../list/options.js";
 import { html } from "../vendor/ui.js";
 import { formatName } from "./exports.js";
@@ -10,21 +11,23 @@ import { choose, chosen, cueFormats } from "./file_choice.js";
 export function CueChoice({ view }) {
   if (view.layout.value !== "subtitles") return null;
   const failure = view.cues.failure.value;
-  return html`<span class="cue-choice"><select class="input" aria-label=${t("preview.format")} title=${t("preview.format")}
-    onChange=${(/** @type {Event} */ event) => choose({ subtitles: chosenIn(event) })}>
-    ${cueFormats().map((name) => html`<option value=${name} selected=${name === chosen.value.subtitles}>${formatName(name)}</option>`)}
-  </select><${ProfileChoice} />${failure && html`<span class="cue-failure" role="alert" dir="auto">${failure.message}</span>`}</span>`;
+  return html`<span class="toolbar cue-choice"><${FormatChoice} formats=${cueFormats()} value=${chosen.value.subtitles} name="subtitles" /><${ProfileChoice} />
+    ${failure && html`<span class="small wrong" role="alert" dir="auto">${failure.message}</span>`}</span>`;
 }
 
-/** @param {Event} event */
-export function chosenIn({ currentTarget }) {
-  return /** @type {HTMLInputElement | HTMLSelectElement} */ (currentTarget).value;
+/** @param {{formats: string[], value: string, name: "format" | "subtitles"}} props `name`: of what is chosen. */
+export function FormatChoice({ formats, value, name }) {
+  const choices = formats.map((format) => [format, formatName(format)]);
+  return html`<${Select} class="input" aria-label=${t("preview.format")} title=${t("preview.format")} value=${value} choices=${choices}
+    choose=${(/** @type {string} */ format) => choose({ [name]: format })} />`;
 }
 
 /** The style of subtitles. */
 export function ProfileChoice() {
-  return html`<select class="input" aria-label=${t("option.profile")} title=${t("option.profile")} onChange=${(/** @type {Event} */ event) => choose({ profile: chosenIn(event) })}>
-    <option value="">${t("option.profile.default")}</option>
-    ${CHOICES.profile.map((name) => html`<option value=${name} selected=${name === chosen.value.profile}>${t(/** @type {import("../core/text.js").TextKey} */ (`option.profile.${name}`))}</option>`)}
-  </select>`;
+  const choices = ["default", ...CHOICES.profile].map((name) => [
+    name === "default" ? "" : name,
+    textIfAny(`option.profile.${name}`),
+  ]);
+  return html`<${Select} class="input" aria-label=${t("option.profile")} title=${t("option.profile")} value=${chosen.value.profile} choices=${choices}
+    choose=${(/** @type {string} */ profile) => choose({ profile })} />`;
 }

@@ -1,10 +1,12 @@
 /** One subtitle of the list: its number, its times, its lines, how fast it reads, and what can be done with it. */
 
+import { IconButton } from "../core/controls.js";
 import { preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
+import { hueOf } from "../fleet/swatch.js";
 import { html, useMemo } from "../vendor/ui.js";
 import { applyCure, problemText, splitCue } from "./cue_actions.js";
 import { lineStarts, markAt, setMark } from "./cue_rows.js";
@@ -16,11 +18,10 @@ import { SegmentText } from "./segment_text.js";
 import { SpeakerMenu } from "./speaker_menu.js";
 import { turnFrom } from "./speakers.js";
 import { otherLanguage } from "./types.js";
-import { spaceBetween, termsIn } from "./words.js";
+import { spaceBetween, termsIn, unitsOf } from "./words.js";
 
 /** @typedef {import("./cue_rows.js").CueRow} Row */
 /** @typedef {import("./segment_actions.js").Screen} Screen */
-/** @typedef {import("../core/menu.js").MenuItem} MenuItem */
 
 /**
  * @typedef {object} CueRowProps
@@ -40,23 +41,15 @@ export function CueRow({ screen, row, count, space, isCurrent, isSelected, editi
   const { session, view } = screen;
   const tabindex = isCurrent ? 0 : -1;
   const canEdit = session.editable.value;
-  const colourOf = (/** @type {string | null} */ name) =>
-    view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
-  const colour = colourOf(segment.speaker);
+  const { colourOf } = view;
   const other = otherLanguage(session.job.value, segment);
-  const part = () => {
-    const segments = session.segments.peek();
-    return turnFrom(
-      segments,
-      segments.findIndex(({ id }) => id === segment.id),
-    );
-  };
+  const part = () => turnFrom(session.segments.peek(), segment.id);
   const isShort = lines.length > 0;
   useRegion(screen, row, canEdit && (view.current.value === key || editing !== null));
-  return html`<li class=${`segment cue ${colour && "spoken"} ${colour}`} data-key=${key} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
+  return html`<li class="segment cue" data-key=${key} tabindex=${tabindex} data-spoken=${segment.speaker !== null} style=${{ marginTop: `${space}px`, ...hueOf(colourOf(segment.speaker)) }}
     data-current=${isCurrent} data-selected=${isSelected} aria-posinset=${position + 1} aria-setsize=${count}>
-    <span class="cue-number numbers">${isShort && position + 1}</span>
-    <div class="cue-times numbers">
+    <span class="cue-number small muted numbers">${isShort && position + 1}</span>
+    <div class="cue-times small muted numbers">
       <button class="segment-time" tabindex=${tabindex} data-play=${start} disabled=${!hasSound.value}
         aria-label=${t("transcript.playFrom", { time: preciseClock(start) })}>${preciseClock(start)}</button>
       <span>${preciseClock(end)}</span>
@@ -64,18 +57,18 @@ export function CueRow({ screen, row, count, space, isCurrent, isSelected, editi
     <div class="segment-body">
       ${
         heading &&
-        html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colour}
+        html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colourOf(heading)}
         tabindex=${tabindex} part=${part} /></div>`
       }
       ${
         editing
           ? html`<${CueEditor} screen=${screen} row=${row} editing=${editing} />`
-          : html`${other && html`<span class="segment-language">${languageName(other)}</span>`}
+          : html`${other && html`<span class="segment-language small muted">${languageName(other)}</span>`}
             <${CueText} row=${row} colourOf=${colourOf} language=${other ?? session.job.value?.language} />`
       }
       <${Problems} screen=${screen} row=${row} isCurrent=${isCurrent} />
     </div>
-    <div class="cue-facts">
+    <div class="cue-facts small muted">
       ${markAt(segment, from) === "break" && html`<span role="img" aria-label=${t("cue.break")} title=${t("cue.break")}><${Icon} name="cut" /></span>`}
       ${joinsOf(row).length > 0 && html`<span role="img" aria-label=${t("cue.join")} title=${t("cue.join")}><${Icon} name="join" /></span>`}
       ${isShort && html`<${Speed} row=${row} />`}
@@ -83,16 +76,14 @@ export function CueRow({ screen, row, count, space, isCurrent, isSelected, editi
     <div class="segment-actions">
       ${
         canEdit &&
-        html`<button class="icon-button segment-edit" tabindex=${tabindex} data-edit=${key} aria-label=${t("edit.edit")} title=${t("edit.edit")}>
-          <${Icon} name="edit" />
-        </button>
+        html`<${IconButton} class="segment-edit" icon="edit" label=${t("edit.edit")} tabindex=${tabindex} data-edit=${key} />
         <${CueMenu} screen=${screen} row=${row} isLast=${position === count - 1} tabindex=${tabindex} />`
       }
     </div>
   </li>`;
 }
 
-/** Its lines, as the file has them. @param {{row: Row, colourOf: (name: string | null) => string, language: string | null | undefined}} props */
+/** Its lines, as the file has them. @param {{row: Row, colourOf: import("./transcript_view.js").View["colourOf"], language: string | null | undefined}} props */
 function CueText({ row, colourOf, language }) {
   const { parts, lines } = row;
   const starts = useMemo(() => {
@@ -124,7 +115,7 @@ function Speed({ row: { cps, problems } }) {
 function Problems({ screen, row, isCurrent }) {
   if (!row.problems.length) return null;
   const canCure = isCurrent && screen.session.editable.value;
-  return html`<p class="cue-problems" dir="auto"><${Icon} name="warning" />${row.problems.map(
+  return html`<p class="cue-problems small doubtful" dir="auto"><${Icon} name="warning" />${row.problems.map(
     (problem) =>
       html`${problemText(problem)} ${canCure && problem.cures.map((cure) => html`<button class="button quiet" onClick=${() => applyCure(screen, row, problem, cure)}>${t(`cue.cure.${cure}`)}</button>`)}`,
   )}</p>`;
@@ -134,7 +125,7 @@ function Problems({ screen, row, isCurrent }) {
 function joinsOf({ parts }) {
   return parts.flatMap(({ segment, from, to }) =>
     (segment.marks ?? [])
-      .map(({ at }) => [...segment.text].slice(0, at).join("").length)
+      .map(({ at }) => unitsOf(segment.text, at))
       .filter((at) => at >= from && at < to && markAt(segment, at) === "join")
       .map((at) => ({ id: segment.id, at })),
   );
@@ -155,25 +146,8 @@ function CueMenu({ screen, row, isLast, tabindex }) {
       segment.id,
     );
   const transcribe = () => {
-    if (again) again.asked.value = { start, end };
+    again.asked.value = { start, end };
   };
-  /** @type {[string, import("../core/text.js").TextKey, () => void][]} */
-  const entries = [
-    ["edit", "edit.edit", () => view.edit(key)],
-    ["clock", "edit.times", () => view.edit(key, null, "start")],
-    ["person", "edit.setSpeaker", () => view.edit(key, null, "speaker")],
-    ["cut", "edit.split", () => splitCue(screen, key)],
-    ["join", "edit.join", () => joinWithNext(screen, key)],
-    ["undo", "cue.unmark", unmark],
-    ["plus", "edit.insert", () => insertAfter(screen, key)],
-    ["retry", "again.open", transcribe],
-    ["trash", "edit.remove", () => removeSegments(screen, key)],
-  ];
-  /** @type {MenuItem[]} */
-  const items = entries
-    .filter(([icon]) => (icon !== "join" || !isLast) && (icon !== "undo" || marks.length))
-    .filter(([icon]) => icon !== "retry" || again?.offered.value)
-    .map(([icon, label, run]) => ({ icon, label: t(label), run, danger: icon === "trash" }));
   const speakers = view.speakers.value.slice(0, MOST_SPEAKERS).map(({ name }) => ({
     label: name,
     checked: segment.speaker === name,
@@ -184,7 +158,21 @@ function CueMenu({ screen, row, isLast, tabindex }) {
   const terms = row.parts
     .flatMap((part) => termsIn(part.segment).filter(({ start }) => start >= part.from && start < part.to))
     .map((term) => ({ label: t("terms.undo", term), run: () => undo(term) }));
-  if (terms.length) items.push("separator", ...terms);
-  if (speakers.length) items.push("separator", ...speakers);
+  /** @type {import("../core/menu.js").MenuItems} */
+  const items = [
+    { icon: "edit", label: t("edit.edit"), run: () => view.edit(key) },
+    { icon: "clock", label: t("edit.times"), run: () => view.edit(key, null, "start") },
+    { icon: "person", label: t("edit.setSpeaker"), run: () => view.edit(key, null, "speaker") },
+    { icon: "cut", label: t("edit.split"), run: () => splitCue(screen, key) },
+    !isLast && { icon: "join", label: t("edit.join"), run: () => joinWithNext(screen, key) },
+    marks.length > 0 && { icon: "undo", label: t("cue.unmark"), run: unmark },
+    { icon: "plus", label: t("edit.insert"), run: () => insertAfter(screen, key) },
+    again.offered.value && { icon: "retry", label: t("again.open"), run: transcribe },
+    { icon: "trash", label: t("edit.remove"), run: () => removeSegments(screen, key), danger: true },
+    terms.length > 0 && "separator",
+    ...terms,
+    speakers.length > 0 && "separator",
+    ...speakers,
+  ];
   return html`<${Menu} label=${t("edit.more")} icon="more" iconOnly items=${items} tabindex=${tabindex} />`;
 }

@@ -6,7 +6,7 @@
 import { joinedText } from "./edits.js";
 import { charactersOf, cleanText, shiftOf, withText } from "./edits_rules.js";
 import { lastSpeaker } from "./speakers.js";
-import { spaceBetween } from "./words.js";
+import { spaceBetween, unitsOf } from "./words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./types.js").MarkKind} MarkKind */
@@ -44,12 +44,6 @@ import { spaceBetween } from "./words.js";
 /** The segment of a key. @param {string} key */
 export function idOf(key) {
   return key.replace(/#\d+$/, "");
-}
-
-/** @param {string} text @param {number} characters */
-function unitsOf(text, characters) {
-  if (!/[\ud800-\udfff]/.test(text)) return characters;
-  return [...text].slice(0, characters).join("").length;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Undo, search, what can be done with a selection, and whether everything is saved. */
 
 import { announce } from "../core/announcer.js";
-import { Icon } from "../core/icons.js";
+import { IconButton, onSubmit } from "../core/controls.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { isSmall } from "../core/window_size.js";
@@ -21,7 +21,10 @@ export function EditToolbar({ screen, search, speakers, children }) {
   const { session } = screen;
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
-  return html`<div class="edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")}>
+  const leave = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape" && !event.defaultPrevented) goToCurrent(screen);
+  };
+  return html`<div class="toolbar edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")} onKeyDown=${leave}>
     <${LayoutSwitch} view=${screen.view} />
     ${!isSmall.value && html`<${CueChoice} view=${screen.view} />`}
     ${
@@ -58,11 +61,11 @@ function LayoutSwitch({ view }) {
 }
 
 /**
- * @param {{icon: Parameters<typeof Icon>[0]["name"], text: import("../core/text.js").TextKey, keys?: string, isOff?: boolean, run: () => void}} props
+ * @param {{icon: import("../core/icons.js").IconName, text: import("../core/text.js").TextKey, keys?: string, isOff?: boolean, run: () => void}} props
  */
 function Tool({ icon, text, keys, isOff = false, run }) {
   const title = keys ? `${t(text)} (${keys.replace("Control", t("edit.control"))})` : t(text);
-  return html`<button type="button" class="icon-button" data-tool=${text} aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
+  return html`<${IconButton} icon=${icon} label=${t(text)} title=${title} data-tool=${text} disabled=${isOff} onClick=${run} />`;
 }
 
 /** The segment that the service does not store. @param {{screen: Screen}} props */
@@ -152,7 +155,7 @@ function useEditingKeys(screen, search) {
 }
 
 /** @param {{screen: Screen}} props */
-export function SelectionTools({ screen }) {
+function SelectionTools({ screen }) {
   const { again, session } = screen;
   const { selection, current } = screen.view;
   const ids = selection.ids.value;
@@ -171,15 +174,10 @@ export function SelectionTools({ screen }) {
     selection.end();
     screen.view.go(place());
   };
-  /** @param {SubmitEvent} event */
-  const assign = (event) => {
-    event.preventDefault();
-    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
-    assignSpeaker(screen, place(), String(data.get("speaker")));
-  };
-  const part = again?.offered.value ? partOfSelection(session.segments.value, ids) : null;
+  const assign = onSubmit((fields) => assignSpeaker(screen, place(), String(fields.get("speaker"))));
+  const part = again.offered.value ? partOfSelection(session.segments.value, ids) : null;
   const transcribe = () => {
-    if (again) again.asked.value = part;
+    again.asked.value = part;
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
@@ -187,7 +185,7 @@ export function SelectionTools({ screen }) {
     event.preventDefault();
     leave();
   };
-  return html`<form class="selection-tools" onSubmit=${assign} onKeyDown=${press}>
+  return html`<form class="toolbar selection-tools" onSubmit=${assign} onKeyDown=${press}>
     <span class="small">${text}</span>
     <input class="input" name="speaker" required pattern=".*\\S.*" dir="auto" list="speaker-names" autocomplete="off"
       aria-label=${t("edit.speaker")} placeholder=${t("edit.speaker")} />
@@ -195,8 +193,7 @@ export function SelectionTools({ screen }) {
     ${!isPart && count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSelected(screen)} />`}
     ${part && html`<${Tool} icon="retry" text="again.openPart" run=${transcribe} />`}
     ${!isPart && html`<${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />`}
-    <button type="button" class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
-      onClick=${leave}><${Icon} name="close" /></button>
+    <${IconButton} icon="close" label=${t("history.unselect")} onClick=${leave} />
   </form>`;
 }
 
@@ -204,7 +201,7 @@ export function SelectionTools({ screen }) {
  * Ask for the speaker of the selection, or of the current segment.
  * @param {Screen} screen
  */
-export function askForSpeaker({ view }) {
+function askForSpeaker({ view }) {
   const id = view.current.peek();
   if (view.selection.ids.peek().size)
     /** @type {HTMLElement | null} */ (document.querySelector(".selection-tools input"))?.focus();

@@ -74,28 +74,6 @@ function fitted(start, end, after, before) {
 /**
  * Where the speaker has a segment at the same time, the earlier one of the two ends where the later one begins.
  * @param {Segments} segments
- * @param {string} id
- * @param {string | null} speaker
- * @returns {Segments}
- */
-export function setSpeaker(segments, id, speaker) {
-  const name = cleanSpeaker(speaker);
-  const segment = segments.find((other) => other.id === id);
-  if (!segment || segment.speaker === name) return segments;
-  const others = segments.filter((other) => other.speaker === name);
-  const next = others.find((other) => other.start > segment.start);
-  const moved = { ...withSpeaker(segment, name), end: Math.min(segment.end, next?.start ?? segment.end) };
-  const before = others.findLast((other) => other.start <= segment.start && other.end > segment.start);
-  if (before && toMs(segment.start - before.start) < 0.001) return segments;
-  const changed = before
-    ? change(segments, before.id, (other) => ({ ...other, end: segment.start }))
-    : segments;
-  return change(changed, id, () => moved);
-}
-
-/**
- * The same for several segments.
- * @param {Segments} segments
  * @param {ReadonlySet<string>} ids
  * @param {string | null} speaker
  * @returns {Segments}

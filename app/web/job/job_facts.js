@@ -2,7 +2,7 @@
 
 import { clock, day, shortDateTime } from "../core/format.js";
 import { isOperator, me } from "../core/me.js";
-import { language, t } from "../core/text.js";
+import { language, percent, t } from "../core/text.js";
 import { nextEstimate, roughly, secondsLeft } from "../core/time_left.js";
 import { html, useRef } from "../vendor/ui.js";
 
@@ -36,12 +36,9 @@ function stageOf({ progress: { stage } }) {
  * @param {Job} job
  */
 function useTimeLeft({ progress }) {
-  const known = useRef(
-    /** @type {{progress: unknown, estimate: import("../core/time_left.js").Estimate | null}} */ ({
-      progress: null,
-      estimate: null,
-    }),
-  );
+  /** @type {{progress: unknown, estimate: import("../core/time_left.js").Estimate | null}} */
+  const nothing = { progress: null, estimate: null };
+  const known = useRef(nothing);
   if (known.current.progress !== progress) {
     const left = secondsLeft(progress);
     const estimate =
@@ -49,11 +46,6 @@ function useTimeLeft({ progress }) {
     known.current = { progress, estimate };
   }
   return known.current.estimate?.left ?? null;
-}
-
-/** @param {number} part 0 to 1 */
-function percent(part) {
-  return new Intl.NumberFormat(language.value, { style: "percent" }).format(part);
 }
 
 /** @param {number} seconds */

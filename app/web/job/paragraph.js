@@ -1,5 +1,6 @@
 /** One paragraph of the text: who speaks, when, and the segments as running text, each of which is edited in place. */
 
+import { IconButton } from "../core/controls.js";
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { hasSound } from "../core/me.js";
@@ -40,8 +41,7 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
   const tabindex = current ? 0 : -1;
   const job = session.job.value;
   const other = otherLanguage(job, segments[0]);
-  const colourOf = (/** @type {string | null} */ name) =>
-    view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
+  const { colourOf } = view;
   const edited = segments.find((segment) => segment.id === editing?.id);
   return html`<li class="paragraph" data-key=${row.key} style=${{ marginTop: `${space}px` }} aria-posinset=${position + 1} aria-setsize=${count}>
     <div class="paragraph-head">
@@ -53,7 +53,7 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
       <button class="segment-time numbers" tabindex=${tabindex} data-play=${start} disabled=${!hasSound.value} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     </div>
     <div class="paragraph-body">
-      ${other && html`<span class="segment-language">${languageName(other)}</span>`}
+      ${other && html`<span class="segment-language small muted">${languageName(other)}</span>`}
       <p class="paragraph-text" data-anchor dir="auto" lang=${other ?? job?.language ?? undefined}>
         ${segments.map(
           // The space between two belongs to the later one: a selection that begins outside of what gets the focus ends.
@@ -72,7 +72,7 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
     </div>
     ${
       session.editable.value &&
-      html`<button class="icon-button paragraph-edit" tabindex=${tabindex} data-edit=${current ?? id} aria-label=${t("edit.edit")} title=${t("edit.edit")}><${Icon} name="edit" /></button>`
+      html`<${IconButton} class="paragraph-edit" icon="edit" label=${t("edit.edit")} tabindex=${tabindex} data-edit=${current ?? id} />`
     }
   </li>`;
 }
@@ -81,7 +81,7 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
 function Fields({ screen, segment, editing }) {
   const place = screen.view.placeOf(segment.id);
   useRegion(screen, /** @type {NonNullable<typeof place>} */ (place), editing.field === "start");
-  return html`<div class="segment-fields">
+  return html`<div class="toolbar segment-fields">
     ${editing.field === "start" && html`<${TimeFields} screen=${screen} place=${place} isWanted=${true} />`}
     ${editing.field === "speaker" && html`<${SpeakerField} screen=${screen} segment=${segment} isWanted=${true} />`}
     <button class="button" tabindex="0" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>

@@ -28,8 +28,8 @@ export function Player({ screen }) {
   useMedia(session, playback, media, source, hasPicture);
   useCaptions(view, media, hasPicture);
   usePosition(session.id, playback);
-  usePlayerKeys(session, playback, hasPicture.value);
-  useLoop(session, playback);
+  usePlayerKeys(screen, hasPicture.value);
+  useLoop(screen);
   useMediaSession(session, playback);
   const setMedia = useMemo(
     () => (/** @type {HTMLVideoElement | null} */ element) => (media.value = element),
@@ -44,7 +44,7 @@ export function Player({ screen }) {
       <div class="player-bar">
         <${Transport} playback=${playback} />
         <${WaveformBar} session=${session} waveform=${waveform} playback=${playback} speakers=${view.speakers} />
-        <${Controls} session=${session} playback=${playback} waveform=${waveform} media=${media.value} hasPicture=${hasPicture.value} />
+        <${Controls} screen=${screen} waveform=${waveform} media=${media.value} hasPicture=${hasPicture.value} />
       </div>
       ${source.value && html`<${SourceState} source=${source.value} />`}
     </section>
@@ -134,10 +134,10 @@ function usePosition(id, playback) {
 function SourceState({ source }) {
   const state = source.state.value;
   if (state.kind === "preparing" || state.kind === "waiting") {
-    return html`<p class="player-note small muted" role="status">${t(`player.${state.kind}`)}</p>`;
+    return html`<p class="toolbar player-note small muted" role="status">${t(`player.${state.kind}`)}</p>`;
   }
   if (state.kind !== "failed") return null;
-  return html`<p class="player-note small" role="status">
+  return html`<p class="toolbar player-note small" role="status">
     <span dir="auto">${state.message}</span>
     ${state.canRetry && html`<button class="button quiet" onClick=${source.open}>${t("player.retry")}</button>`}
   </p>`;

@@ -1,13 +1,14 @@
 /** The dialog that shows the beginning of a file in a format and its options, before it is downloaded or printed. */
 
 import { request } from "../core/api.js";
+import { fieldValue } from "../core/controls.js";
+import { Dialog } from "../core/dialog.js";
 import { Icon } from "../core/icons.js";
-import { DialogHead, showModal } from "../core/keys.js";
 import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useState } from "../vendor/ui.js";
-import { chosenIn, ProfileChoice } from "./cue_choice.js";
-import { downloadResult, formatName, resultPath } from "./exports.js";
+import { FormatChoice, ProfileChoice } from "./cue_choice.js";
+import { downloadResult, resultPath } from "./exports.js";
 import { choose, chosen, DOCUMENTS, hasCues, optionsOf } from "./file_choice.js";
 import { Sheet, shown } from "./sheet.js";
 
@@ -21,19 +22,15 @@ export function PreviewDialog({ job, session, onClose }) {
   const options = optionsOf(format);
   const isDocument = DOCUMENTS.includes(format);
   const download = () => downloadResult(job, format, { unsaved: session, options });
-  return html`<dialog class="dialog preview" ref=${showModal} onClose=${onClose} aria-labelledby="preview-title">
-    <${DialogHead} name="preview" />
+  return html`<${Dialog} name="preview" onClose=${onClose}>
     <div class="options-grid">
-      <label class="field"><span>${t("preview.format")}</span>
-        <select onChange=${(/** @type {Event} */ event) => choose({ format: chosenIn(event) })}>
-          ${formats.map((name) => html`<option value=${name} selected=${name === format}>${formatName(name)}</option>`)}
-        </select></label>
+      <label class="field"><span>${t("preview.format")}</span><${FormatChoice} formats=${formats} value=${format} name="format" /></label>
       ${
         hasCues(format) &&
         html`<label class="field"><span>${t("option.profile")}</span><${ProfileChoice} /></label>
         <label class="field"><span>${t("option.max_line_chars")}</span>
           <input type="number" min="10" max="200" value=${chosen.value.width} placeholder=${t("options.automatic")}
-            onInput=${(/** @type {Event} */ event) => choose({ width: chosenIn(event) })} /></label>`
+            onInput=${(/** @type {Event} */ event) => choose({ width: fieldValue(event) })} /></label>`
       }
     </div>
     ${isDocument && html`<div class="toolbar"><${ShownCheck} name="speakers" /><${ShownCheck} name="times" /></div>`}
@@ -42,11 +39,11 @@ export function PreviewDialog({ job, session, onClose }) {
         ? html`<div class="preview-text" tabindex="0" role="group" aria-label=${t("preview.beginning")}><${Sheet} job=${job} segments=${session.segments.value} most=${4} /></div>`
         : html`<${Beginning} path=${format === "stl" ? "" : resultPath(job, format, null, options)} />`
     }
-    <div class="dialog-actions">
+    <div class="toolbar dialog-actions">
       ${isDocument && html`<button class="button" onClick=${() => print()}><${Icon} name="file" />${t("preview.print")}</button>`}
       <button class="button primary" onClick=${download}><${Icon} name="download" />${t("export.download")}</button>
     </div>
-  </dialog>`;
+  <//>`;
 }
 
 /** @param {{name: "times" | "speakers"}} props */

@@ -15,7 +15,7 @@ import { nextUnsure } from "./words.js";
  * @property {import("./types.js").Session} session
  * @property {import("./playback.js").Playback} playback
  * @property {import("./transcript_view.js").View} view
- * @property {import("./again.js").Again} [again] Absent where nothing can be transcribed again.
+ * @property {import("./again.js").Again} again
  */
 
 const SPARE_PX = 100; // below what is edited: what comes next is read, too

@@ -1,5 +1,6 @@
 /** A subtitle while it is edited: its text, with its times and its speaker below; and the fields that the text shares. */
 
+import { IconButton } from "../core/controls.js";
 import { parseClock, preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { offerTerm } from "../core/terms.js";
@@ -8,7 +9,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui
 import { caretIn } from "./carets.js";
 import { allowedSpan, retime } from "./cue_actions.js";
 import { fieldOf, setCueText } from "./cue_rows.js";
-import { setSpeaker } from "./edits.js";
+import { setSpeakers } from "./edits.js";
 import { MOST_SPEAKER_CHARS } from "./edits_rules.js";
 import { editNeighbour, joinWithNext, joinWithPrevious, splitAt } from "./segment_actions.js";
 import { otherLanguage } from "./types.js";
@@ -30,10 +31,10 @@ export function CueEditor({ screen, row, editing }) {
   };
   return html`
     <${TextField} screen=${screen} row=${row} editing=${editing} field=${field} />
-    <div class="segment-fields">
+    <div class="toolbar segment-fields">
       <${TimeFields} screen=${screen} place=${row} isWanted=${editing.field === "start"} />
       <${SpeakerField} screen=${screen} segment=${row.parts[0].segment} isWanted=${editing.field === "speaker"} />
-      <button class="icon-button" onClick=${split} title=${`${t("edit.splitHere")} (${t("edit.control")} + Enter)`} aria-label=${t("edit.splitHere")}><${Icon} name="cut" /></button>
+      <${IconButton} icon="cut" label=${t("edit.splitHere")} title=${`${t("edit.splitHere")} (${t("edit.control")} + Enter)`} onClick=${split} />
       <button class="button" tabindex="0" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
     </div>
   `;
@@ -186,20 +187,21 @@ export function TimeFields({ screen, place, isWanted }) {
  * @param {boolean} isShown
  */
 export function useRegion(screen, { key, start, end }, isShown) {
+  const { region } = screen.playback;
   useEffect(() => {
-    if (!isShown) return;
-    screen.playback.showRegion(
-      { id: key, start, end },
-      {
-        onChange: (span, isDone) => {
-          const allowed = allowedSpan(screen, key, span);
-          return isDone ? retime(screen, key, allowed) : allowed;
-        },
-      },
-    );
+    /** @type {import("./playback.js").Region["drag"]} */
+    const drag = (span, isDone) => {
+      const allowed = allowedSpan(screen, key, span);
+      return isDone ? retime(screen, key, allowed) : allowed;
+    };
+    if (isShown) region.value = { key, start, end, drag };
   }, [key, start, end, isShown]);
-  const hide = () => screen.playback.region.peek()?.id === key && screen.playback.showRegion(null);
-  useEffect(() => () => void hide(), [key, isShown]);
+  useEffect(
+    () => () => {
+      if (region.peek()?.key === key) region.value = null;
+    },
+    [key, isShown],
+  );
 }
 
 /**
@@ -247,11 +249,11 @@ function TimeField({ label, seconds, isWanted, leave, change }) {
       set(Math.max(0, from + direction * (event.shiftKey ? LONG_STEP_S : STEP_S)));
     }
   };
-  return html`<label class="segment-field"><span>${label}</span>
+  return html`<label class="segment-field small muted"><span>${label}</span>
     <input class="input numbers" ref=${field} inputmode="decimal" autocomplete="off" spellcheck=${false}
       aria-invalid=${isWrong} title=${isWrong ? t("edit.noTime") : t("edit.timeKeys")} onChange=${commit} onKeyDown=${press} />
   </label>
-  ${isWrong && html`<small class="segment-wrong" role="alert">${t("edit.noTime")}</small>`}`;
+  ${isWrong && html`<small class="wrong" role="alert">${t("edit.noTime")}</small>`}`;
 }
 
 /**
@@ -271,7 +273,7 @@ export function SpeakerField({ screen, segment, isWanted }) {
   const change = (event) => {
     const { value } = /** @type {HTMLInputElement} */ (event.target);
     if (isWanted && !value.trim()) return;
-    session.edit("speaker", (segments) => setSpeaker(segments, segment.id, value), segment.id);
+    session.edit("speaker", (segments) => setSpeakers(segments, new Set([segment.id]), value), segment.id);
   };
   /** @param {FocusEvent} event */
   const leave = (event) => {
@@ -286,7 +288,7 @@ export function SpeakerField({ screen, segment, isWanted }) {
     if (event.key === "Enter") change(event);
     view.leave();
   };
-  return html`<label class="segment-field"><span>${t("edit.speaker")}</span>
+  return html`<label class="segment-field small muted"><span>${t("edit.speaker")}</span>
     <input class="input" ref=${field} dir="auto" list="speaker-names" autocomplete="off" maxlength=${MOST_SPEAKER_CHARS}
       value=${isWanted ? "" : (segment.speaker ?? "")} placeholder=${segment.speaker ?? ""}
       onBlur=${leave} onKeyDown=${press} />

@@ -1,6 +1,7 @@
 /** The text of a segment, or a part of it: its words, those that the model doubted, and where other people begin to speak. */
 
 import { t } from "../core/text.js";
+import { hueOf } from "../fleet/swatch.js";
 import { html, useMemo } from "../vendor/ui.js";
 import { isUnsure, piecesOf, termsIn } from "./words.js";
 
@@ -10,7 +11,7 @@ const NONE = [];
 /**
  * @param {object} props
  * @param {import("./types.js").Segment} props.segment
- * @param {(speaker: string) => string} props.colourOf
+ * @param {import("./transcript_view.js").View["colourOf"]} props.colourOf
  * @param {number} [props.from] Offset in its text.
  * @param {number} [props.to]
  * @param {readonly import("./cue_rows.js").LineStart[]} [props.starts] Where lines of a subtitle begin. What they add is no text of the page: offsets stay true.
@@ -31,7 +32,8 @@ export function SegmentText({ segment, colourOf, from = 0, to = segment.text.len
       );
       const attributes = {
         title: term && t("terms.heard", term),
-        class: turn ? `${name} turn ${colourOf(turn)}` : name || undefined,
+        class: turn ? `${name} turn` : name || undefined,
+        style: turn ? hueOf(colourOf(turn)) : undefined,
         "data-turn": turn ?? undefined,
         "data-word": piece.word ? word++ : undefined,
       };

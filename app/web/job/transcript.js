@@ -21,8 +21,9 @@ import { isActive } from "./types.js";
 const NONE = new Set();
 const END_PX = 40; // this near to the end of the page, the reader sees its end
 
-/** @param {Screen & {search: import("./find.js").Search}} props */
-export function Transcript({ session, playback, view, search }) {
+/** @param {{screen: Screen, search: import("./find.js").Search}} props */
+export function Transcript({ screen, search }) {
+  const { session, view } = screen;
   const job = session.job.value;
   const segments = session.segments.value;
   const isGrowing = job !== null && isActive(job);
@@ -31,8 +32,8 @@ export function Transcript({ session, playback, view, search }) {
   }
   return html`<section class="transcript" aria-label=${t("transcript.label")}>
     ${isSmall.value && html`<${CueChoice} view=${view} />`}
-    <${List} session=${session} playback=${playback} view=${view} search=${search} isGrowing=${isGrowing} />
-    ${isGrowing && html`<p class="transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
+    <${List} screen=${screen} search=${search} isGrowing=${isGrowing} />
+    ${isGrowing && html`<p class="toolbar transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
   </section>`;
 }
 
@@ -49,10 +50,10 @@ function Nothing({ session }) {
   </div>`;
 }
 
-/** @param {Screen & {search: import("./find.js").Search, isGrowing: boolean}} props */
-function List({ session, playback, view, search, isGrowing }) {
+/** @param {{screen: Screen, search: import("./find.js").Search, isGrowing: boolean}} props */
+function List({ screen, search, isGrowing }) {
+  const { session, view } = screen;
   const element = useRef(/** @type {HTMLElement | null} */ (null));
-  const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
   const follower = useMemo(() => createFollower(screen), [screen]);
   const segments = session.segments.value;
   const job = session.job.value;
@@ -94,9 +95,9 @@ function List({ session, playback, view, search, isGrowing }) {
   }, [layout]);
   // Matches are marked after each drawing, and when the search changes.
   const { matches, at } = { matches: search.matches.value, at: search.at.value };
-  useLayoutEffect(() => showMatches(view, matches, matches[at] ?? null));
+  useLayoutEffect(() => showMatches(matches, matches[at] ?? null));
   useEffect(() => {
-    if (!part || !CSS.highlights) return;
+    if (!part) return;
     CSS.highlights.set("chosen", new Highlight(part.range));
     return () => void CSS.highlights.delete("chosen");
   }, [part]);
@@ -158,7 +159,7 @@ function FailedRow({ row, space }) {
   if (!row.span) return null;
   const { start, end } = row.span;
   return html`<li class="segment-failed" data-key=${row.key} style=${{ marginTop: `${space}px` }}>
-    <p class="notice warning"><${Icon} name="warning" />${t("transcript.failed", { start: clock(start), end: clock(end) })}</p>
+    <p class="toolbar notice warning"><${Icon} name="warning" />${t("transcript.failed", { start: clock(start), end: clock(end) })}</p>
   </li>`;
 }
 

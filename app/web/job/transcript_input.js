@@ -141,17 +141,14 @@ export function noticeSelection({ session, view }) {
   const parts = [...texts].flatMap((text) => partOf(text, range));
   const [first, last] = [parts[0], parts.at(-1)];
   if (!first || !last) return;
-  const wordsOf = (/** @type {string} */ id) => {
-    const segment = session.segments.peek().find((other) => other.id === id);
-    return segment ? placedWords(segment) : [];
-  };
-  const start = wordsOf(first.id).find(({ from, to }) => from < first.start && first.start < to)?.from;
-  const end = wordsOf(last.id).find(({ from, to }) => from < last.end && last.end < to)?.to;
+  const segments = session.segments.peek();
+  const [head, tail] = [first, last].map(({ id }) => segments.find((segment) => segment.id === id));
+  if (!head || !tail) return;
+  const start = placedWords(head).find(({ from, to }) => from < first.start && first.start < to)?.from;
+  const end = placedWords(tail).find(({ from, to }) => from < last.end && last.end < to)?.to;
   const part = { start: start ?? first.start, end: end ?? last.end, range };
-  const textOf = (/** @type {string} */ id) =>
-    session.segments.peek().find((other) => other.id === id)?.text ?? "";
-  const isPart = textOf(first.id).slice(0, part.start).trim() || textOf(last.id).slice(part.end).trim();
-  const isSeveral = first !== last || /\S\s+\S/.test(textOf(first.id).slice(first.start, first.end).trim());
+  const isPart = head.text.slice(0, part.start).trim() || tail.text.slice(part.end).trim();
+  const isSeveral = first !== last || /\S\s+\S/.test(head.text.slice(first.start, first.end).trim());
   if (isSeveral && (isPart || first !== last))
     view.selection.select(first.id, last.id, isPart ? part : undefined);
 }

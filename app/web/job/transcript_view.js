@@ -4,7 +4,8 @@
  */
 
 import { remembered } from "../core/storage.js";
-import { batch, computed, signal } from "../vendor/ui.js";
+import { GREY } from "../fleet/colours.js";
+import { batch, computed, signal, untracked } from "../vendor/ui.js";
 import { rangeInText, TEXT } from "./carets.js";
 import { idOf } from "./cue_rows.js";
 import { createCues } from "./cues.js";
@@ -38,13 +39,15 @@ import { createVirtualList } from "./virtual_list.js";
  * @property {Signal<boolean>} hasCaptions They are shown over the picture.
  * @property {(key: string) => Place | undefined} placeOf What a key stands for: a segment, or a subtitle.
  * @property {(id: string, at?: number) => string} keyAt Of the row that has this place of a segment's text.
- * @property {() => string[]} keys All of the layout, in order.
+ * @property {() => readonly Place[]} places All of the layout, in order. Reads signals.
+ * @property {() => string[]} keys Theirs.
  * @property {() => string | undefined} editedKey
  * @property {{id: string, start: number, end: number} | null} word The word that was clicked or shown last, in its segment's text.
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
  * @property {Selection} selection
  * @property {import("../vendor/ui.js").ReadonlySignal<readonly import("./speakers.js").Speaker[]>} speakers
+ * @property {(name: string | null) => import("../fleet/colours.js").Colour} colourOf Reads a signal.
  * @property {import("./virtual_list.js").VirtualList} list
  * @property {(key: string, focus?: boolean, part?: Editing["selection"]) => void} go `part`: of the segment's text, that is selected.
  * @property {(key: string, selection?: Editing["selection"], field?: Field) => void} edit
@@ -69,6 +72,7 @@ export function createView(session) {
   const list = createVirtualList(clearTop, clearBottom);
   const selected = createSelection(session);
   const speakersOf = speakerBook();
+  const speakers = computed(() => speakersOf(session.segments.value));
   const hasCaptions = signal(false);
   const isWanted = computed(() => layout.value === "subtitles" || hasCaptions.value);
   const cues = createCues(session, isWanted, editing, editedKey);
@@ -90,13 +94,12 @@ export function createView(session) {
     const row = layout.peek() === "subtitles" && (cues.row(key) ?? cues.rowAt(idOf(key)));
     if (row) return row;
     const segment = session.segments.peek().find(({ id }) => id === idOf(key));
-    return segment && { ...segment, key, lines: [], parts: [{ segment, from: 0, to: segment.text.length }] };
+    return segment && placeOfSegment(segment);
   }
 
-  const keys = () =>
-    layout.peek() === "text"
-      ? session.segments.peek().map(({ id }) => id)
-      : cues.rows.peek().map(({ key }) => key);
+  const places = () =>
+    layout.value === "text" ? session.segments.value.map(placeOfSegment) : cues.rows.value;
+  const keys = () => untracked(places).map(({ key }) => key);
 
   /** @type {View["go"]} */
   function go(wanted, focus = true, part = null) {
@@ -175,13 +178,15 @@ export function createView(session) {
     hasCaptions,
     placeOf,
     keyAt,
+    places,
     keys,
     editedKey,
     word: null,
     following: signal(true),
     search: signal(null),
     selection: selected,
-    speakers: computed(() => speakersOf(session.segments.value)),
+    speakers,
+    colourOf: (name) => speakers.value.find((speaker) => speaker.name === name)?.colour ?? GREY,
     list,
     go,
     edit,
@@ -190,6 +195,12 @@ export function createView(session) {
     focusWanted,
   };
   return view;
+}
+
+/** @param {Segment} segment @returns {Place} */
+function placeOfSegment(segment) {
+  const { id, start, end, text } = segment;
+  return { key: id, start, end, lines: [], parts: [{ segment, from: 0, to: text.length }] };
 }
 
 /** The lower edge of what stays at the top of the window. */

@@ -170,6 +170,14 @@ export function isUndecodable(job) {
   return job.status === "failed" && job.audio_tracks === null;
 }
 
+const OF_THE_FILE = ["audio_too_short", "broken_file", "empty_file", "encrypted"];
+const OF_ITS_SOUND = ["no_audio_track", "not_audio", "unsupported_codec"];
+
+/** Whether it failed because of its file: it would fail again. @param {Job} job */
+export function isUnreadable({ error }) {
+  return [...OF_THE_FILE, ...OF_ITS_SOUND].includes(error?.code ?? "");
+}
+
 /** @param {Job} job */
 export function nameOf(job) {
   return job.title ?? job.filename ?? job.url ?? job.id;

@@ -1,7 +1,6 @@
 /** The waveform of a job: fetched when the service has it, drawn, zoomed and scrolled. */
 
 import { ApiError, requestJson } from "../core/api.js";
-import { theme } from "../shell/theme.js";
 import { computed, effect, signal } from "../vendor/ui.js";
 import { isActive, isUndecodable } from "./types.js";
 import { heightsOf, pointsFor, within, zoomed } from "./waveform_levels.js";
@@ -100,8 +99,8 @@ export function createWaveform(session, playback) {
       }),
       effect(() => {
         const region = playback.region.value;
-        const isNew = region?.id !== shown;
-        shown = region?.id;
+        const isNew = region?.key !== shown;
+        shown = region?.key;
         if (!region && isClose) [isClose, chosen.value] = [false, { scale: 0, left: 0 }];
         if (!region || !isNew) return;
         const { scale } = view.peek();
@@ -161,20 +160,6 @@ export function createWaveform(session, playback) {
   }
 
   return { state, wave, view, done, zoom, scroll, timeAt, show };
-}
-
-/** What the colours depend on. @param {() => void} draw @returns {() => void} Ends it. */
-export function onTheme(draw) {
-  const darkness = matchMedia("(prefers-color-scheme: dark)");
-  darkness.addEventListener("change", draw);
-  const stop = effect(() => {
-    void theme.value;
-    draw();
-  });
-  return () => {
-    darkness.removeEventListener("change", draw);
-    stop();
-  };
 }
 
 /**

@@ -22,6 +22,12 @@ export function spaceBetween(left, right) {
   return isUnspaced([...left.slice(-2)].at(-1) ?? "") || isUnspaced(right) ? "" : " ";
 }
 
+/** An offset in a text as JavaScript counts: the service counts characters. @param {string} text @param {number} characters */
+export function unitsOf(text, characters) {
+  if (!/[\ud800-\udfff]/.test(text)) return characters;
+  return [...text].slice(0, characters).join("").length;
+}
+
 /** @type {WeakMap<Segment, readonly PlacedWord[]>} */
 const placed = new WeakMap();
 
@@ -236,9 +242,7 @@ export function spokenNow(segments, time) {
 
 /** Where terms have replaced something in a text, as far as it is there now. @param {Segment} segment */
 export function termsIn({ id, text, terms = [] }) {
-  // The service counts characters, and strings UTF-16.
-  const startOf = (/** @type {number} */ at) => [...text].slice(0, at).join("").length;
-  const placed = terms.map((term) => ({ ...term, id, start: startOf(term.at) }));
+  const placed = terms.map((term) => ({ ...term, id, start: unitsOf(text, term.at) }));
   const present = placed.filter(({ start, write }) => text.startsWith(write, start));
   return present.map((term) => ({ ...term, end: term.start + term.write.length }));
 }

@@ -1,5 +1,6 @@
 /** New recordings: files, folders, a URL or the microphone. */
 
+import { FilesButton } from "../core/controls.js";
 import { Icon } from "../core/icons.js";
 import { service } from "../core/service.js";
 import { remembered } from "../core/storage.js";
@@ -57,8 +58,8 @@ export function Intake() {
 /** @param {{isUrlOpen: boolean, toggleUrl: () => void}} props */
 function Sources({ isUrlOpen, toggleUrl }) {
   return html`<div class="toolbar drop-zone-sources">
-    <${FilesButton} class="button primary" icon="file" label=${t("intake.files")} />
-    ${!isTouch && html`<${FilesButton} class="button" icon="folder" label=${t("intake.folder")} isFolder />`}
+    <${FilesButton} class="button primary" icon="file" label=${t("intake.files")} take=${addFiles} multiple />
+    ${!isTouch && html`<${FilesButton} icon="folder" label=${t("intake.folder")} take=${addFiles} multiple webkitdirectory />`}
     ${
       service.urls &&
       html`<button class="button" aria-expanded=${isUrlOpen} onClick=${toggleUrl}><${Icon} name="link" />${t("intake.url")}</button>`
@@ -72,19 +73,6 @@ function Sources({ isUrlOpen, toggleUrl }) {
   </div>`;
 }
 
-/** @param {{class: string, icon: "file" | "folder", label: string, isFolder?: boolean}} props */
-function FilesButton({ class: className, icon, label, isFolder = false }) {
-  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
-  /** @param {Event} event */
-  const change = (event) => {
-    const field = /** @type {HTMLInputElement} */ (event.currentTarget);
-    addFiles([...(field.files ?? [])]);
-    field.value = ""; // the same file can be chosen again
-  };
-  return html`<button class=${className} onClick=${() => input.current?.click()}><${Icon} name=${icon} />${label}</button>
-    <input ref=${input} type="file" hidden multiple webkitdirectory=${isFolder} aria-label=${label} onChange=${change} />`;
-}
-
 function MicrophoneProblem() {
   const text = isAvailable ? problem.value : t("microphone.insecure");
   if (!text) return null;
@@ -92,7 +80,7 @@ function MicrophoneProblem() {
 }
 
 /** @param {{close: () => void}} props */
-export function UrlForm({ close }) {
+function UrlForm({ close }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const [isWrong, setWrong] = useState(false);
   useLayoutEffect(() => {
@@ -109,7 +97,7 @@ export function UrlForm({ close }) {
     addUrls(urls);
     close();
   };
-  return html`<form class="url-form" novalidate onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()}>
+  return html`<form class="toolbar url-form" novalidate onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()}>
     <label class="field">
       <span>${t("intake.urlLabel")}</span>
       <input ref=${input} type="url" inputmode="url" placeholder="https://" dir="ltr"

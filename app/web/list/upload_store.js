@@ -41,7 +41,7 @@ export function addFiles(files, { isRecorded = false } = {}) {
   if (skipped.length) sayWhatIsSkipped(skipped);
   const rows = [];
   for (const file of chosen) {
-    const lost = uploads.value.find((row) => needsFile(row) && isSameFile(row, file));
+    const lost = uploads.value.find((row) => !row.file && !row.stored.isComplete && isSameFile(row, file));
     if (lost) attach(lost, file);
     else rows.push(rowOf(file, isRecorded));
   }
@@ -67,11 +67,6 @@ export function addUrls(urls) {
  */
 export function resume({ stored, state }) {
   queue.resume(stored.id, state === "failed" ? chosenOptions() : undefined);
-}
-
-/** @param {UploadRow} row */
-function needsFile({ file, stored }) {
-  return !file && !stored.isComplete;
 }
 
 /**
