@@ -71,7 +71,7 @@ class Service:
         self.server.client.post(f"/v1/owners/{name}/withdraw").raise_for_status()
 
     def _reads(self) -> int:
-        return self.server.stderr.count("the file of keys was read again")
+        return self.server.stderr.count("keys and budgets were read again")
 
     def _write(self) -> None:
         self.file.write_text("".join(f"{name}:{key}\n" for name, key in self.keys.items()))

@@ -30,14 +30,17 @@ function reactionTo(error, attempts) {
   if (error.status === 404 && error.code === "model_not_found") return { next: "fail" };
   if (error.status === 404 || error.status === 410) return { next: "renew" };
   if (error.code === "upload_incomplete") return { next: "resend" };
-  const mayPass = PASSING.has(error.status) || (error.status === 409 && !isFinal(error.code));
-  if (!mayPass) return { next: "fail" };
+  const mayPass = PASSING.has(error.status) || error.status === 409;
+  if (!mayPass || isFinal(error.code)) return { next: "fail" };
   return { next: "delay", ms: (error.retryAfter ?? 0) * 1000 || pauseMs(attempts) };
 }
 
-/** @param {string | null} [code] Of a 409. Others mean that another request has the upload, or that it stalled. */
+/**
+ * @param {string | null} [code] Of a 409 or 429. Others of a 409 mean that another request has the upload, or
+ * that it stalled.
+ */
 function isFinal(code) {
-  return code === "upload_used" || code === "idempotency_key_reused";
+  return code === "upload_used" || code === "idempotency_key_reused" || code === "insufficient_quota";
 }
 
 /** @param {number} attempts */
