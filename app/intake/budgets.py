@@ -68,8 +68,8 @@ class Budgets:
         if wanted > before and round(left - wanted, 3) < 0:
             renewed = (date.fromisoformat(today()).replace(day=28) + timedelta(4)).replace(day=1)
             raise InsufficientQuota(
-                f"{max(left, 0) / 60:.1f} of your {self.limit(owner) / 60:g} minutes a month are left, too few for "
-                f"this. All of them are there again on {renewed}.",
+                f"{max(left, 0) / 60:.1f} of your {self.limit(owner) / 60:g} minutes a month are left, too "
+                f"few for this. All of them are there again on {renewed}.",
                 code="insufficient_quota",
             )
 

@@ -13,12 +13,12 @@ from app.api.schemas import UsageList
 from app.common.errors import InvalidInput
 from app.intake.budgets import today
 from app.jobs.service import JobService
-from app.jobs.storage.usage import USAGE_COLUMNS
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
 from app.server.requests import client_of
 
 MAX_ROWS = 10_000
+BY = r"^(day|owner|model)(,(day|owner|model))*$"
 
 
 def usage_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
@@ -39,13 +39,11 @@ def usage_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
             date | None, Query(alias="from", description="The first day; by default of the month.")
         ] = None,
         last: Annotated[date | None, Query(alias="to", description="The last day; by default today.")] = None,
-        by: Annotated[str, Query(max_length=64, description="What divides the sums.")] = "day,owner,model",
+        by: Annotated[str, Query(pattern=BY, description="What divides the sums.")] = "day,owner,model",
         format: Annotated[Literal["json", "csv"], Query()] = "json",
     ) -> Response:
         """Days are those of UTC. Operators see all owners. What was counted stays when jobs are deleted."""
-        columns = [name.strip() for name in by.split(",")]
-        if not set(columns) <= set(USAGE_COLUMNS):
-            raise InvalidInput(f"`by`: name some of {', '.join(USAGE_COLUMNS)}, with commas.", param="by")
+        columns = by.split(",")
         until = last or date.fromisoformat(today())
         span = ((first or until.replace(day=1)).isoformat(), until.isoformat())
         client = client_of(request)

@@ -12,8 +12,6 @@ from app.intake.budgets import Used, day_of
 from app.jobs.job import Job, Status
 from workers.messages import seconds
 
-USAGE_COLUMNS = ("day", "owner", "model")  # all others are sums
-
 # What a job has transcribed before it is cancelled could be read meanwhile.
 _USING = (Status.SUCCEEDED, Status.CANCELLED)
 
@@ -21,7 +19,7 @@ _USING = (Status.SUCCEEDED, Status.CANCELLED)
 def _adding(insert: postgresql.Insert) -> sa.Insert:
     """Adds to the row of the same day, owner and model."""
     sums = {name: usage.c[name] + insert.excluded[name] for name in ("jobs", "seconds")}
-    return insert.on_conflict_do_update(index_elements=USAGE_COLUMNS, set_=sums)  # as in SQLite
+    return insert.on_conflict_do_update(index_elements=["day", "owner", "model"], set_=sums)  # as in SQLite
 
 
 ADD_USED = _adding(postgresql.insert(usage))  # its values are those of `Used`
@@ -50,7 +48,7 @@ async def rename_usage(connection: AsyncConnection, before: str, after: str) -> 
 def sums_of(
     first: str, last: str, by: Sequence[str], owner: str | None = None
 ) -> sa.Select[*tuple[Any, ...]]:
-    """The query for `jobs` and `seconds` from one day to another, by some of `USAGE_COLUMNS`.
+    """The query for `jobs` and `seconds` from one day to another, by some of its other columns.
 
     `owner`: whose; None: of all.
     """
