@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -124,9 +124,7 @@ class JobService:
         await self.link_secrets.load()
         await self.shared_links.load()
         await self.terms.load()
-        day = today()
-        for owner, _, used_s in await self._database.rows(sums_of(f"{day[:7]}-01", day, ["owner"])):
-            self.budgets.used[day[:7], owner] = used_s
+        await self.load_used()
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
@@ -199,13 +197,18 @@ class JobService:
         if self._database_disk is not None:
             await asyncio.to_thread(self._database_disk.check_margin)
 
-    async def usage(
-        self, first: str, last: str, by: Sequence[str], owner: str | None, limit: int
-    ) -> Sequence[Any]:
-        """The first rows of `sums_of`."""
+    async def usage(self, *asked: Any, limit: int | None = None) -> Sequence[Any]:
+        """The rows of `sums_of`, `limit` at most."""
         with suppress(WhisperfleetError):  # of the last second
             await self._clips.flush()
-        return await self._database.rows(sums_of(first, last, by, owner).limit(limit))
+        return await self._database.rows(sums_of(*asked).limit(limit))
+
+    async def load_used(self) -> None:
+        """Read what owners have used in this month, most first."""
+        day = today()
+        rows = await self.usage(f"{day[:7]}-01", day, ["owner"])
+        used = {(day[:7], row.owner): row.seconds for row in sorted(rows, key=lambda row: -row.seconds)}
+        self.budgets.used = defaultdict(float, used)
 
     def _ended(self, job: Job) -> None:
         self.budgets.end_job(job.id)

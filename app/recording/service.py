@@ -89,7 +89,8 @@ class TranscriptionService:
         """
         dispatcher, model = await self.fleet.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
-        job, allowance = new_request(), Allowance(self.budgets, current_work().owner)
+        job, observer = new_request(), observer or Observer()
+        allowance = Allowance(self.budgets, current_work().owner)
         with self._cache.recording(key) as results:
             more = (observer, None, known, terms, allowance)
             pipeline = self.pipeline(job, upload, options, model, dispatcher, results, *more)
@@ -98,7 +99,7 @@ class TranscriptionService:
                 allowance.charge(model, transcript.transcribed_s)
                 return transcript
             except asyncio.CancelledError:  # its client has left, perhaps with some of the text
-                allowance.charge(model, 0.0 if observer is None else observer.sent_s)
+                allowance.charge(model, observer.sent_s)
                 raise
             finally:
                 allowance.reserve(0.0)

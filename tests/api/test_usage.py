@@ -3,7 +3,7 @@
 import csv
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from wyoming.error import Error
 
 from app.commands.usage import run_usage
 from app.common.errors import InvalidInput
-from tests.api.conftest import FORM, RECORDING, Site, form
+from app.settings import Settings
+from tests.api.conftest import FORM, RECORDING, Site, form, serve_site
 from tests.api.fake_service import TRANSCRIPT
 from tests.api.test_owners import ALICE, BOB, KEYS, OPERATOR, PART, TUS, bearer, seen, status, submitted
 from tests.api.test_realtime import refusal
@@ -228,3 +229,18 @@ def test_the_command_prints_a_table_or_csv(serve: Any, capsys: pytest.CaptureFix
     assert "\nday,jobs,minutes\n20" in f"\n{capsys.readouterr().out}"
     assert run_usage(site.url, BOB, {"by": "name"}, as_csv=True) == 1
     assert "`by`: String should match" in capsys.readouterr().err
+
+
+def test_a_key_that_gets_a_name_keeps_what_it_has_used(tmp_path: Path) -> None:
+    (tmp_path / "budgets").write_text("alice:0.08")
+
+    def site(*keys: str) -> AbstractContextManager[Site]:
+        files = {"data_dir": tmp_path, "budgets_file": tmp_path / "budgets"}
+        return serve_site(Settings(**files, api_keys=keys, _env_file=None))
+
+    with site(ALICE) as before:
+        assert transcribe(before).status_code == 200
+        before.client.get("/v1/usage", headers=bearer(ALICE)).raise_for_status()
+    with site(f"alice:{ALICE}", OPERATOR) as after:
+        refused(transcribe(after))
+        assert used(after, by="owner") == [{"owner": "alice", "jobs": 1, "minutes": 0.07}]

@@ -35,6 +35,7 @@ class Owners:
         names, secrets = self.keys.owners(), self.jobs.link_secrets
         self.jobs.disk.has_others = self.has_users or len(names) > 1
         await self.jobs.store.rename_owners(self.keys.named())
+        await self.jobs.load_used()
         stored = () if self.has_users or not names else secrets.by_owner  # without keys, all are let in
         gone = {*before, *stored} - names - {LINK_OWNER, ""}
         for owner in gone:

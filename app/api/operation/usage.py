@@ -47,7 +47,7 @@ def usage_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
         until = last or date.fromisoformat(today())
         span = ((first or until.replace(day=1)).isoformat(), until.isoformat())
         client = client_of(request)
-        rows = await jobs.usage(*span, columns, client.visible_owner, MAX_ROWS + 1)
+        rows = await jobs.usage(*span, columns, client.visible_owner, limit=MAX_ROWS + 1)
         if len(rows) > MAX_ROWS:
             raise InvalidInput(f"There are over {MAX_ROWS} rows: ask for fewer days or columns.", param="by")
         names = (*columns, "jobs", "minutes")
