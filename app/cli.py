@@ -282,6 +282,21 @@ def fetch(
 
 
 @cli.command()
+def usage(
+    first: Annotated[str, typer.Option("--from", help="First day. Default: of this month.")] = "",
+    last: Annotated[str, typer.Option("--to", help="Last day. Default: today.")] = "",
+    by: Annotated[str, typer.Option(help="Some of owner, model, day, with commas.")] = "owner,model",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for programs.")] = False,
+    server: _ServerAddress = _LOCALHOST,
+    api_key: _ApiKey = None,
+) -> None:
+    """Print how much was transcribed on a service: with an operator's key, by all owners."""
+    from app.commands.usage import run_usage
+
+    _exit(run_usage(server, api_key, {"from": first, "to": last, "by": by}, as_csv=as_csv))
+
+
+@cli.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
     cluster: Annotated[

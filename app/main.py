@@ -30,6 +30,7 @@ from app.api.operation.metric_list import Sources
 from app.api.operation.metrics import metric_routes
 from app.api.operation.owners import Owners, owner_routes
 from app.api.operation.system import VERSION, model_routes, probe_routes
+from app.api.operation.usage import usage_routes
 from app.api.operation.worker_events import WorkerEvents
 from app.api.operation.workers import node_routes, worker_routes
 from app.api.page.pages import add_docs, add_pages
@@ -54,8 +55,8 @@ def create_app(
 ) -> FastAPI:
     """The application with `service`, by default the real one. Its lifespan starts and stops the service.
 
-    The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
-    fit.
+    The server calls `state.stopping()` when it begins to stop, and on SIGHUP `state.reload()`. Raises
+    InvalidSetting if the settings do not fit.
     """
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
@@ -113,7 +114,7 @@ def create_app(
     )
     app.state.stopping = stopping
     app.state.live = live
-    app.state.reload_keys = owners.reload_keys
+    app.state.reload = owners.reload
     add_error_handlers(app)
     of_other_programs = (  # whose clients may send what this service does not know
         openai_routes(running, admission, jobs.terms),
@@ -134,6 +135,7 @@ def create_app(
         peak_routes(jobs, admission),
         shared_routes(running, jobs, settings),
         term_routes(running, jobs),
+        usage_routes(running, jobs),
     )
     workers = worker_routes(running.fleet, worker_events, admission)
     for_operators = (workers, node_routes(running.fleet), owner_routes(owners))

@@ -366,10 +366,19 @@ class Settings(BaseSettings):
         None,
         description="File with more such entries, one in each line. SIGHUP makes the service read it again.",
     )
+    budgets_file: Path | None = Field(
+        None,
+        description="File with budgets, an `OWNER:MINUTES` in each line: how much audio an owner may have "
+        "transcribed in a month (of UTC). `*` stands for all others, `unlimited` for no limit. SIGHUP makes "
+        "the service read it again.",
+    )
     metrics_key: Annotated[str | None, AfterValidator(_check_metrics_key)] = Field(
         None,
         repr=False,
         description="Key for `/metrics` alone, beside those of operators; without any, no key is asked for.",
+    )
+    metrics_by_owner: bool = Field(
+        False, description="`/metrics` says who has had how much audio transcribed in this month."
     )
     trusted_user_header: Annotated[str | None, AfterValidator(_check_header)] = Field(
         None,

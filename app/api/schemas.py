@@ -1,5 +1,6 @@
 """The JSON of responses as types, which also make the OpenAPI document."""
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -441,6 +442,22 @@ class Peaks(BaseModel):
     min: list[float] = Field(description="The lowest sample of each point's part of the recording, -1 to 1.")
     max: list[float] = Field(description="The highest sample of each, -1 to 1.")
     rms: list[float] = Field(description="How loud each is, 0 to 1: the root mean square of its 20 ms peaks.")
+
+
+class UsageEntry(BaseModel):
+    day: str | None = Field(None, description="In UTC. Absent unless `by` names it, as owner and model are.")
+    owner: str | None = Field(None, description="Empty if the service requires no key.")
+    model: str | None = None
+    jobs: int = Field(description="Jobs, requests and live streams.")
+    minutes: float = Field(description="Length of what was transcribed.")
+
+
+class UsageList(BaseModel):
+    object: Literal["list"] = "list"
+    from_: date = Field(alias="from")
+    to: date
+    data: list[UsageEntry]
+    left_minutes: float | None = Field(description="Of the client's budget for this month, if it has one.")
 
 
 class Health(BaseModel):

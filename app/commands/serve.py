@@ -60,17 +60,17 @@ class Server(uvicorn.Server):
     otherwise stay open for as long as its job runs.
     """
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config, *, has_key_file: bool = False) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config, *, reloads: bool = False) -> None:
         super().__init__(config)
         self._app = app
-        self._has_key_file = has_key_file
+        self._reloads = reloads
         self._tasks = BackgroundTasks()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(handle_loop_error)
-        if self._has_key_file:
-            loop.add_signal_handler(signal.SIGHUP, lambda: self._tasks.spawn(self._app.state.reload_keys()))
+        if self._reloads:
+            loop.add_signal_handler(signal.SIGHUP, lambda: self._tasks.spawn(self._app.state.reload()))
         await super().startup(sockets)
         lengthen_queues(self.servers)
 
@@ -139,8 +139,8 @@ def run_server(overrides: dict[str, Any]) -> int:
         keep_some_freed_memory()
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        has_key_file = settings.api_keys_file is not None
-        server = Server(app, uvicorn_config(app, settings), has_key_file=has_key_file)
+        reloads = bool(settings.api_keys_file or settings.budgets_file)
+        server = Server(app, uvicorn_config(app, settings), reloads=reloads)
         try:
             with suppress(KeyboardInterrupt):
                 runner.run(server.serve())

@@ -181,6 +181,10 @@ class QueueFull(WhisperfleetError):
     """The queue has reached its limit."""
 
 
+class InsufficientQuota(WhisperfleetError):
+    """The owner's budget of this month does not suffice."""
+
+
 class NotReady(WhisperfleetError):
     """No worker is available."""
 

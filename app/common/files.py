@@ -36,6 +36,15 @@ _DEVICE = re.compile(
 SUFFIXES = frozenset((*_AUDIO.split(), *_VIDEO.split()))
 
 
+def entries_of(path: Path) -> list[str]:
+    """The lines of a text file, without empty ones and those that begin with `#`.
+
+    Raises OSError, and ValueError if it is not UTF-8.
+    """
+    lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def is_recording(path: PurePath) -> bool:
     """Whether a file in a folder is taken for a recording. Hidden files are not."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")

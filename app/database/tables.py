@@ -147,6 +147,17 @@ terms = sa.Table(
 # Those that counted when a job was submitted. They go with it: it may run again.
 job_terms = sa.Table("job_terms", metadata, _job_number(), sa.Column("content", sa.Text, nullable=False))
 
+# How much audio was transcribed. It outlives jobs, and names no recording.
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("day", sa.String(10), primary_key=True),  # of UTC, as ISO 8601 has it
+    sa.Column("owner", sa.String(64), primary_key=True),
+    sa.Column("model", sa.Text, primary_key=True),
+    sa.Column("jobs", sa.Integer, nullable=False),  # also requests and streams
+    sa.Column("seconds", sa.Float, nullable=False),
+)
+
 transcripts = sa.Table(
     "transcripts", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False)
 )

@@ -146,6 +146,11 @@ class Job:
     trashed_at: float | None = None  # when it was put into the trash, where it is
 
     @property
+    def is_live(self) -> bool:
+        """Whether its recording comes, or came, by a live stream."""
+        return self.submission.file == self.id
+
+    @property
     def file_stem(self) -> str:
         """The name of files about the job, for every system, without an extension."""
         return titled_stem(self.submission.title, self.submission.filename, self.id)

@@ -3,10 +3,11 @@
 import asyncio
 import signal
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import structlog
 from sqlalchemy.exc import IntegrityError
@@ -28,6 +29,7 @@ from app.common.errors import (
 )
 from app.database.connection import Database
 from app.engines.ledger import JobName
+from app.intake.budgets import today
 from app.intake.disk import DiskSpace
 from app.intake.downloads import clean as clean_downloads
 from app.intake.limits import limit_of_jobs
@@ -47,6 +49,7 @@ from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
+from app.jobs.storage.usage import sums_of
 from app.jobs.term_lists import TermLists, common_terms
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
@@ -81,6 +84,7 @@ class JobService:
         self.uploads = Uploads(database, service.media.folder, settings, self.clock)
         self.recordings = KeptRecordings(service.media, self.store, service.helper)
         self._service = service
+        self.budgets = service.budgets
         self._settings = settings
         self.disk = service.media.folder.disk
         if settings.owner_storage_mb is not None:
@@ -100,7 +104,9 @@ class JobService:
         )
         self.store.on_webhook = self.webhooks.added
         self.ended = EndedJobs()
-        self.store.on_end = self.ended.add
+        self.store.on_end = self._ended
+        self.store.on_used = self.budgets.count
+        self.budgets.on_charge = self._clips.put_used
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
         self._trashing = asyncio.Lock()  # what goes on must wait until its last run has ended
@@ -118,11 +124,14 @@ class JobService:
         await self.link_secrets.load()
         await self.shared_links.load()
         await self.terms.load()
+        await self.load_used()
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
             await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
         queued = await self.store.with_status([Status.QUEUED])
+        for job in queued:
+            self.budgets.of_job(job.id, job.submission.owner)
         files = await self.store.files() | await self.uploads.start()
         await self._clean(files, {job.id for job in queued})
         await self._service.media.copies.load()
@@ -188,8 +197,26 @@ class JobService:
         if self._database_disk is not None:
             await asyncio.to_thread(self._database_disk.check_margin)
 
+    async def usage(self, *asked: Any, limit: int | None = None) -> Sequence[Any]:
+        """The rows of `sums_of`, `limit` at most."""
+        with suppress(WhisperfleetError):  # of the last second
+            await self._clips.flush()
+        return await self._database.rows(sums_of(*asked).limit(limit))
+
+    async def load_used(self) -> None:
+        """Read what owners have used in this month, most first."""
+        day = today()
+        rows = await self.usage(f"{day[:7]}-01", day, ["owner"])
+        used = {(day[:7], row.owner): row.seconds for row in sorted(rows, key=lambda row: -row.seconds)}
+        self.budgets.used = defaultdict(float, used)
+
+    def _ended(self, job: Job) -> None:
+        self.budgets.end_job(job.id)
+        self.ended.add(job)
+
     async def check_capacity(self, owner: str, key: str | None) -> None:
-        """Raise QueueFull if `owner` cannot submit another job, and as `check_space` and `check_share`.
+        """Raise QueueFull if `owner` cannot submit another job, InsufficientQuota if it has used its budget,
+        and as `check_space` and `check_share`.
 
         A request with an idempotency key that has a job already is no other job.
         """
@@ -198,6 +225,7 @@ class JobService:
             await self._check_capacity(owner)
 
     async def _check_capacity(self, owner: str) -> None:
+        self.budgets.check(owner)
         await self.check_space()
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
         at_once = self._service.fleet.jobs_at_once
@@ -212,8 +240,8 @@ class JobService:
 
         If the idempotency key has a job already, that is returned. Its file is replaced if it is gone.
 
-        Raises KeyReused if that job is of another request, QueueFull, DiskFull, NotReady while the service
-        stops, and as `Store.add` does. Only after OutcomeUnknown the file belongs to this service, which
+        Raises KeyReused if that job is of another request, NotReady while the service stops, and as
+        `check_capacity` and `Store.add` do. Only after OutcomeUnknown the file belongs to this service, which
         removes it if it turns out to have no job; in all other cases the caller removes it. A resumable
         upload (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
         """
@@ -242,6 +270,7 @@ class JobService:
                 raise
             finally:
                 self._runner.wake()
+            self.budgets.of_job(job.id, submission.owner)
             if submission.file is not None:
                 self.disk.stored[submission.owner] += submission.size or 0
             if submission.from_upload and submission.file is not None:
@@ -251,7 +280,7 @@ class JobService:
     async def open_live(self, submission: Submission, terms: tuple[Term, ...] = ()) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`.
 
-        Raises QueueFull, DiskFull, NotReady while the service stops, and as `Store.add` does.
+        Raises NotReady while the service stops, and as `check_capacity` and `Store.add` do.
         """
         if self._stopping:
             raise NotReady(STOPPING)
@@ -270,7 +299,7 @@ class JobService:
     async def run_again(self, job: Job) -> Job:
         """Queue a failed job again, as it was submitted: only what it lacks is transcribed.
 
-        Raises AudioNotKept if its recording is gone, QueueFull, DiskFull, UnknownJob, and as `Store.add`.
+        Raises AudioNotKept if its recording is gone, UnknownJob, and as `check_capacity` and `Store.add` do.
         """
         again, url, size = job.submission.again, job.submission.url, job.submission.size
         recorded = job if again is None else await parent_of(self.store, again)
@@ -357,7 +386,7 @@ class JobService:
     async def restore(self, job: Job) -> Job:
         """Take a job out of the trash with those that transcribe it again. What was cancelled there goes on.
 
-        Raises QueueFull and DiskFull if it cannot go on now, NoTrash, and UnknownJob.
+        Raises NoTrash, UnknownJob, and as `check_capacity` if it cannot go on now.
         """
         async with self._trashing, self._admission:
             job = await self.store.get_any(job.id)

@@ -9,6 +9,7 @@ from app.engines.devices import usable_cores
 from app.engines.ledger import JobName, new_request
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, media_workers
+from app.intake.budgets import Allowance, budgets_of
 from app.intake.uploads import Upload
 from app.media.pcm_files import remove_channels
 from app.pool.helper import Helper
@@ -21,6 +22,7 @@ from app.recording.recording_work import Observer, TranscriptionWork, WindowDisp
 from app.recording.result_cache import CachedClipResults, ClipResults, ResultCache
 from app.settings import Settings
 from app.telemetry import traces
+from app.telemetry.work import current_work
 from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.terms import Term
 from app.transcript.timeline import Transcript
@@ -48,6 +50,7 @@ class TranscriptionService:
         self.settings = settings
         self.media = MediaService(settings, media_workers(settings, plan, usable_cores()))
         self.fleet = WhisperFleet(settings, plan, self.media.pool)
+        self.budgets = budgets_of(settings)
         self.helper = Helper()
         self._cache = ResultCache()
         self._removals: dict[JobName, asyncio.Task[None]] = {}  # of decoded audio that workers still read
@@ -80,20 +83,26 @@ class TranscriptionService:
         """The transcript of a recording. Does not remove the upload's file.
 
         Cancelling the caller cancels the work. Results are cached for a while then: the same recording with
-        the same options goes on from them.
+        the same options goes on from them. The caller is charged, see `telemetry.work`.
 
         Raises NotReady if there is no model or no worker, and as `Pipeline.run` does.
         """
         dispatcher, model = await self.fleet.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
-        job = new_request()
+        job, observer = new_request(), observer or Observer()
+        allowance = Allowance(self.budgets, current_work().owner)
         with self._cache.recording(key) as results:
-            pipeline = self.pipeline(
-                job, upload, options, model, dispatcher, results, observer, known=known, terms=terms
-            )
+            more = (observer, None, known, terms, allowance)
+            pipeline = self.pipeline(job, upload, options, model, dispatcher, results, *more)
             try:
-                return await traced(pipeline)
+                transcript = await traced(pipeline)
+                allowance.charge(model, transcript.transcribed_s)
+                return transcript
+            except asyncio.CancelledError:  # its client has left, perhaps with some of the text
+                allowance.charge(model, observer.sent_s)
+                raise
             finally:
+                allowance.reserve(0.0)
                 await self.remove_decoded(job)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
@@ -143,13 +152,14 @@ class TranscriptionService:
         decoded: Decoded | None = None,
         known: Sequence[KnownSpeaker] | None = (),
         terms: tuple[Term, ...] = (),
+        allowance: Allowance | None = None,
     ) -> Pipeline | ChannelPipelines:
         """A pipeline for a recording, or one for its channels.
 
         `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio by
         `remove_decoded`. `decoded`: what is there from an earlier run, if that decoded all of the recording.
         `known`: voices that the client knows, for `options.diarize`; None: they are embedded, and the caller
-        finds who speaks. `terms`: replace what the model wrote.
+        finds who speaks. `terms`: replace what the model wrote. `allowance`: reserves the length.
         """
         work = TranscriptionWork(
             job=job,
@@ -169,5 +179,6 @@ class TranscriptionService:
             min_context_s=self.fleet.catalogue.options[model].min_context_s,
             known=known,
             terms=terms,
+            allowance=allowance,
         )
         return ChannelPipelines(work) if options.channels == "separate" else Pipeline(work)

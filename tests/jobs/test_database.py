@@ -135,7 +135,7 @@ async def test_links_of_before_have_owners_and_stay_valid(tmp_path: Path) -> Non
                 *("DROP INDEX jobs_by_trash", "ALTER TABLE jobs DROP COLUMN trashed_at"),
                 *("ALTER TABLE jobs DROP COLUMN has_terms", "DROP TABLE job_terms", "DROP TABLE terms"),
                 *(f"ALTER TABLE revisions DROP COLUMN {name}" for name in ("reason", "restored", "author")),
-                "ALTER TABLE jobs DROP COLUMN languages",
+                *("ALTER TABLE jobs DROP COLUMN languages", "DROP TABLE usage"),
                 "INSERT INTO secrets VALUES ('links', x'07', 0)",
                 f"INSERT INTO shared_links VALUES ('1', 'x', {job.number}, 1, 0, 0, 1e12)",
                 f"INSERT INTO shared_links VALUES ('2', 'y', {job.number}, 0, 0, 0, 1e12)",

@@ -219,7 +219,7 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
                     for name in ("by_link", "reason", "restored", "author")
                 ),
                 "DROP TABLE shared_links",
-                "DROP TABLE service_clock",
+                *("DROP TABLE service_clock", "DROP TABLE usage"),
                 "ALTER TABLE jobs DROP COLUMN retained_since",
                 *("DROP INDEX jobs_by_trash", "ALTER TABLE jobs DROP COLUMN trashed_at"),
                 *("ALTER TABLE jobs DROP COLUMN has_terms", "DROP TABLE job_terms", "DROP TABLE terms"),

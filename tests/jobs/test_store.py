@@ -182,7 +182,7 @@ async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) 
 
 
 @ON_BOTH
-async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store: Store) -> None:
+async def test_deleting_a_job_leaves_its_webhook_and_its_usage_only(database: Database, store: Store) -> None:
     job = await new_job(store, Status.SUCCEEDED, webhook_url="https://example.org/hook")
     await store.delete(job)
     with pytest.raises(UnknownJob):
@@ -192,7 +192,7 @@ async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store:
             table.name: await connection.scalar(sa.select(sa.func.count()).select_from(table))
             for table in metadata.sorted_tables
         }
-    assert {table: count for table, count in rows.items() if count} == {"deliveries": 1}
+    assert {table: count for table, count in rows.items() if count} == {"deliveries": 1, "usage": 1}
     assert (await store.add(SUBMISSION)).number > job.number
 
 

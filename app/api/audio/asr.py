@@ -114,6 +114,7 @@ def asr_routes(service: "TranscriptionService", admission: Admission, term_lists
         note_without_effect(request, query, query.model_fields_set, query.output)
         if query.options.diarize:
             service.media.speaker_models.check()
+        service.budgets.check(client_of(request).owner)
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             terms = query.terms_of(term_lists.all_of(client_of(request).owner))
             work = service.transcribe(upload, query.options_with(terms), model, terms=terms)

@@ -194,6 +194,7 @@ async def _respond(
         if "stream" in fields and form_type is TranscriptionForm and _asks_for_events(fields):
             admission.streams.check(client_of(request))
 
+    service.budgets.check(client_of(request).owner)
     with ExitStack() as admitted:
         admitted.enter_context(admission.requests.hold(client_of(request)))
         upload = await receive(

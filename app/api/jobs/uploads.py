@@ -88,6 +88,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         if has_part:
             _check_type(request)
         owner = client_of(request).owner
+        service.budgets.check(owner)
         with admission.uploads.hold(client_of(request)) if has_part else nullcontext():
             upload = await uploads.create(owner, upload_length, filename, upload_metadata.strip())
             received = 0
@@ -132,6 +133,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
     ) -> Response:
         """What has arrived of an interrupted part stays."""
         _check_type(request)
+        service.budgets.check(client_of(request).owner)
         async with uploads.lock(client_of(request).owner, upload_id) as (upload, file):
             with admission.uploads.hold(client_of(request)):
                 length = declared_length(request)

@@ -113,6 +113,7 @@ _READ: Mapping[str, Read] = {
     "batch_clips": lambda source: source.service.fleet.ledger.batch_clips,
     "batch_seconds": lambda source: source.service.fleet.ledger.batch_seconds,
     "audio_seconds_total": _audio_seconds,
+    "owner_audio_seconds": lambda source: source.service.budgets.used_by_owner(),
     "worker_state": _worker_states,
     "node_workers": _node_workers,
     "worker_restarts_total": _worker_restarts,

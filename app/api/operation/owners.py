@@ -35,25 +35,27 @@ class Owners:
         names, secrets = self.keys.owners(), self.jobs.link_secrets
         self.jobs.disk.has_others = self.has_users or len(names) > 1
         await self.jobs.store.rename_owners(self.keys.named())
+        await self.jobs.load_used()
         stored = () if self.has_users or not names else secrets.by_owner  # without keys, all are let in
         gone = {*before, *stored} - names - {LINK_OWNER, ""}
         for owner in gone:
             await self.withdraw(owner)
         await secrets.renew(gone, names - secrets.by_owner.keys())
 
-    async def reload_keys(self) -> None:
-        """Read the file of keys again. After an error, which is logged, the keys stay as they were."""
+    async def reload(self) -> None:
+        """Read the files of keys and budgets again. After an error, which is logged, they stay the same."""
         try:
             before = self.keys.owners()
             self.keys.load()
             self.authentication.end()
             await self.load(before)
+            self.jobs.budgets.load()
         except (OSError, ValueError) as error:
-            log.error("the file of keys cannot be used; the keys stay as they were", error=str(error))
+            log.error("a file cannot be used; the keys or budgets stay as they were", error=str(error))
         except WhisperfleetError as error:
             log.error("links of removed keys may still work; send SIGHUP again", error=str(error))
         else:
-            log.info("the file of keys was read again", keys=len(self.keys), owners=len(self.keys.owners()))
+            log.info("keys and budgets were read again", keys=len(self.keys), owners=len(self.keys.owners()))
 
     async def withdraw(self, owner: str) -> None:
         """End the requests and streams of an owner, and what else it has made. Its jobs and keys stay."""

@@ -16,8 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.concurrency import Wakeup, end_tasks
 from app.common.errors import Interrupted, WhisperfleetError
 from app.database.connection import Database, Then
-from app.database.tables import clips, jobs, voices
+from app.database.tables import clips, jobs, usage, voices
+from app.intake.budgets import Used
 from app.jobs.job import Job, Status
+from app.jobs.storage.usage import ADD_USED
 from app.jobs.storage.voices import read_voices
 from app.recording.clip_decoding import ClipKey, ClipRequest
 from app.recording.result_cache import Embed, Transcribe
@@ -120,6 +122,10 @@ class ClipStore:
         row = {"job_number": job_number, "start": clip[0], "end": clip[1], "content": content}
         return self._put(voices, row)
 
+    def put_used(self, used: Used) -> None:
+        """Store what a request or a stream has used, in the same way."""
+        self._put(usage, used._asdict())
+
     def _put(self, table: sa.Table, values: Mapping[str, Any]) -> asyncio.Future[None]:
         stored = asyncio.get_running_loop().create_future()
         self._unstored.append(_UnstoredRow(table, values, time.monotonic(), stored))
@@ -157,7 +163,7 @@ class ClipStore:
         except Exception as error:
             of_jobs: dict[int, list[_UnstoredRow]] = defaultdict(list)
             for row in rows:
-                of_jobs[row.values["job_number"]].append(row)
+                of_jobs[row.values.get("job_number", 0)].append(row)
             if len(of_jobs) > 1:  # the rows of one may be the reason
                 errors = [await self._store(of_job) for of_job in of_jobs.values()]
                 return next(filter(None, errors), None)
@@ -266,4 +272,5 @@ def _upsert(table: sa.Table, key: Sequence[str], values: Sequence[str]) -> sa.In
 _UPSERTS = {
     clips: _upsert(clips, ("start", "end", "language", "channel"), ("crash_count", "result")),
     voices: _upsert(voices, ("start", "end"), ("content",)),
+    usage: ADD_USED,
 }

@@ -203,7 +203,9 @@ class JobExecutor:
         observer = JobObserver(job.id, self._progress, self._lengths, results.published, has_live_text, peaks)
         options = options.model_copy(update={"allow_partial": True})  # a clip that fails costs no other one
         more = (observer, decoded, None if of_parent else known, await self._store.terms(job))
-        pipeline = self._service.pipeline(name, upload, options, model, dispatcher, results, *more)
+        # Of a live job, the stream is charged.
+        allowance = None if job.is_live else self._service.budgets.of_job(job.id, job.submission.owner)
+        pipeline = self._service.pipeline(name, upload, options, model, dispatcher, results, *more, allowance)
         return job, pipeline, has_live_text
 
     async def _succeed(self, job: Job, transcript: Transcript, had_live_text: bool) -> None:

@@ -25,6 +25,7 @@ from app.common.errors import (
 from app.database.connection import Database, Then
 from app.database.tables import clips, deliveries, job_terms, jobs, passages, peaks, shared_links, uploads
 from app.database.tables import terms as term_lists
+from app.intake.budgets import Used
 from app.intake.resumable_rows import mark_used
 from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
@@ -67,6 +68,7 @@ from app.jobs.storage.revisions import (
 from app.jobs.storage.rows import job_from_row, submission_row
 from app.jobs.storage.search import find_jobs, index_details, index_text, put_passages, read_passages
 from app.jobs.storage.service_clock import ServiceClock
+from app.jobs.storage.usage import ADD_USED, rename_usage, used_by
 from app.jobs.storage.voices import (
     add_known_speakers,
     add_voices,
@@ -137,6 +139,7 @@ class Store:
         # are given up: too many wait.
         self.on_webhook: Callable[[str, int], None] = lambda job_id, given_up: None
         self.on_end: Callable[[Job], None] = lambda job: None  # called once a job has ended
+        self.on_used: Callable[[Used], None] = lambda used: None  # called once it is in the database
 
     async def add(
         self,
@@ -225,7 +228,7 @@ class Store:
         return await self._database.query(self._get, job_id, owner)
 
     async def rename_owners(self, names: Mapping[str, str]) -> None:
-        """Give the jobs, uploads, webhooks and shared links of owners (keys of `names`) to others (values).
+        """Give what owners (keys of `names`) have in the database to others (values).
 
         A job loses its idempotency key if the new owner has used the same one, and a list of terms is lost if
         the new owner has one.
@@ -245,6 +248,7 @@ class Store:
                     await connection.execute(
                         sa.update(table).where(table.c.owner == before).values(owner=after)
                     )
+                await rename_usage(connection, before, after)
             then(self._cache.clear)
 
         if names:
@@ -422,7 +426,7 @@ class Store:
         changes: dict[str, Any] = asdict(replace(job.progress, stage=stage))
         if job.started_at is None:
             changes["started_at"] = self._clock()
-        return await self._transition(job.id, Status.RUNNING, changes)
+        return await self._transition(job, Status.RUNNING, changes)
 
     async def set_result_digest(self, job: Job, digest: str) -> Job:
         """Store the digest of everything that clip results depend on.
@@ -449,7 +453,7 @@ class Store:
         `interrupted`: the whole service has ended in its middle.
         """
         changes = {"stage": Stage.QUEUED.value, "interruptions": job.interruptions + interrupted}
-        return await self._transition(job.id, Status.QUEUED, changes)
+        return await self._transition(job, Status.QUEUED, changes)
 
     async def succeed(
         self, job: Job, transcript: Transcript, keep_file: bool, *, had_live_text: bool = False
@@ -465,7 +469,7 @@ class Store:
         has_speakers = options.diarize or options.channels == "separate"
         changed = (0, transcript.samples) if has_speakers or had_live_text else None
         more = {"transcript": content, "changed_segments": changed}
-        return await self._transition(job.id, Status.SUCCEEDED, changes, **more)
+        return await self._transition(job, Status.SUCCEEDED, changes, **more)
 
     async def succeed_again(
         self, job: Job, transcript: Transcript, correction: PackedCorrection | None, *, replaces_voices: bool
@@ -488,7 +492,7 @@ class Store:
                 await self._correct(connection, then, parent.id, correction)
             await move_voices(connection, job, parent if replaces_voices else None)
 
-        return await self._transition(job.id, Status.SUCCEEDED, changes, also=revise)
+        return await self._transition(job, Status.SUCCEEDED, changes, also=revise)
 
     async def fail(
         self, job: Job, failure: JobError, keep_file: bool, transcript: Transcript | None = None
@@ -501,7 +505,7 @@ class Store:
             changes |= _done(transcript)
             if job.submission.again is None:  # a parent's transcript stays as it is
                 content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
-        return await self._transition(job.id, Status.FAILED, changes, transcript=content)
+        return await self._transition(job, Status.FAILED, changes, transcript=content)
 
     async def reopen(self, job: Job) -> Job:
         """Return a failed job to the queue. Results of clips stay, and a transcript until the next one.
@@ -517,11 +521,11 @@ class Store:
             of_job, has_failed = clips.c.job_number == job.number, clips.c.result.is_(None)
             await connection.execute(sa.delete(clips).where(of_job, has_failed))
 
-        return await self._transition(job.id, Status.QUEUED, changes, also=reopen, since=[Status.FAILED])
+        return await self._transition(job, Status.QUEUED, changes, also=reopen, since=[Status.FAILED])
 
     async def cancel(self, job: Job) -> Job:
         """Mark an unfinished job as cancelled. Raises IllegalTransition."""
-        return await self._transition(job.id, Status.CANCELLED, {})
+        return await self._transition(job, Status.CANCELLED, {})
 
     async def trash(self, job: Job) -> list[Job]:
         """Put a job into the trash with those that transcribe it again. Cancel those that are unfinished.
@@ -533,7 +537,7 @@ class Store:
             values = {"trashed_at": self._service_clock()}
             family = await self._family(connection, job)
             cancelled = [
-                await self._transit(connection, then, each.id, Status.CANCELLED, values)
+                await self._transit(connection, then, each, Status.CANCELLED, values)
                 for each in family
                 if not each.status.is_terminal
             ]
@@ -559,9 +563,7 @@ class Store:
             for each in trashed:
                 if each.status is Status.CANCELLED:
                     since_cancelled = [Status.CANCELLED]
-                    await self._transit(
-                        connection, then, each.id, Status.QUEUED, values, since=since_cancelled
-                    )
+                    await self._transit(connection, then, each, Status.QUEUED, values, since=since_cancelled)
             return await self._get(connection, job.id)
 
         return await self._write(restore)
@@ -795,11 +797,11 @@ class Store:
         """Whether a job has events with higher numbers than `after`."""
         return bool(await self.events(job, after, limit=1))
 
-    async def _transition(self, job_id: str, status: Status, changes: Mapping[str, Any], **more: Any) -> Job:
+    async def _transition(self, job: Job, status: Status, changes: Mapping[str, Any], **more: Any) -> Job:
         """See `_transit`, in a transaction of its own."""
 
         async def transit(connection: AsyncConnection, then: Then) -> Job:
-            return await self._transit(connection, then, job_id, status, changes, **more)
+            return await self._transit(connection, then, job, status, changes, **more)
 
         return await self._write(transit)
 
@@ -807,7 +809,7 @@ class Store:
         self,
         connection: AsyncConnection,
         then: Then,
-        job_id: str,
+        before: Job,
         status: Status,
         changes: Mapping[str, Any],
         transcript: tuple[bytes, Summary] | None = None,
@@ -834,11 +836,11 @@ class Store:
         if transcript is not None:
             values |= _listed(transcript[1])
         may_change = sa.and_(jobs.c.status.in_(allowed), ~IN_TRASH)
-        change = sa.update(jobs).where(jobs.c.id == job_id, may_change).values(values)
+        change = sa.update(jobs).where(jobs.c.id == before.id, may_change).values(values)
         changed = (await connection.execute(change)).rowcount
-        job = await self._get(connection, job_id, trashed=True)
+        job = await self._get(connection, before.id, trashed=True)
         if not changed:
-            raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
+            raise IllegalTransition(f"Job {job.id} is {job.status} and cannot become {status}.")
         may_go_on = job.trashed_at is not None or (status is Status.FAILED and "file" not in changes)
         if status.is_terminal and not may_go_on:
             removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
@@ -847,12 +849,15 @@ class Store:
             await drop_known_speakers(connection, job)
             if status is not Status.SUCCEEDED:
                 await drop_voices(connection, job)
+        for used in used_by(before, job):
+            await connection.execute(ADD_USED, used._asdict())
+            then(self.on_used, used)
         if also is not None:
             await also(connection, then)
         if transcript is not None:
             content, summary = transcript
             if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
-                job = await self._change(connection, job_id, title=first_words(summary.excerpt))
+                job = await self._change(connection, job.id, title=first_words(summary.excerpt))
             original = PackedTranscript(ORIGINAL, content)
             await add_revision(connection, job, original, summary, 0, now)
         await self._add_events(connection, then, job, now, changed_segments)

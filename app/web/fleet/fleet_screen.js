@@ -9,6 +9,7 @@ import { Lanes } from "./lanes.js";
 import { Legend } from "./legend.js";
 import { openStage } from "./stage.js";
 import { Summary } from "./summary.js";
+import { Usage } from "./usage.js";
 
 const isTable = remembered("fleet.table", false);
 
@@ -31,6 +32,7 @@ export function FleetScreen() {
     ${isKnown.value && html`<${Summary} />`}
     ${hasWorkers.value && (isTable.value ? html`<${FleetTable} />` : html`<${Legend} /><${Lanes} />`)}
     ${!hasWorkers.value && connection.value !== "refused" && html`<p class="card empty">${t(nothingText())}</p>`}
+    <${Usage} />
   </div>`;
 }
 

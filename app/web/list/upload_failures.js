@@ -15,12 +15,12 @@ const MOST_RENEWALS = 3; // one after the other
 const WORTH_MENTIONING = 1_000_000; // bytes
 const PASSING = new Set([0, 408, 423, 425, 429, 460, 500, 502, 503, 504]);
 
-/** Of a 409. Others mean that another request has the upload, or that it stalled. */
-const FINAL = ["upload_used", "idempotency_key_reused"];
+/** Of a 409 or 429. Others of a 409 mean that another request has the upload, or that it stalled. */
+const FINAL = ["upload_used", "idempotency_key_reused", "insufficient_quota"];
 
 /** Whether the same may succeed later. @param {Failure} error */
 function mayPass({ status, code }) {
-  return PASSING.has(status) || (status === 409 && !FINAL.includes(code ?? ""));
+  return (PASSING.has(status) || status === 409) && !FINAL.includes(code ?? "");
 }
 
 /** The service has no such upload any more. @param {Failure} error */

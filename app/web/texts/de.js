@@ -41,6 +41,8 @@ const texts = {
       "Die Datei ist größer, als der Dienst annimmt. Sie komprimieren oder nur ihre Tonspur senden.",
     helper_failed:
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
+    insufficient_quota:
+      "Das ist mehr, als in diesem Monat noch transkribiert werden darf. Auf den nächsten warten oder den Betreiber fragen.",
     internal_error:
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
     interrupted:
@@ -712,6 +714,11 @@ const texts = {
   "fleet.column.lost": "Fehlgeschlagen / wiederholt",
   "fleet.column.gpu": "GPU",
   "fleet.column.restarts": "Neustarts",
+  "usage.title": "In diesem Monat transkribiert",
+  "usage.owner": "Wer",
+  "usage.jobs": "Aufnahmen",
+  "usage.minutes": "Minuten",
+  "usage.csv": "Nach Tagen herunterladen",
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",

@@ -34,6 +34,8 @@ export default {
     file_too_large: "The file is larger than the service takes. Compress it, or send only its sound.",
     helper_failed:
       "Something went wrong in the service. Try again; if it happens again, ask whoever runs it.",
+    insufficient_quota:
+      "This is more than you may have transcribed this month. Wait for the next one, or ask whoever runs the service.",
     internal_error:
       "Something went wrong in the service. Try again; if it happens again, ask whoever runs it.",
     interrupted: "Something kept ending the service. Try again; if it happens again, ask whoever runs it.",
@@ -692,6 +694,11 @@ export default {
   "fleet.column.lost": "Failed / repeated",
   "fleet.column.gpu": "GPU",
   "fleet.column.restarts": "Restarts",
+  "usage.title": "Transcribed this month",
+  "usage.owner": "Who",
+  "usage.jobs": "Recordings",
+  "usage.minutes": "Minutes",
+  "usage.csv": "Download by day",
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",

@@ -39,6 +39,8 @@ const texts = {
       "El archivo es más grande de lo que admite el servicio. Comprímelo o envía solo el sonido.",
     helper_failed:
       "Algo ha fallado en el servicio. Inténtalo de nuevo; si se repite, pregunta a quien lo administra.",
+    insufficient_quota:
+      "Es más de lo que puedes transcribir este mes. Espera al próximo o pregunta a quien administra el servicio.",
     internal_error:
       "Algo ha fallado en el servicio. Inténtalo de nuevo; si se repite, pregunta a quien lo administra.",
     interrupted:
@@ -704,6 +706,11 @@ const texts = {
   "fleet.column.lost": "Fallidos / repetidos",
   "fleet.column.gpu": "GPU",
   "fleet.column.restarts": "Reinicios",
+  "usage.title": "Transcrito este mes",
+  "usage.owner": "Quién",
+  "usage.jobs": "Grabaciones",
+  "usage.minutes": "Minutos",
+  "usage.csv": "Descargar por días",
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",
