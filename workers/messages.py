@@ -208,10 +208,8 @@ class WindowResult:
         Who says a sentence three times takes the time for it. Words that nobody says have no sound, and
         cross-attention leaves several in a row without a duration.
         """
-        if not self.compressible:
-            return False
         short = self._are_short
-        return any(all(short[at : at + 3]) for at in range(len(short) - 2))
+        return self.compressible and any(all(short[at : at + 3]) for at in range(len(short) - 2))
 
     @property
     def looping(self) -> bool:
