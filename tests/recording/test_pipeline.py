@@ -149,16 +149,18 @@ def new_pipeline(
     known: Sequence[KnownSpeaker] = (),
     decoded: Decoded | None = None,
     allowance: Allowance | None = None,
+    model: str = "demo",
     **options: object,
 ) -> Pipeline:
     """A pipeline for a recording; by default, of eight clips."""
     media = media or FakeMedia(clips=8)
-    (folder / "pcm").write_bytes(bytes(2 * media.samples))
+    with (folder / "pcm").open("wb") as pcm:
+        pcm.truncate(2 * media.samples)
     work = TranscriptionWork(
         job="job",
         upload=Upload(folder / "upload", "talk.wav", 1, ""),
         options=Options.model_validate(options),
-        model="demo",
+        model=model,
         media_pool=media,  # type: ignore[arg-type]
         dispatcher=fleet,  # type: ignore[arg-type]
         pcm_path=folder / "pcm",
