@@ -18,8 +18,7 @@ def run_usage(server: str, api_key: str | None, query: Mapping[str, str], *, as_
     rows = list(csv.reader(text.splitlines()))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        *names, jobs, minutes = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print(*names, jobs.strip().rjust(len(jobs)), minutes.strip().rjust(len(minutes)), sep="  ")
+        print(*(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), sep="  ")
     return 0
 
 

@@ -30,11 +30,17 @@ def texts(site: Server, job_id: str) -> list[str]:
 
 def correct(site: Server, job_id: str, segments: Sequence[Segment]) -> None:
     """Store other segments."""
-    answer = site.client.put(
-        f"/v1/jobs/{job_id}/segments",
-        json={"segments": segments},
-        headers={"If-Match": document(site, job_id).headers["etag"]},
-    )
+    _put(site, job_id, {"segments": segments})
+
+
+def restore(site: Server, job_id: str, revision: int) -> None:
+    """Bring a revision back."""
+    _put(site, job_id, {"revision": revision})
+
+
+def _put(site: Server, job_id: str, body: dict[str, Any]) -> None:
+    headers = {"If-Match": document(site, job_id).headers["etag"]}
+    answer = site.client.put(f"/v1/jobs/{job_id}/segments", json=body, headers=headers)
     assert answer.status_code == 200, answer.text
 
 

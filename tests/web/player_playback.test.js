@@ -1,9 +1,11 @@
+import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 globalThis.requestAnimationFrame ??= () => 0;
 globalThis.cancelAnimationFrame ??= () => {};
 const { createPlayback } = await import("../../app/web/job/playback.js");
+const { toggleLoop } = await import("../../app/web/job/player_keys.js");
 const { skipsBack } = await import("../../app/web/job/player_settings.js");
 
 /** A media element without a browser: it is where it is told to be. */
@@ -164,4 +166,19 @@ test("a place beyond the end is the end", () => {
   assert.equal(playback.time.value, 60);
   playback.skip(-100);
   assert.equal(playback.time.value, 0);
+});
+
+test("what is repeated is what the view has at the playhead, such as a subtitle of a long segment", () => {
+  const { playback } = start();
+  const places = [
+    { key: "s1", start: 0, end: 3 },
+    { key: "s1#1", start: 3.1, end: 6 },
+  ];
+  const screen = /** @type {any} */ ({ playback, view: { places: () => places } });
+  playback.seek(3.05);
+  toggleLoop(screen);
+  assert.deepEqual(playback.loop.value, places[1]);
+  assert.equal(playback.time.value, 3.1);
+  toggleLoop(screen);
+  assert.equal(playback.loop.value, null);
 });

@@ -55,8 +55,7 @@ def usage_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
         if format == "csv":
             text = StringIO()
             csv.writer(text, lineterminator="\n").writerows([names, *found])
-            headers = {"content-disposition": 'attachment; filename="usage.csv"'}
-            return Response(text.getvalue(), media_type="text/csv", headers=headers)
+            return Response(text.getvalue(), media_type="text/csv")
         left_s = service.budgets.left(client.owner)
         return JSONResponse(
             {

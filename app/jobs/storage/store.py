@@ -729,12 +729,8 @@ class Store:
 
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
-
-        async def correct(connection: AsyncConnection, then: Then) -> Job:
-            more = {"by_link": by_link, "author": author}
-            return await self._correct(connection, then, job.id, correction, **more)
-
-        return await self._write(correct)
+        of_job = partial(self._correct, job_id=job.id, correction=correction)
+        return await self._write(partial(of_job, by_link=by_link, author=author))
 
     async def _correct(
         self,
@@ -799,11 +795,7 @@ class Store:
 
     async def _transition(self, job: Job, status: Status, changes: Mapping[str, Any], **more: Any) -> Job:
         """See `_transit`, in a transaction of its own."""
-
-        async def transit(connection: AsyncConnection, then: Then) -> Job:
-            return await self._transit(connection, then, job, status, changes, **more)
-
-        return await self._write(transit)
+        return await self._write(partial(self._transit, before=job, status=status, changes=changes, **more))
 
     async def _transit(
         self,
