@@ -247,7 +247,7 @@ def test_nothing_is_drawn_while_the_tab_is_hidden(page, site):
           window.drawn = 0;
         }"""
     )
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(600)  # two beats
     assert page.evaluate("drawn") == 0
 
 

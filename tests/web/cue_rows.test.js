@@ -1,3 +1,4 @@
+import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as cues from "../../app/web/job/cue_rows.js";
@@ -162,4 +163,13 @@ test("an edge moves as far as it cures, and no farther than the neighbours allow
   assert.deepEqual(cues.curedTimes(row, fast, "start", free), { start: 0.9, end: 2 });
   const close = { limit: /** @type {const} */ ("min_gap_s"), value: 0, allowed: 0.08, cures: [] };
   assert.deepEqual(cues.curedTimes(row, close, "end", { after: 0, before: 1.92 }), { start: 1, end: 1.92 });
+});
+
+test("an edge goes as far as the neighbours leave it", async () => {
+  const { allowedSpan } = await import("../../app/web/job/cue_actions.js");
+  const places = ["a", "b", "c"].map((key, index) => ({ key, start: 3 * index, end: 3 * index + 2 }));
+  const screen = /** @type {any} */ ({ view: { places: () => places } });
+  assert.deepEqual(allowedSpan(screen, "b", { start: 1, end: 7 }), { start: 2, end: 6 });
+  assert.deepEqual(allowedSpan(screen, "a", { start: -1, end: 1 }), { start: 0, end: 1 });
+  assert.deepEqual(allowedSpan(screen, "c", { start: 6, end: 9 }), { start: 6, end: 9 });
 });
