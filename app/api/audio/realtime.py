@@ -32,6 +32,7 @@ from app.common.errors import (
 )
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.intake.limits import Admission
+from app.jobs.job import Submission
 from app.jobs.service import JobService
 from app.live.service import LiveService
 from app.recording.service import TranscriptionService
@@ -39,6 +40,7 @@ from app.server.errors import documented_errors, error_detail
 from app.server.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.server.listening import STREAM_PATH
 from app.server.requests import client_of
+from app.transcript.terms import Term
 
 PROTOCOL = "realtime"
 FILENAME = "live.wav"  # of the recording of a job
@@ -78,7 +80,8 @@ def realtime_routes(
         With a job, whose fields these are, also what `JobService.open_live` raises.
         """
         owner = client_of(request).owner
-        submission, terms = None, ()
+        submission: Submission | None = None
+        terms: tuple[Term, ...] = ()
         if with_job:
             terms = fields.terms_of(jobs.terms.all_of(owner))
             model = resolve_model(fields.model, fields.language)

@@ -14,7 +14,7 @@ import { live, unwritten } from "./spoken.js";
 import { createFollower } from "./transcript_follow.js";
 import { click, doubleClick, mouseDown, noticeSelection, pointerDown, press } from "./transcript_input.js";
 import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "./transcript_rows.js";
-import { isActive } from "./types.js";
+import { isActive, isRecorded } from "./types.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./transcript_rows.js").Row} Row */
@@ -36,7 +36,7 @@ export function Transcript({ session, playback, view, search }) {
   return html`<section class="transcript" aria-label=${t("transcript.label")}>
     ${isSmall.value && html`<${CueChoice} view=${view} />`}
     <${List} session=${session} playback=${playback} view=${view} search=${search} isGrowing=${isGrowing} spoken=${spoken} />
-    ${isGrowing && !spoken.length && html`<p class="transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
+    ${isGrowing && !(job && isRecorded(job)) && html`<p class="transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
   </section>`;
 }
 

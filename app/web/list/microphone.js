@@ -82,7 +82,9 @@ const NEW = { session: "", lastEvent: "", job: "", isEnding: false };
 
 /** The job's options. Such a recording has no name of its own. */
 function queryOfJob() {
-  const name = t("microphone.name", { time: stamp(new Date()) });
+  // `2026-11-22 14.05`: systems forbid colons in names.
+  const time = new Date().toLocaleString("sv").slice(0, 16).replace(":", ".");
+  const name = t("microphone.name", { time });
   const fields = { job: true, title_from_text: true, filename: `${name}.wav`, ...chosenOptions() };
   return new URLSearchParams(Object.entries(fields).map(([key, value]) => [key, String(value)])).toString();
 }
@@ -242,13 +244,6 @@ async function tabSound() {
   for (const other of shared.getTracks()) if (other !== track) other.stop();
   if (!track) throw new Error(t("microphone.silentTab"));
   return track;
-}
-
-/** `2026-11-22 14.05`: systems forbid colons in names. @param {Date} date */
-function stamp(date) {
-  const two = (/** @type {number} */ number) => String(number).padStart(2, "0");
-  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
-  return `${day} ${two(date.getHours())}.${two(date.getMinutes())}`;
 }
 
 /** @param {unknown} error */

@@ -77,6 +77,8 @@ const texts = {
     too_many_channels:
       "Die Aufnahme hat zu viele Kanäle, um jeden einzeln zu transkribieren. Bei „Wer spricht“ „Nicht unterscheiden“ wählen.",
     too_many_files: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
+    too_many_streams:
+      "Der Dienst nimmt im Moment keine weiteren Aufnahmen dieser Art an. Beenden Sie eine andere, oder versuchen Sie es später.",
     too_many_uploads: "Der Dienst nimmt gerade keine weiteren Dateien an. Später noch einmal versuchen.",
     unsuitable_format: "Das Transkript passt nicht in dieses Format. Ein anderes wählen.",
     unsupported_codec: "Der Dienst kann diese Art von Ton nicht lesen. Ihn in MP3 umwandeln.",
@@ -92,8 +94,6 @@ const texts = {
     stream_idle: "Fünf Minuten lang kam kein Ton, deshalb ist die Aufnahme beendet.",
     stream_not_found:
       "Die Aufnahme war länger als eine Minute unterbrochen und ist deshalb beendet. Was ankam, steht in ihrem Transkript.",
-    event_not_kept:
-      "Die Aufnahme war zu lange unterbrochen und ist deshalb beendet. Was ankam, steht in ihrem Transkript.",
     job_deleted: "Die Aufnahme wurde gelöscht.",
     web_socket_required:
       "Die Verbindung für Text beim Sprechen kommt nicht durch. Etwas vor dem Dienst, etwa ein Proxy, muss WebSockets durchlassen: Fragen Sie, wer ihn betreibt.",

@@ -65,6 +65,8 @@ export default {
     too_many_channels:
       "The recording has too many channels to transcribe each by itself. Choose “Do not tell apart” at “Who speaks”.",
     too_many_files: "The service is busy. Try again in a minute.",
+    too_many_streams:
+      "The service takes no more recordings of this kind at the moment. Stop another one, or try again later.",
     too_many_uploads: "The service takes no more files at the moment. Try again later.",
     unsuitable_format: "The transcript does not fit this format. Choose another one.",
     unsupported_codec: "The service cannot read this kind of sound. Convert it to MP3.",
@@ -79,8 +81,6 @@ export default {
     stream_idle: "There was no sound for five minutes, so the recording has ended.",
     stream_not_found:
       "The recording was interrupted for more than a minute, so it has ended. What came is in its transcript.",
-    event_not_kept:
-      "The recording was interrupted for too long, so it has ended. What came is in its transcript.",
     job_deleted: "The recording was deleted.",
     web_socket_required:
       "The connection for live text does not get through. Something before the service, such as a proxy, must let WebSockets pass: ask whoever runs it.",

@@ -71,6 +71,8 @@ const texts = {
     too_many_channels:
       "La grabación tiene demasiados canales para transcribir cada uno por separado. Elige «Sin distinguir» en «Quién habla».",
     too_many_files: "El servicio está ocupado. Inténtalo de nuevo dentro de un minuto.",
+    too_many_streams:
+      "El servicio no acepta más grabaciones de este tipo por ahora. Termine otra, o inténtelo más tarde.",
     too_many_uploads: "El servicio no admite más archivos en este momento. Inténtalo más tarde.",
     unsuitable_format: "La transcripción no cabe en este formato. Elige otro.",
     unsupported_codec: "El servicio no puede leer este tipo de sonido. Conviértelo a MP3.",
@@ -85,8 +87,6 @@ const texts = {
     stream_idle: "Durante cinco minutos no llegó sonido; por eso la grabación ha terminado.",
     stream_not_found:
       "La grabación estuvo interrumpida más de un minuto y ha terminado. Lo que llegó está en su transcripción.",
-    event_not_kept:
-      "La grabación estuvo interrumpida demasiado tiempo y ha terminado. Lo que llegó está en su transcripción.",
     job_deleted: "La grabación se ha eliminado.",
     web_socket_required:
       "La conexión para el texto en directo no pasa. Algo delante del servicio, como un proxy, debe dejar pasar los WebSockets: pregunte a quien lo gestiona.",
