@@ -19,7 +19,7 @@ OF_PROGRAMS = {
     *("upload_too_long", "upload_used", "webhooks_not_configured", "no_keys"),
     *("no_trash", "has_parent"),
     # The page opens another stream, or sends nothing of the kind.
-    *("event_not_kept", "invalid_json", "invalid_value", "service_stopping", "stream_ended"),
+    *("event_not_kept", "invalid_json", "invalid_value", "job_deleted", "service_stopping", "stream_ended"),
     *("input_audio_buffer_commit_empty", "input_audio_buffer_full", "stream_refused"),
     *("stream_too_long", "too_many_errors", "unknown_subprotocol", "unsupported"),
 }

@@ -46,11 +46,11 @@ export function openSession(id) {
     offerCopy(document, drafts);
   };
   // A live recording takes them from its first words to its end, which no stage tells.
-  const isLive = signal(false);
-  effect(() => {
-    if (job.value && isRecorded(job.value)) isLive.value = true;
+  let isLive = false;
+  const takesCorrections = computed(() => {
+    isLive ||= job.value !== null && isRecorded(job.value);
+    return complete.value || isLive;
   });
-  const takesCorrections = computed(() => complete.value || isLive.value);
   const saving = createSaving(id, document, takesCorrections, onGone);
   const link = me.peek()?.shared; // what it corrected is kept apart from what a key did
   const drafts = keepDraft(link ? `${id}/${link.id}` : id, document, saving);

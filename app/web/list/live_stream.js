@@ -68,7 +68,11 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
     const now = Date.now();
     if (!socket) now >= retryAt && connect();
     else if (now - heardAt > DEAD_MS) drop();
-    else if (isOpen && now - askedAt >= ASK_MS) ask(now);
+    else if (isOpen && now - askedAt >= ASK_MS) {
+      askedAt = now;
+      // The answer to a change of nothing says how much of the sound has come.
+      socket.send(JSON.stringify({ type: "session.update", session: { type: "transcription" } }));
+    }
     if (parts.length > LATE_PARTS && kept < end()) {
       const from = Math.max(kept, first);
       void soundStorage.put({ first: from, parts: parts.slice(from - first) });
@@ -76,12 +80,6 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
       kept = end();
     }
     save(STORED, state);
-  }
-
-  /** The answer to a change of nothing says how much of the sound has come. @param {number} now */
-  function ask(now) {
-    askedAt = now;
-    socket?.send(JSON.stringify({ type: "session.update", session: { type: "transcription" } }));
   }
 
   function connect() {
@@ -120,7 +118,7 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
 
   /** @param {{message: string, code?: string, type?: string}} error */
   function refused(error) {
-    const reason = new Error(errorText(error));
+    const reason = error.code === "job_deleted" ? null : new Error(errorText(error));
     const isFinal = error.type === "invalid_request_error";
     if (state.session && OVER.includes(error.code ?? "")) {
       // After a restart of the service, the job still waits for what follows.
@@ -132,7 +130,7 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
       retryAt = 0;
       tick();
     } else if (state.session || !hasBegun || isFinal) close(reason);
-    else trouble.value = reason.message;
+    else trouble.value = errorText(error);
   }
 
   /** Browsers hide why a handshake failed: ask without one. @param {string} path @param {string} key */
@@ -149,7 +147,10 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
   /** @param {LiveEvent} event */
   function hear(event) {
     const { type, event_id, session, job_id } = event;
-    if (job_id !== state.job && session) renumber();
+    if (session && job_id !== state.job) {
+      if (isStored) void soundStorage.clear(); // what is left belongs to another job
+      [first, kept, isStored] = [0, 0, false];
+    }
     if (session) forget(Math.floor(session.received_bytes / PART_BYTES));
     if (type === "session.created") {
       isOpen = hasBegun = true;
@@ -160,12 +161,6 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
     state.lastEvent = event_id;
     onEvent(event);
     send();
-  }
-
-  /** What is left belongs to another job. */
-  function renumber() {
-    if (isStored) void soundStorage.clear();
-    [first, kept, isStored] = [0, 0, false];
   }
 
   /** The service has the parts before this one. @param {number} received */

@@ -143,12 +143,13 @@ function begin(stored, unsent, opened, release) {
     try {
       sound ??= await openSound(stored.withTab);
       sound.node.port.onmessage = ({ data }) => take(data);
-      sound.onLost(() => {
-        pause();
-        toast(t("microphone.lost"), { isError: true });
-      });
-      await Promise.race([sound.context.resume(), new Promise((later) => setTimeout(later, WAKING_MS))]);
-      if (state.peek() === "paused" && sound?.context.state === "running") state.value = "running";
+      for (const track of sound.tracks)
+        track.onended = () => {
+          pause();
+          toast(t("microphone.lost"), { isError: true });
+        };
+      await sound.context.resume(); // without a click, some browsers wait for one
+      if (state.peek() === "paused") state.value = "running";
     } catch (error) {
       toast(explain(error), { isError: true });
     }
@@ -166,7 +167,7 @@ function begin(stored, unsent, opened, release) {
   function pause() {
     level = 0;
     if (state.peek() === "running") state.value = "paused";
-    if (sound?.isLost()) sound = sound.close();
+    if (sound?.tracks.some(({ readyState }) => readyState === "ended")) sound = sound.close();
     else void sound?.context.suspend();
   }
 
@@ -191,7 +192,6 @@ function begin(stored, unsent, opened, release) {
   if (opened) void listen();
 }
 
-const WAKING_MS = 1000; // without a click, some browsers let no page hear
 const QUIETEST_DB = -60;
 
 /** 0 to 1, in steps that sound equal. @param {Int16Array} samples */
@@ -220,11 +220,7 @@ async function openSound(withTab) {
     const node = new AudioWorkletNode(context, "pcm", { channelCount: 1, channelCountMode: "explicit" });
     for (const track of tracks) context.createMediaStreamSource(new MediaStream([track])).connect(node);
     node.connect(context.destination); // else some browsers do not run it. It is silent
-    const isLost = () => tracks.some(({ readyState }) => readyState === "ended");
-    const onLost = (/** @type {() => void} */ lost) => {
-      for (const track of tracks) track.onended = lost;
-    };
-    return { context, node, close, isLost, onLost };
+    return { context, node, tracks, close };
   } catch (error) {
     close();
     throw error;

@@ -21,11 +21,10 @@ export function MicrophoneBar() {
   if (!current) return null;
   const state = current.state.value;
   const isRunning = state === "running";
-  const note = current.trouble.value || (isRunning ? "" : t(`microphone.${state}`));
+  const note = current.trouble.value || (state === "ending" ? t("microphone.ending") : "");
   return html`<div class="microphone" role="group" aria-label=${t("microphone.label")} data-state=${state}>
     <span class="microphone-light" aria-hidden="true"></span>
-    <${Elapsed} seconds=${current.seconds} />
-    <${Level} level=${current.level} />
+    <${Sound} seconds=${current.seconds} level=${current.level} />
     ${
       state !== "ending" &&
       html`<button class="button" onClick=${current.toggle}><${Icon} name=${isRunning ? "pause" : "microphone"} />${t(isRunning ? "microphone.pause" : "microphone.goOn")}</button>
@@ -36,27 +35,15 @@ export function MicrophoneBar() {
   </div>`;
 }
 
-/** @param {{seconds: () => number}} props */
-function Elapsed({ seconds }) {
-  const [now, setNow] = useState(seconds());
+const DRAWN_MS = 100; // as often as sound comes
+
+/** @param {{seconds: () => number, level: () => number}} props */
+function Sound({ seconds, level }) {
+  const [now, setNow] = useState({ seconds: seconds(), level: 0 });
   useEffect(() => {
-    const timer = setInterval(() => setNow(seconds()), 250);
+    const timer = setInterval(() => setNow({ seconds: seconds(), level: level() }), DRAWN_MS);
     return () => clearInterval(timer);
   }, [seconds]);
-  return html`<span class="numbers" role="timer">${clock(now)}</span>`;
-}
-
-/** @param {{level: () => number}} props */
-function Level({ level }) {
-  const meter = useRef(/** @type {HTMLMeterElement | null} */ (null));
-  useEffect(() => {
-    let frame = 0;
-    const draw = () => {
-      if (meter.current) meter.current.value = level();
-      frame = requestAnimationFrame(draw);
-    };
-    draw();
-    return () => cancelAnimationFrame(frame);
-  }, [level]);
-  return html`<meter ref=${meter} class="microphone-level" min="0" max="1" aria-label=${t("microphone.level")}></meter>`;
+  return html`<span class="numbers" role="timer">${clock(now.seconds)}</span>
+    <meter class="microphone-level" min="0" max="1" value=${now.level} aria-label=${t("microphone.level")}></meter>`;
 }

@@ -94,7 +94,6 @@ const texts = {
     stream_idle: "Fünf Minuten lang kam kein Ton, deshalb ist die Aufnahme beendet.",
     stream_not_found:
       "Die Aufnahme war länger als eine Minute unterbrochen und ist deshalb beendet. Was ankam, steht in ihrem Transkript.",
-    job_deleted: "Die Aufnahme wurde gelöscht.",
     web_socket_required:
       "Die Verbindung für Text beim Sprechen kommt nicht durch. Etwas vor dem Dienst, etwa ein Proxy, muss WebSockets durchlassen: Fragen Sie, wer ihn betreibt.",
     transcribed_again:
@@ -213,7 +212,6 @@ const texts = {
   "microphone.stop": "Beenden",
   "microphone.pause": "Pause",
   "microphone.goOn": "Fortsetzen",
-  "microphone.paused": "Angehalten",
   "microphone.ending": "Der Rest wird gesendet …",
   "microphone.show": "Text zeigen",
   "microphone.offline":

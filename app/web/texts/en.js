@@ -81,7 +81,6 @@ export default {
     stream_idle: "There was no sound for five minutes, so the recording has ended.",
     stream_not_found:
       "The recording was interrupted for more than a minute, so it has ended. What came is in its transcript.",
-    job_deleted: "The recording was deleted.",
     web_socket_required:
       "The connection for live text does not get through. Something before the service, such as a proxy, must let WebSockets pass: ask whoever runs it.",
     transcribed_again: "It is being transcribed again already. Wait until that has ended, or cancel it.",
@@ -198,7 +197,6 @@ export default {
   "microphone.stop": "Stop",
   "microphone.pause": "Pause",
   "microphone.goOn": "Go on",
-  "microphone.paused": "Paused",
   "microphone.ending": "The rest is being sent …",
   "microphone.show": "Show the text",
   "microphone.offline": "No connection. The sound stays here, and is sent as soon as the service is back.",

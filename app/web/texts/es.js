@@ -87,7 +87,6 @@ const texts = {
     stream_idle: "Durante cinco minutos no llegó sonido; por eso la grabación ha terminado.",
     stream_not_found:
       "La grabación estuvo interrumpida más de un minuto y ha terminado. Lo que llegó está en su transcripción.",
-    job_deleted: "La grabación se ha eliminado.",
     web_socket_required:
       "La conexión para el texto en directo no pasa. Algo delante del servicio, como un proxy, debe dejar pasar los WebSockets: pregunte a quien lo gestiona.",
     transcribed_again: "Ya se está transcribiendo de nuevo. Espere a que termine o cancélelo.",
@@ -204,7 +203,6 @@ const texts = {
   "microphone.stop": "Terminar",
   "microphone.pause": "Pausa",
   "microphone.goOn": "Seguir",
-  "microphone.paused": "En pausa",
   "microphone.ending": "Se envía el resto…",
   "microphone.show": "Ver el texto",
   "microphone.offline": "No hay conexión. El sonido se guarda aquí y se envía en cuanto vuelva el servicio.",
