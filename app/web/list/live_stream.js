@@ -158,6 +158,7 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
       next = first;
       Object.assign(state, { session: session.id, job: job_id });
     }
+    if (isClosed) return;
     state.lastEvent = event_id;
     onEvent(event);
     send();

@@ -19,8 +19,7 @@ import { soundStorage } from "./upload_storage.js";
  * @property {import("../vendor/ui.js").Signal<string>} job Its id; empty: it is not known yet.
  * @property {import("../vendor/ui.js").Signal<"running" | "paused" | "ending">} state `ending`: the service does not have all of it.
  * @property {import("../vendor/ui.js").Signal<string>} trouble Why nothing is sent; empty: all is well.
- * @property {() => number} level 0 to 1
- * @property {() => number} seconds
+ * @property {import("../vendor/ui.js").Signal<{seconds: number, level: number}>} meter `level`: 0 to 1
  * @property {() => void} toggle Pause, or go on.
  * @property {() => void} stop
  */
@@ -106,7 +105,7 @@ function claim() {
  */
 function begin(stored, unsent, opened, release) {
   let sound = opened;
-  let level = 0;
+  const meter = signal({ seconds: 0, level: 0 });
   const job = signal(stored.job);
   const state = signal(/** @type {Recording["state"]["value"]} */ (stored.isEnding ? "ending" : "paused"));
   let goesOn = !opened && !stored.isEnding && !stored.withTab && permission.peek() === "granted";
@@ -114,9 +113,11 @@ function begin(stored, unsent, opened, release) {
 
   /** @param {import("./live_stream.js").LiveEvent} event */
   function onEvent(event) {
+    if (!event.job_id) return; // a refusal
     const { turns } = live.peek();
     live.value = { job: event.job_id, turns: event.job_id === job.peek() ? heard(turns, event) : new Map() };
     if (event.type !== "session.created") return;
+    meter.value = { seconds: stream.seconds(), level: 0 };
     if (goesOn) void listen();
     goesOn = false;
     if (event.job_id === job.peek()) return;
@@ -143,11 +144,7 @@ function begin(stored, unsent, opened, release) {
     try {
       sound ??= await openSound(stored.withTab);
       sound.node.port.onmessage = ({ data }) => take(data);
-      for (const track of sound.tracks)
-        track.onended = () => {
-          pause();
-          toast(t("microphone.lost"), { isError: true });
-        };
+      for (const track of sound.tracks) track.onended = () => pause(t("microphone.lost"));
       await sound.context.resume(); // without a click, some browsers wait for one
       if (state.peek() === "paused") state.value = "running";
     } catch (error) {
@@ -158,14 +155,15 @@ function begin(stored, unsent, opened, release) {
   /** @param {ArrayBuffer} part */
   function take(part) {
     if (state.peek() !== "running") return;
-    level = levelOf(new Int16Array(part));
-    if (stream.append(new Uint8Array(part))) return;
-    pause();
-    toast(t("microphone.full"), { isError: true });
+    const hasSpace = stream.append(new Uint8Array(part));
+    meter.value = { seconds: stream.seconds(), level: levelOf(new Int16Array(part)) };
+    if (!hasSpace) pause(t("microphone.full"));
   }
 
-  function pause() {
-    level = 0;
+  /** @param {string} [reason] */
+  function pause(reason) {
+    if (reason) toast(reason, { isError: true });
+    meter.value = { ...meter.peek(), level: 0 };
     if (state.peek() === "running") state.value = "paused";
     if (sound?.tracks.some(({ readyState }) => readyState === "ended")) sound = sound.close();
     else void sound?.context.suspend();
@@ -184,8 +182,7 @@ function begin(stored, unsent, opened, release) {
     job,
     state,
     trouble: stream.trouble,
-    level: () => level,
-    seconds: stream.seconds,
+    meter,
     toggle: () => (state.peek() === "running" ? pause() : void listen()),
     stop,
   };

@@ -4,7 +4,7 @@ import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { route } from "../core/router.js";
 import { t } from "../core/text.js";
-import { html, useEffect, useRef, useState } from "../vendor/ui.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
 import { recording } from "./microphone.js";
 
 /** Whether the screen is that of the recording's job, with its text. */
@@ -20,11 +20,13 @@ export function MicrophoneBar() {
   }, [current]);
   if (!current) return null;
   const state = current.state.value;
+  const { seconds, level } = current.meter.value;
   const isRunning = state === "running";
   const note = current.trouble.value || (state === "ending" ? t("microphone.ending") : "");
   return html`<div class="microphone" role="group" aria-label=${t("microphone.label")} data-state=${state}>
     <span class="microphone-light" aria-hidden="true"></span>
-    <${Sound} seconds=${current.seconds} level=${current.level} />
+    <span class="numbers" role="timer">${clock(seconds)}</span>
+    <meter class="microphone-level" min="0" max="1" value=${level} aria-label=${t("microphone.level")}></meter>
     ${
       state !== "ending" &&
       html`<button class="button" onClick=${current.toggle}><${Icon} name=${isRunning ? "pause" : "microphone"} />${t(isRunning ? "microphone.pause" : "microphone.goOn")}</button>
@@ -33,17 +35,4 @@ export function MicrophoneBar() {
     ${current.job.value && !isOnScreen() && html`<a class="button quiet" href=${`#/jobs/${current.job.value}`}>${t("microphone.show")}</a>`}
     <span class="microphone-note small" role="status">${note}</span>
   </div>`;
-}
-
-const DRAWN_MS = 100; // as often as sound comes
-
-/** @param {{seconds: () => number, level: () => number}} props */
-function Sound({ seconds, level }) {
-  const [now, setNow] = useState({ seconds: seconds(), level: 0 });
-  useEffect(() => {
-    const timer = setInterval(() => setNow({ seconds: seconds(), level: level() }), DRAWN_MS);
-    return () => clearInterval(timer);
-  }, [seconds]);
-  return html`<span class="numbers" role="timer">${clock(now.seconds)}</span>
-    <meter class="microphone-level" min="0" max="1" value=${now.level} aria-label=${t("microphone.level")}></meter>`;
 }
