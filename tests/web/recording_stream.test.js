@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { openStream } from "../../app/web/list/live_stream.js";
 
-const STORED = { query: "job=true", session: "", lastEvent: "", job: "", isEnding: false, withTab: false };
+const STORED = {
+  query: "job=true",
+  session: "",
+  lastEvent: "",
+  job: "",
+  startsAt: 0,
+  isEnding: false,
+  withTab: false,
+};
 
 /** The connections of the page, oldest first. @type {Socket[]} */
 let sockets = [];
@@ -112,14 +120,35 @@ test("a recording ends once the service has all of it", () => {
   assert.equal(sockets[0].code, 1000);
 });
 
-test("where the service has lost the stream, a new one takes what it lacks", () => {
+/** @param {Socket} socket @param {string} code */
+function refuse(socket, code) {
+  socket.tell({ type: "error", error: { code, type: "invalid_request_error", message: "No." } });
+  socket.onclose?.({ code: 1008 });
+}
+
+test("where the service has lost the stream, another one goes on with its job", () => {
+  opened({ session: "s0", job: "j1" }, 3);
+  refuse(sockets[0], "stream_not_found");
+  assert.equal(sockets[1].query.get("job_id"), "j1");
+  sockets[1].has(1);
+  assert.deepEqual(sockets[1].parts, [1, 2]);
+});
+
+test("where the job has ended, what the service lacks becomes a new one", () => {
   const stream = opened({ session: "s0", job: "j0" }, 2);
-  sockets[0].tell({ type: "error", error: { code: "stream_not_found", message: "Gone." } });
-  sockets[0].onclose?.({ code: 1008 });
-  assert.equal(sockets[1].query.get("job"), "true");
-  sockets[1].has(0);
+  refuse(sockets[0], "stream_not_found");
+  refuse(sockets[1], "job_not_found");
+  assert.deepEqual([...sockets[2].query.keys()], ["job"]);
+  sockets[2].has(0);
   stream.append(part(2));
-  assert.deepEqual(sockets[1].parts, [0, 1, 2]);
+  assert.deepEqual(sockets[2].parts, [0, 1, 2]);
+});
+
+test("where the job has ended and nothing is left, the recording has ended, too", () => {
+  opened({ session: "s0", job: "j0" });
+  refuse(sockets[0], "stream_not_found");
+  refuse(sockets[1], "job_not_found");
+  assert.equal(ends.length, 1);
 });
 
 test("a service that takes no stream says why, and nothing is tried again", () => {

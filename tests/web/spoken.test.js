@@ -55,6 +55,14 @@ test("a turn that ends late stays before the next one", () => {
   );
 });
 
+test("a job that goes on with another stream has its own times", () => {
+  const turns = after({ ...STARTED, startsAt: 60 }, { ...completed("One.", 3), startsAt: 60 });
+  assert.deepEqual(
+    unwritten(turns, [segment(0, 50, "Before.")]).map(({ start, end }) => [start, end]),
+    [[61, 63]],
+  );
+});
+
 test("a turn without text leaves nothing", () => {
   assert.deepEqual(unwritten(after(STARTED, { type: `${TEXT}.failed`, item_id: "a" }), []), []);
   assert.deepEqual(unwritten(after(STARTED, { ...completed("", 3), words: [] }), []), []);

@@ -20,13 +20,13 @@ const ROUNDING_S = 0.05;
  * @param {import("../list/live_stream.js").LiveEvent} event
  * @returns {ReadonlyMap<string, Turn>}
  */
-export function heard(before, { type, item_id: id, ...event }) {
+export function heard(before, { type, item_id: id, startsAt = 0, ...event }) {
   const kind = type.replace(/.*\./, "");
   const { start, text } = before.get(id) ?? { start: 0, text: "" };
-  const end = kind === "completed" ? (event.words.at(-1)?.end ?? start) : null;
+  const end = kind === "completed" ? startsAt + (event.words.at(-1)?.end ?? start) : null;
   /** @type {Record<string, () => Turn>} */
   const next = {
-    speech_started: () => ({ start: event.audio_start_ms / 1000, end, text: "" }),
+    speech_started: () => ({ start: startsAt + event.audio_start_ms / 1000, end, text: "" }),
     delta: () => ({ start, end, text: text + event.delta }),
     completed: () => ({ start, end, text: event.transcript }),
     failed: () => ({ start, end, text: "" }),

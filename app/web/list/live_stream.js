@@ -15,6 +15,7 @@ import { soundStorage } from "./upload_storage.js";
  * @property {string} session Its id; empty: there is none yet.
  * @property {string} lastEvent The id of the last one that came.
  * @property {string} job
+ * @property {number} startsAt Where the stream begins in the job, in s: a job may go on with another one.
  * @property {boolean} isEnding Nothing follows what is recorded.
  * @property {boolean} withTab
  */
@@ -156,11 +157,12 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
       isOpen = hasBegun = true;
       trouble.value = "";
       next = first;
+      if (session.id !== state.session) state.startsAt = session.received_bytes / PART_BYTES / PARTS_PER_S;
       Object.assign(state, { session: session.id, job: job_id });
     }
     if (isClosed) return;
     state.lastEvent = event_id;
-    onEvent(event);
+    onEvent({ ...event, startsAt: state.startsAt });
     send();
   }
 

@@ -77,7 +77,7 @@ export async function restoreRecording() {
   if (release) begin(stored, await soundStorage.all(), null, release);
 }
 
-const NEW = { session: "", lastEvent: "", job: "", isEnding: false };
+const NEW = { session: "", lastEvent: "", job: "", startsAt: 0, isEnding: false };
 
 /** The job's options. Such a recording has no name of its own. */
 function queryOfJob() {
