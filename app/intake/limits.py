@@ -161,7 +161,7 @@ class Admission:
         # Their bodies are in memory.
         self.corrections = Limiter(_limit(*corrections, "corrections are under way", "too_many_corrections"))
         self.streams = Limiter(_limit(*streams, "event streams are under way", "too_many_event_streams"))
-        self.live_streams = Limiter(_limit(*live, "live streams are open", "too_many_streams"))
+        self.live_streams = Limiter(_limit(*live, "live streams are open", code="too_many_streams"))
         # They hold memory or temporary files until the client has them.
         self.sending = Limiter(_limit(*uploads, sent, "too_many_downloads"))
         self.recordings = Limiter(_limit(*streams, "recordings are being sent", "too_many_downloads"))

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from app.api.audio import realtime_sessions
-from app.jobs.running import runner
+from app.jobs.running import live_job, runner
 from app.transcript.timeline import ClipResult
 from tests.api.fake_live import FakeLiveService
 from tests.api.fake_service import OTHER_MODEL, segment
@@ -190,6 +190,47 @@ def test_what_the_stream_is_told_counts_for_its_job(site, live):
     assert options == {"language": "en", "prompt": "Hi.", "hotwords": "Ada, Bo", "diarize": True}
     assert (done["model"], done["title"]) == (OTHER_MODEL, "Board")
     assert site.service.calls[-1].options.hotwords == "Ada, Bo"
+
+
+def test_the_query_has_all_options_of_a_job(site, live):
+    options = "num_speakers=3&diarize=true&profile=bbc&language=de&hotwords=Ada,Bo&tags=board"
+    client, job = begun(site, f"{JOB}&{options}&filename=Board.wav")
+    assert site.job(job)["progress"]["stage"] == "recording"
+    opened_with = live.streams[-1].options
+    assert (opened_with.language, opened_with.hotwords) == ("de", "Ada,Bo")
+    play(site, client, live, 1)
+    client.close()
+    done = site.finished(job)
+    assert (done["filename"], done["tags"]) == ("Board.wav", ["board"])
+    given = {name: done["options"][name] for name in ("num_speakers", "profile", "language", "hotwords")}
+    assert given == {"num_speakers": 3, "profile": "bbc", "language": "de", "hotwords": "Ada,Bo"}
+
+
+def test_a_browser_learns_by_an_event_what_refuses_its_stream(serve, live):
+    site = serve(api_keys=KEYS, max_jobs_per_key=1)
+    client, _ = begun(site, key="sk-ann")
+    with opened(site, JOB, key="sk-ann", subprotocols=["realtime"]) as refused:
+        events, code = ending(refused)
+    assert [event["type"] for event in events] == ["error"]
+    assert (events[0]["error"]["code"], code) == ("queue_full", 1008)
+    with opened(site, "?session=sess_none", key="sk-ann", subprotocols=["realtime"]) as refused:
+        assert received(refused)["error"]["code"] == "stream_not_found"
+    client.close()
+
+
+def test_an_update_that_changes_nothing_says_how_much_came_and_stores_nothing(site, live, monkeypatch):
+    stored = []
+
+    async def configure(self, model, options):
+        stored.append(model)
+
+    monkeypatch.setattr(live_job.LiveJob, "configure", configure)
+    client, _ = begun(site)
+    append(client, SECOND)
+    sent(client, "session.update", session={"type": "transcription"})
+    assert received(client, "session.updated")["session"]["received_bytes"] == len(SECOND)
+    assert not stored
+    client.close()
 
 
 def test_an_owner_has_its_limits_of_jobs_and_others_see_nothing(serve):

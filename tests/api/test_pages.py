@@ -38,7 +38,8 @@ def test_pages_allow_only_their_own_files(site):
         assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == ["'self'"]
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["cross-origin-opener-policy"] == "same-origin"
-        assert "microphone=(self)" in headers["permissions-policy"]
+        for name in ("microphone", "display-capture"):
+            assert f"{name}=(self)" in headers["permissions-policy"]
     for path in ("/", "/docs", "/web/main.js", "/docs/assets/swagger-ui.css"):
         headers = site.client.get(path).headers
         assert headers["cross-origin-resource-policy"] == "same-origin"

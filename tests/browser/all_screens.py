@@ -90,7 +90,7 @@ def uploads_and_options(new_page: Opened, world: World) -> Page:
 def recording(new_page: Opened, world: World) -> Page:
     page = new_page(world.site, permissions=["microphone"])
     page.goto("/")
-    page.locator(".drop-zone-sources button").last.click()
+    page.locator(".drop-zone-sources button").nth(-2).click()
     page.locator("meter").wait_for()
     return page
 

@@ -147,10 +147,9 @@ class RealtimeSession:
         self._end_job: Callable[[LiveJob], Awaitable[None]] | None = None
         self._of_job: dict[str, str] = {}  # in all events
 
-    async def open(self, model: str) -> None:
+    async def open(self, words: Transcription) -> None:
         """Open the stream. Raises UnknownModel, NotReady and the other errors of `LiveService.open`."""
-        if model:
-            self._input = self._input.model_copy(update={"transcription": Transcription(model=model)})
+        self._input = self._input.model_copy(update={"transcription": words})
         await self._open(self._resolved(self._input), self._input.options)
 
     async def make_job(self, jobs: JobService, submission: Submission, terms: tuple[Term, ...]) -> None:
@@ -298,8 +297,8 @@ class RealtimeSession:
             before = self._stream
             await self._open(model, options)
             await before.close()
-        self._input = wanted
-        if self._job is not None:
+        is_changed, self._input = wanted is not self._input, wanted
+        if self._job is not None and is_changed:
             options_of_job = _options_of_job(self._job.job.submission.options, wanted)
             await self._job.configure(model, options_of_job)
         if event.session.include is not None:

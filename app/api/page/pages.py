@@ -34,7 +34,7 @@ PAGE_HEADERS = HEADERS | {
     "Cache-Control": "no-cache",
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(self), usb=()",
+    "Permissions-Policy": "camera=(), display-capture=(self), geolocation=(), microphone=(self), usb=()",
 }
 # Swagger UI shows its icons as data URLs.
 DOCS_POLICY = (

@@ -87,7 +87,7 @@ class LiveJob:
         self.clips.put(self.job.number, key, 0, pack_result(result))
         self.progress.published(self.job.id, PublishedClip(clip, key, LIVE_CHANNEL))
         recorded_s = round(self._received / self._encoding.bytes_per_second, 3)
-        self.progress.progressed(self.job.id, JobProgress(Stage.DECODING, total_s=recorded_s))
+        self.progress.progressed(self.job.id, JobProgress(Stage.RECORDING, total_s=recorded_s))
 
     async def cancel(self) -> None:
         """The job is cancelled: end its stream. What came stays, and may go into the trash."""

@@ -5,12 +5,19 @@ import { isOperator, me } from "../core/me.js";
 import { language, percent, t } from "../core/text.js";
 import { nextEstimate, roughly, secondsLeft } from "../core/time_left.js";
 import { html, useRef } from "../vendor/ui.js";
+import { isRecorded } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
 
 const NAMES_SHOWN = 3;
 /** The bar of a running job: how much of it is done, and how long the rest takes. @param {{job: Job}} props */
 export function JobProgress({ job }) {
+  if (isRecorded(job)) return [t("stage.recording"), clock(job.progress.total_s ?? 0)].join(" · ");
+  return html`<${Transcribing} job=${job} />`;
+}
+
+/** @param {{job: Job}} props */
+function Transcribing({ job }) {
   const { progress } = job;
   const left = useTimeLeft(job);
   const furthest = useRef(0); // the length may turn out to be larger: the bar does not go back

@@ -12,6 +12,7 @@ import { toastError } from "../core/toasts.js";
 import { isSmall } from "../core/window_size.js";
 import { removeJobs } from "../list/deletions.js";
 import { filter } from "../list/job_store.js";
+import { isOnScreen, MicrophoneBar } from "../list/microphone_bar.js";
 import { openSettings } from "../shell/settings_dialog.js";
 import { computed, html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
 import { createAgain } from "./again.js";
@@ -33,7 +34,7 @@ import { usePrinting } from "./sheet.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
-import { isActive, isUnreadable, nameOf } from "./types.js";
+import { isActive, isRecorded, isUnreadable, nameOf } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./session.js").Session} Session */
@@ -86,7 +87,8 @@ export function JobScreen({ id, at }) {
       <//>
       <${FindBar} screen=${screen} search=${search} />
     </div>
-    ${hasSound.value && html`<${Player} screen=${screen} />`}
+    ${hasSound.value && !isRecorded(session.job.value) && html`<${Player} screen=${screen} />`}
+    ${isOnScreen() && html`<section class="player"><${MicrophoneBar} /></section>`}
     <${LostCorrections} session=${session} />
     ${isSmall.value && speakers}
     <${Transcript} screen=${screen} search=${search} />
@@ -183,6 +185,7 @@ function JobHeader({ screen, isWhole, toggle }) {
     }
     ${
       isActive(job) &&
+      !isOnScreen() &&
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }

@@ -14,7 +14,7 @@ import { editNeighbour } from "./segment_actions.js";
 import { press, SpeakerField, TimeFields, useRegion } from "./segment_editor.js";
 import { SegmentText } from "./segment_text.js";
 import { SpeakerMenu } from "./speaker_menu.js";
-import { otherLanguage } from "./types.js";
+import { isRecorded, otherLanguage } from "./types.js";
 import { caretAfterChange } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -50,17 +50,17 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
         html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colourOf(heading)}
           tabindex=${tabindex} part=${() => new Set(segments.map((segment) => segment.id))} /></div>`
       }
-      <button class="segment-time numbers" tabindex=${tabindex} data-play=${start} disabled=${!hasSound.value} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
+      <button class="segment-time numbers" tabindex=${tabindex} data-play=${start} disabled=${!hasSound.value || (job && isRecorded(job))} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     </div>
     <div class="paragraph-body">
       ${other && html`<span class="segment-language small muted">${languageName(other)}</span>`}
       <p class="paragraph-text" data-anchor dir="auto" lang=${other ?? job?.language ?? undefined}>
         ${segments.map(
           // The space between two belongs to the later one: a selection that begins outside of what gets the focus ends.
-          (
-            segment,
-            index,
-          ) => html`<span key=${segment.id} class="segment" data-key=${segment.id} tabindex=${segment.id === current ? 0 : -1}
+          (segment, index) =>
+            segment.spoken
+              ? html`<${Spoken} key=${segment.id} segment=${segment} />`
+              : html`<span key=${segment.id} class="segment" data-key=${segment.id} tabindex=${segment.id === current ? 0 : -1}
             data-selected=${selected.has(segment.id)}>${index > 0 && " "}${
               segment === edited
                 ? html`<${InlineField} screen=${screen} segment=${segment} editing=${editing} />`
@@ -72,9 +72,15 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
     </div>
     ${
       session.editable.value &&
+      !segments[0].spoken &&
       html`<${IconButton} class="paragraph-edit" icon="edit" label=${t("edit.edit")} tabindex=${tabindex} data-edit=${current ?? id} />`
     }
   </li>`;
+}
+
+/** Words of a live recording: others may come in their place while they are grey. @param {{segment: Segment}} props */
+export function Spoken({ segment: { spoken, text } }) {
+  return html`<span class="spoken" data-spoken=${spoken}> ${text}</span>`;
 }
 
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */

@@ -62,7 +62,7 @@ export function createPlayback() {
     else if (skipsBack.value && Math.abs(time.value - stoppedAt) < SAME_PLACE_S) {
       seek(Math.max(time.value - SKIP_BACK_S, loop.value?.start ?? 0));
     }
-    shallPlay = !available.value;
+    shallPlay = media !== null && !available.value; // a recording that still comes has no player
     if (!shallPlay) media?.play().catch(() => {}); // the element's error event says why
   }
 

@@ -33,8 +33,9 @@ export function SaveStatus({ session }) {
   useEffect(() => {
     isChoosing.value = true;
   }, [state]);
-  const canSave = session.complete.value && ["unsaved", "offline", "refused"].includes(state);
-  const needsCopy = state === "refused" || (isUnkept && (state === "offline" || !session.complete.value));
+  const canSave = session.takesCorrections.value && ["unsaved", "offline", "refused"].includes(state);
+  const needsCopy =
+    state === "refused" || (isUnkept && (state === "offline" || !session.takesCorrections.value));
   return html`<div class="toolbar save-status" data-state=${state}>
     <span class=${isSpoken ? "badge danger" : "small muted"}>${text}</span>
     ${reason && html`<span class="small" dir="auto">${reason}</span>`}
@@ -60,8 +61,8 @@ export function SaveStatus({ session }) {
  * @param {import("./types.js").SaveState} state
  */
 function textOf(session, state) {
-  if (!session.complete.value && state === "saved") return ""; // the job runs
-  if (!session.complete.value && state === "unsaved") return t("saving.later");
+  if (!session.takesCorrections.value && state === "saved") return ""; // the job runs
+  if (!session.takesCorrections.value && state === "unsaved") return t("saving.later");
   if (state === "offline" && session.delay.value) return t("saving.unsaved");
   return t(`saving.${state}`);
 }

@@ -37,8 +37,11 @@ export function createVersion(document) {
     const added = sent.filter((segment) => !known.has(ids.sent(segment.id)));
     const kept = new Set(sent.map((segment) => ids.sent(segment.id)).filter((id) => known.has(id)));
     unanswered = null;
+    // What came meanwhile of a job that runs is nobody's.
+    const isSent = (/** @type {Segment} */ { start, end }) =>
+      added.some((segment) => segment.start === start && segment.end === end);
     batch(() => {
-      ids.learn(added, stored.segments, kept);
+      ids.learn(added, stored.segments.filter(isSent), kept);
       document.stored(sent, accept(stored));
     });
   }
@@ -47,6 +50,18 @@ export function createVersion(document) {
     revision,
     accept,
     take,
+    /**
+     * Take in more text of a job that runs.
+     * @param {readonly Segment[]} kept Of the page: they stay.
+     * @param {readonly Segment[]} newer Of the service.
+     * @param {string} event The number of the event that brought them.
+     */
+    grow(kept, newer, event) {
+      const all = [...kept, ...ids.received(newer)];
+      etag = `"${revision.peek()}.${event}"`;
+      known = new Set(all.map((segment) => ids.sent(segment.id)));
+      return all;
+    },
     etag: () => etag,
     /** The id that the service knows. @param {string} id Of the page. */
     idOf: ids.sent,

@@ -9,31 +9,35 @@ import { CueChoice } from "./cue_choice.js";
 import { CueRow } from "./cue_row.js";
 import { idOf } from "./cue_rows.js";
 import { showMatches } from "./find_bar.js";
-import { Paragraph } from "./paragraph.js";
+import { Paragraph, Spoken } from "./paragraph.js";
+import { live, unwritten } from "./spoken.js";
 import { createFollower } from "./transcript_follow.js";
 import { click, doubleClick, mouseDown, noticeSelection, pointerDown, press } from "./transcript_input.js";
 import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "./transcript_rows.js";
-import { isActive } from "./types.js";
+import { isActive, isRecorded } from "./types.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./transcript_rows.js").Row} Row */
 
 const NONE = new Set();
+/** @type {readonly import("./types.js").Segment[]} */
+const NOTHING = [];
 const END_PX = 40; // this near to the end of the page, the reader sees its end
 
 /** @param {{screen: Screen, search: import("./find.js").Search}} props */
 export function Transcript({ screen, search }) {
   const { session, view } = screen;
   const job = session.job.value;
-  const segments = session.segments.value;
   const isGrowing = job !== null && isActive(job);
-  if (!segments.length && !job?.failed_spans?.length) {
+  const segments = session.segments.value;
+  const spoken = isGrowing && live.value.job === session.id ? unwritten(live.value.turns, segments) : NOTHING;
+  if (!segments.length && !spoken.length && !job?.failed_spans?.length) {
     return html`<section class="transcript" aria-label=${t("transcript.label")}><${Nothing} session=${session} /></section>`;
   }
   return html`<section class="transcript" aria-label=${t("transcript.label")}>
     ${isSmall.value && html`<${CueChoice} view=${view} />`}
-    <${List} screen=${screen} search=${search} isGrowing=${isGrowing} />
-    ${isGrowing && html`<p class="toolbar transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
+    <${List} screen=${screen} search=${search} isGrowing=${isGrowing} spoken=${spoken} />
+    ${isGrowing && !(job && isRecorded(job)) && html`<p class="toolbar transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
   </section>`;
 }
 
@@ -50,15 +54,16 @@ function Nothing({ session }) {
   </div>`;
 }
 
-/** @param {{screen: Screen, search: import("./find.js").Search, isGrowing: boolean}} props */
-function List({ screen, search, isGrowing }) {
+/** @param {{screen: Screen, search: import("./find.js").Search, isGrowing: boolean, spoken: readonly import("./types.js").Segment[]}} props */
+function List({ screen, search, isGrowing, spoken }) {
   const { session, view } = screen;
   const element = useRef(/** @type {HTMLElement | null} */ (null));
   const follower = useMemo(() => createFollower(screen), [screen]);
-  const segments = session.segments.value;
+  const layout = view.layout.value;
+  const stored = session.segments.value;
+  const segments = useMemo(() => [...stored, ...spoken], [stored, spoken]);
   const job = session.job.value;
   const failed = job?.failed_spans ?? [];
-  const layout = view.layout.value;
   const { list } = view;
   const inSight = useMemo(() => (scrollY > 0 ? list.seen(view.current.peek()) : null), [layout]); // of the other layout
   const rows = useMemo(
@@ -81,7 +86,9 @@ function List({ screen, search, isGrowing }) {
   const part = view.selection.part.value;
   const selected = part ? NONE : view.selection.ids.value;
   const wasAtEnd =
-    isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
+    isGrowing &&
+    (scrollY > 0 || spoken.length > 0) &&
+    scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
   const hadFocus = element.current?.contains(document.activeElement) ?? false;
   useLayoutEffect(() => {
     list.settle();
@@ -132,6 +139,7 @@ function List({ screen, search, isGrowing }) {
       onFocusIn=${(/** @type {FocusEvent} */ event) => noticeFocus(event, screen)}>
       ${drawn.map(({ index, space }) => vnodeOf(rows[index], space))}
     </ol>
+    ${layout === "subtitles" && html`<p class="transcript-spoken">${spoken.map((segment) => html`<${Spoken} key=${segment.id} segment=${segment} />`)}</p>`}
     <${BackToPlaying} screen=${screen} goBack=${follower.goBack} />
   `;
 }

@@ -27,6 +27,7 @@
  * @property {readonly {at: number, kind: MarkKind}[]} [marks] Of its subtitles, in order. `at`: how many characters of
  *   the text are before it.
  * @property {readonly {at: number, write: string, heard: string}[]} [terms] What names and terms replaced.
+ * @property {"open" | "final"} [spoken] In a live recording, and not in its transcript yet: whether its text may grow.
  * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
  */
 
@@ -115,6 +116,7 @@
  *   In order, with all corrections of this page. While the job runs, all that is transcribed so far. The id of a
  *   segment stays the same while the page is open, and unchanged segments stay the same objects.
  * @property {Signal<boolean>} complete The job has succeeded, and all of its text is here.
+ * @property {ReadonlySignal<boolean>} takesCorrections The service stores corrections now.
  * @property {Signal<Error | null>} error Why the job cannot be shown.
  * @property {Signal<boolean>} connected The service answers, as far as the job's events show it.
  * @property {ReadonlySignal<boolean>} editable Corrections can be saved, now or when the job has ended.
@@ -148,6 +150,11 @@
 /** @param {Job} job */
 export function isActive(job) {
   return job.status === "queued" || job.status === "running";
+}
+
+/** Whether its sound still comes. @param {Job} job */
+export function isRecorded({ progress }) {
+  return progress.stage === "recording";
 }
 
 /**

@@ -88,7 +88,7 @@ export function keptWords(segment, text) {
 }
 
 /** @param {string} text @returns {Token[]} */
-function tokensOf(text) {
+export function tokensOf(text) {
   return [...text.matchAll(TOKEN)].map((match) => ({
     text: match[0],
     from: match.index,

@@ -7,7 +7,15 @@ import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
 import { computed, effect, html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { jobs } from "./job_store.js";
-import { isAvailable, isStarting, problem, session, startRecording } from "./microphone.js";
+import {
+  hasTabSound,
+  isAvailable,
+  isStarting,
+  permission,
+  problem,
+  recording,
+  startRecording,
+} from "./microphone.js";
 import { MicrophoneBar } from "./microphone_bar.js";
 import { Options } from "./options_form.js";
 import { urlsIn } from "./upload_files.js";
@@ -41,7 +49,7 @@ export function Intake() {
         </div>
       </div>
       ${
-        session.value
+        recording.value
           ? html`<${MicrophoneBar} />`
           : html`<${Sources} isUrlOpen=${isUrlOpen} toggleUrl=${() => openUrl(!isUrlOpen)} />`
       }
@@ -66,17 +74,29 @@ function Sources({ isUrlOpen, toggleUrl }) {
     }
     ${
       isAvailable &&
-      html`<button class="button" disabled=${isStarting.value} onClick=${startRecording}>
+      html`<button class="button" disabled=${isStarting.value} onClick=${() => startRecording(false)}>
         <${Icon} name="microphone" />${t("intake.record")}
+      </button>`
+    }
+    ${
+      hasTabSound &&
+      html`<button class="button" title=${t("intake.recordTabHint")} disabled=${isStarting.value} onClick=${() => startRecording(true)}>
+        <${Icon} name="volume" />${t("intake.recordTab")}
       </button>`
     }
   </div>`;
 }
 
+/** Before somebody speaks: what the microphone needs. Afterwards: why nothing is recorded. */
 function MicrophoneProblem() {
-  const text = isAvailable ? problem.value : t("microphone.insecure");
-  if (!text) return null;
-  return html`<p class=${isAvailable ? "notice warning small" : "small muted"} role=${isAvailable ? "alert" : undefined}>${text}</p>`;
+  if (problem.value) return html`<p class="notice warning small" role="alert">${problem.value}</p>`;
+  const isAsking = isStarting.value && permission.value !== "granted";
+  const hint = !isAvailable
+    ? "microphone.insecure"
+    : permission.value === "denied"
+      ? "microphone.refused"
+      : isAsking && "microphone.asking";
+  return hint && html`<p class="small muted" role="status">${t(hint)}</p>`;
 }
 
 /** @param {{close: () => void}} props */

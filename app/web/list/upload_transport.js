@@ -44,8 +44,7 @@ export const transport = {
     return requestJson("/v1/jobs", {
       method: "POST",
       headers,
-      // A recording of the microphone has no name of its own.
-      json: { ...source, ...(stored.isRecorded && { title_from_text: true }), ...stored.options },
+      json: { ...source, ...stored.options },
       signal,
     });
   },

@@ -79,6 +79,8 @@ const texts = {
     too_many_channels:
       "Die Aufnahme hat zu viele Kanäle, um jeden einzeln zu transkribieren. Bei „Wer spricht“ „Nicht unterscheiden“ wählen.",
     too_many_files: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
+    too_many_streams:
+      "Der Dienst nimmt im Moment keine weiteren Aufnahmen dieser Art an. Beenden Sie eine andere, oder versuchen Sie es später.",
     too_many_uploads: "Der Dienst nimmt gerade keine weiteren Dateien an. Später noch einmal versuchen.",
     unsuitable_format: "Das Transkript passt nicht in dieses Format. Ein anderes wählen.",
     unsupported_codec: "Der Dienst kann diese Art von Ton nicht lesen. Ihn in MP3 umwandeln.",
@@ -91,6 +93,11 @@ const texts = {
       "Die Aufnahme lässt sich von dieser Adresse nicht herunterladen. Prüfen, ob sie sich im Browser öffnet, und sie erneut hinzufügen.",
     urls_not_allowed:
       "Dieser Dienst nimmt keine Links an. Die Aufnahme herunterladen und die Datei hier ablegen.",
+    stream_idle: "Fünf Minuten lang kam kein Ton, deshalb ist die Aufnahme beendet.",
+    stream_not_found:
+      "Die Aufnahme war länger als eine Minute unterbrochen und ist deshalb beendet. Was ankam, steht in ihrem Transkript.",
+    web_socket_required:
+      "Die Verbindung für Text beim Sprechen kommt nicht durch. Etwas vor dem Dienst, etwa ein Proxy, muss WebSockets durchlassen: Fragen Sie, wer ihn betreibt.",
     transcribed_again:
       "Es wird bereits neu transkribiert. Warten Sie, bis das endet, oder brechen Sie es ab.",
   },
@@ -162,6 +169,8 @@ const texts = {
   "intake.folder": "Ordner",
   "intake.url": "Link",
   "intake.record": "Aufnehmen",
+  "intake.recordTab": "Tab aufnehmen",
+  "intake.recordTabHint": "Der Ton eines anderen Tabs zusammen mit dem Mikrofon: für Besprechungen",
   "intake.drop": "Ablegen zum Transkribieren",
   "intake.show": "Anzeigen",
   "intake.unread":
@@ -202,10 +211,23 @@ const texts = {
     "Das ist eine andere Datei, oder sie wurde geändert. {name} ({size}) wählen oder diese als neue Aufnahme ablegen.",
   "microphone.label": "Aufnahme vom Mikrofon",
   "microphone.level": "Pegel",
-  "microphone.stop": "Beenden und transkribieren",
-  "microphone.discard": "Aufnahme verwerfen",
-  "microphone.discarded": "Aufnahme verworfen",
-  "microphone.keep": "Behalten",
+  "microphone.stop": "Beenden",
+  "microphone.pause": "Pause",
+  "microphone.goOn": "Fortsetzen",
+  "microphone.ending": "Der Rest wird gesendet …",
+  "microphone.show": "Text zeigen",
+  "microphone.offline":
+    "Keine Verbindung. Der Ton bleibt hier und wird gesendet, sobald der Dienst wieder da ist.",
+  "microphone.another":
+    "Der Dienst hatte die Aufnahme inzwischen beendet. Was folgt, ist eine zweite; die erste steht in der Liste.",
+  "microphone.lost":
+    "Es kommt kein Ton mehr. Schließen Sie das Mikrofon an oder wählen Sie den Tab noch einmal, und setzen Sie fort.",
+  "microphone.full":
+    "Seit einer halben Stunde gibt es keine Verbindung. Das Aufgenommene wird gesendet, sobald sie wieder da ist.",
+  "microphone.elsewhere": "Ein anderer Tab dieses Browsers nimmt auf. Beenden Sie das zuerst dort.",
+  "microphone.asking": "Der Browser fragt, ob diese Seite das Mikrofon benutzen darf. Erlauben Sie es dort.",
+  "microphone.silentTab":
+    "Der Browser gab keinen Ton des Tabs. Wählen Sie einen Tab, kein Fenster, und schalten Sie „Tab-Audio teilen“ ein.",
   "microphone.name": "Aufnahme {time}",
   "microphone.insecure":
     "Das Mikrofon lässt sich nur nutzen, wenn die Adresse dieser Seite mit https:// beginnt. Mit einem anderen Programm aufnehmen und die Datei hier ablegen.",
@@ -334,6 +356,7 @@ const texts = {
   "status.failed": "Gescheitert",
   "status.cancelled": "Abgebrochen",
   "stage.queued": "Wartet, bis es an der Reihe ist",
+  "stage.recording": "Aufnahme läuft",
   "stage.downloading": "Aufnahme wird heruntergeladen",
   "stage.transcribing": "Wird transkribiert",
   "progress.label": "Fortschritt",

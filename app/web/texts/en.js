@@ -67,6 +67,8 @@ export default {
     too_many_channels:
       "The recording has too many channels to transcribe each by itself. Choose “Do not tell apart” at “Who speaks”.",
     too_many_files: "The service is busy. Try again in a minute.",
+    too_many_streams:
+      "The service takes no more recordings of this kind at the moment. Stop another one, or try again later.",
     too_many_uploads: "The service takes no more files at the moment. Try again later.",
     unsuitable_format: "The transcript does not fit this format. Choose another one.",
     unsupported_codec: "The service cannot read this kind of sound. Convert it to MP3.",
@@ -78,6 +80,11 @@ export default {
     url_unavailable:
       "The recording cannot be downloaded from this address. Check that it opens in a browser, and add it again.",
     urls_not_allowed: "This service takes no links. Download the recording, and drop the file here.",
+    stream_idle: "There was no sound for five minutes, so the recording has ended.",
+    stream_not_found:
+      "The recording was interrupted for more than a minute, so it has ended. What came is in its transcript.",
+    web_socket_required:
+      "The connection for live text does not get through. Something before the service, such as a proxy, must let WebSockets pass: ask whoever runs it.",
     transcribed_again: "It is being transcribed again already. Wait until that has ended, or cancel it.",
   },
 
@@ -148,6 +155,8 @@ export default {
   "intake.folder": "Folder",
   "intake.url": "Link",
   "intake.record": "Record",
+  "intake.recordTab": "Record a tab",
+  "intake.recordTabHint": "The sound of another tab together with the microphone: for meetings",
   "intake.drop": "Drop to transcribe",
   "intake.show": "Show",
   "intake.unread":
@@ -187,10 +196,22 @@ export default {
     "This is another file, or it has changed. Choose {name} ({size}), or drop this one as a new recording.",
   "microphone.label": "Recording from the microphone",
   "microphone.level": "Level",
-  "microphone.stop": "Stop and transcribe",
-  "microphone.discard": "Discard the recording",
-  "microphone.discarded": "Recording discarded",
-  "microphone.keep": "Keep it",
+  "microphone.stop": "Stop",
+  "microphone.pause": "Pause",
+  "microphone.goOn": "Go on",
+  "microphone.ending": "The rest is being sent …",
+  "microphone.show": "Show the text",
+  "microphone.offline": "No connection. The sound stays here, and is sent as soon as the service is back.",
+  "microphone.another":
+    "The service had ended the recording meanwhile. What follows is a second one; the first is in the list.",
+  "microphone.lost":
+    "The sound has stopped coming. Connect the microphone or choose the tab again, and go on.",
+  "microphone.full":
+    "There has been no connection for half an hour. What was recorded is sent once it is back.",
+  "microphone.elsewhere": "Another tab of this browser is recording. Stop there first.",
+  "microphone.asking": "The browser asks whether this page may use the microphone. Allow it there.",
+  "microphone.silentTab":
+    "The browser gave no sound of the tab. Choose a tab, not a window, and switch on “Also share tab audio”.",
   "microphone.name": "Recording {time}",
   "microphone.insecure":
     "The microphone can be used only if the address of this page begins with https://. Record with another program, and drop the file here.",
@@ -319,6 +340,7 @@ export default {
   "status.failed": "Failed",
   "status.cancelled": "Cancelled",
   "stage.queued": "Waits for its turn",
+  "stage.recording": "Recording",
   "stage.downloading": "Downloading the recording",
   "stage.transcribing": "Transcribing",
   "progress.label": "Progress",

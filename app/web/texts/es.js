@@ -73,6 +73,8 @@ const texts = {
     too_many_channels:
       "La grabación tiene demasiados canales para transcribir cada uno por separado. Elige «Sin distinguir» en «Quién habla».",
     too_many_files: "El servicio está ocupado. Inténtalo de nuevo dentro de un minuto.",
+    too_many_streams:
+      "El servicio no acepta más grabaciones de este tipo por ahora. Termine otra, o inténtelo más tarde.",
     too_many_uploads: "El servicio no admite más archivos en este momento. Inténtalo más tarde.",
     unsuitable_format: "La transcripción no cabe en este formato. Elige otro.",
     unsupported_codec: "El servicio no puede leer este tipo de sonido. Conviértelo a MP3.",
@@ -84,6 +86,11 @@ const texts = {
     url_unavailable:
       "No se puede descargar la grabación de esta dirección. Comprueba que se abre en un navegador y añádela de nuevo.",
     urls_not_allowed: "Este servicio no admite enlaces. Descarga la grabación y suelta aquí el archivo.",
+    stream_idle: "Durante cinco minutos no llegó sonido; por eso la grabación ha terminado.",
+    stream_not_found:
+      "La grabación estuvo interrumpida más de un minuto y ha terminado. Lo que llegó está en su transcripción.",
+    web_socket_required:
+      "La conexión para el texto en directo no pasa. Algo delante del servicio, como un proxy, debe dejar pasar los WebSockets: pregunte a quien lo gestiona.",
     transcribed_again: "Ya se está transcribiendo de nuevo. Espere a que termine o cancélelo.",
   },
 
@@ -154,6 +161,8 @@ const texts = {
   "intake.folder": "Carpeta",
   "intake.url": "Enlace",
   "intake.record": "Grabar",
+  "intake.recordTab": "Grabar una pestaña",
+  "intake.recordTabHint": "El sonido de otra pestaña junto con el micrófono: para reuniones",
   "intake.drop": "Suelta para transcribir",
   "intake.show": "Mostrar",
   "intake.unread":
@@ -193,10 +202,20 @@ const texts = {
     "Es otro archivo, o ha cambiado. Elige {name} ({size}) o suelta este como grabación nueva.",
   "microphone.label": "Grabación del micrófono",
   "microphone.level": "Nivel",
-  "microphone.stop": "Detener y transcribir",
-  "microphone.discard": "Descartar la grabación",
-  "microphone.discarded": "Grabación descartada",
-  "microphone.keep": "Conservarla",
+  "microphone.stop": "Terminar",
+  "microphone.pause": "Pausa",
+  "microphone.goOn": "Seguir",
+  "microphone.ending": "Se envía el resto…",
+  "microphone.show": "Ver el texto",
+  "microphone.offline": "No hay conexión. El sonido se guarda aquí y se envía en cuanto vuelva el servicio.",
+  "microphone.another":
+    "El servicio había terminado la grabación entretanto. Lo que sigue es otra; la primera está en la lista.",
+  "microphone.lost": "Ya no llega sonido. Conecte el micrófono o elija de nuevo la pestaña, y siga.",
+  "microphone.full": "No hay conexión desde hace media hora. Lo grabado se enviará cuando vuelva.",
+  "microphone.elsewhere": "Otra pestaña de este navegador está grabando. Termine primero allí.",
+  "microphone.asking": "El navegador pregunta si esta página puede usar el micrófono. Permítalo allí.",
+  "microphone.silentTab":
+    "El navegador no dio el sonido de la pestaña. Elija una pestaña, no una ventana, y active «Compartir también el audio de la pestaña».",
   "microphone.name": "Grabación {time}",
   "microphone.insecure":
     "El micrófono solo se puede usar si la dirección de esta página empieza por https://. Graba con otro programa y suelta aquí el archivo.",
@@ -328,6 +347,7 @@ const texts = {
   "status.failed": "Fallido",
   "status.cancelled": "Cancelado",
   "stage.queued": "Espera su turno",
+  "stage.recording": "Grabando",
   "stage.downloading": "Descargando la grabación",
   "stage.transcribing": "Transcribiendo",
   "progress.label": "Progreso",
