@@ -235,3 +235,95 @@ def test_a_service_that_stops_has_the_job_when_it_starts_again(serve, live, tmp_
     second = serve(data_dir=tmp_path)
     assert second.finished(job)["status"] == "succeeded"
     assert second.service.calls[-1].sha256 == hashlib.sha256(wav(SECOND)).hexdigest()
+
+
+def seen_segments(site, job):
+    """The segments of a job as a client knows them, and the ETag with which it corrects them."""
+    response = site.client.get(f"/v1/jobs/{job}/segments").raise_for_status()
+    return response.json()["segments"], response.headers["etag"]
+
+
+def corrected(site, job, segments, etag):
+    headers = {"if-match": etag}
+    return site.client.put(f"/v1/jobs/{job}/segments", json={"segments": segments}, headers=headers)
+
+
+def test_what_people_correct_while_it_runs_is_kept_at_the_end(site, live):
+    client, job = begun(site)
+    play(site, client, live, 4)
+    live.streams[-1].show(*live_text("The quick brown", 0, 2))
+    wait_for(lambda: seen_segments(site, job)[0])
+    segments, etag = seen_segments(site, job)
+    live.streams[-1].show(*live_text("lazy dog", 2, 4))
+    wait_for(lambda: len(texts(site, job)[0]) == 2)
+    segments[0] |= {"text": "The quick brown box.", "speaker": "An"}
+    answer = corrected(site, job, segments, etag).raise_for_status()
+    document = answer.json()
+    so_far = ["The quick brown box.", "lazy dog"]
+    assert (document["revision"], document["complete"]) == (0, False)
+    assert [segment["text"] for segment in document["segments"]] == so_far
+    assert answer.headers["etag"] == seen_segments(site, job)[1]
+    assert texts(site, job) == (so_far, False)
+    headers = {"if-match": answer.headers["etag"]}
+    renamed = site.client.post(f"/v1/jobs/{job}/speakers", json={"names": {"An": "Ann"}}, headers=headers)
+    assert renamed.raise_for_status().json()["segments"][0]["speaker"] == "Ann"
+    site.client.patch(f"/v1/jobs/{job}", json={"title": "Board", "tags": ["q3"]}).raise_for_status()
+    client.close()
+    done = site.finished(job)
+    assert (done["revision"], done["title"], done["tags"], done["speakers"]) == (1, "Board", ["q3"], ["Ann"])
+    assert texts(site, job) == (["The quick brown box.", "Über the lazy dog."], True)
+    original = site.client.get(f"/v1/jobs/{job}/segments?revision=original").json()["segments"]
+    assert [segment["text"] for segment in original] == ["The quick brown fox.", "Über the lazy dog."]
+    newest, _ = seen_segments(site, job)
+    assert newest[1] == original[1], "nobody has corrected it"
+    listed = site.client.get(f"/v1/jobs/{job}/revisions").json()["data"]
+    assert [(each["revision"], each["reason"]) for each in listed] == [(1, "corrected"), (0, None)]
+    seen = [event.job for event in events(site, job) if event.type == "job.segments"]
+    assert [segment["text"] for segment in seen[-1]["segments"]] == [each["text"] for each in newest]
+
+
+def test_a_correction_of_text_that_has_changed_is_refused(site, live):
+    client, job = begun(site)
+    assert corrected(site, job, [], "*").status_code == 409, "it has no text yet"
+    play(site, client, live, 4)
+    live.streams[-1].show(*live_text("lazy dog", 2, 4))
+    wait_for(lambda: seen_segments(site, job)[0])
+    segments, etag = seen_segments(site, job)
+    live.streams[-1].show(*live_text("Late.", 0, 2))
+    wait_for(lambda: len(texts(site, job)[0]) == 2)
+    segments[0]["text"] = "Lazy dog"
+    assert corrected(site, job, segments, etag).status_code == 412
+    assert corrected(site, job, segments, '"1"').status_code == 412
+    segments, etag = seen_segments(site, job)
+    corrected(site, job, segments[:1], etag).raise_for_status()
+    assert corrected(site, job, segments, etag).status_code == 412
+    headers = {"if-match": "*"}
+    for body in ({"revision": 0}, {"segments": [{}]}):
+        answer = site.client.put(f"/v1/jobs/{job}/segments", json=body, headers=headers)
+        assert answer.status_code == 400
+    voices = site.client.post(f"/v1/jobs/{job}/speakers", json={"num_speakers": 2}, headers=headers)
+    assert voices.status_code == 409
+    assert texts(site, job) == (["Late."], False)
+    client.close()
+    site.finished(job)
+    assert corrected(site, job, segments, etag).status_code == 412
+
+
+def test_corrections_outlive_a_restart_and_the_trash(serve, live, tmp_path):
+    first = serve(data_dir=tmp_path)
+    client, job = begun(first)
+    play(first, client, live, 4)
+    live.streams[-1].show(*live_text("The quick brown", 0, 2))
+    wait_for(lambda: seen_segments(first, job)[0])
+    segments, _ = seen_segments(first, job)
+    segments[0]["text"] = "The quick brown box."
+    corrected(first, job, segments, "*").raise_for_status()
+    for action in ("trash", "restore"):
+        first.service.paused = True
+        first.client.post(f"/v1/jobs/{job}/{action}").raise_for_status()
+    assert texts(first, job) == (["The quick brown box."], False)
+    first.server.should_exit = True
+    wait_for(lambda: not first.service.running)
+    second = serve(data_dir=tmp_path)
+    second.finished(job)
+    assert texts(second, job) == (["The quick brown box.", "Über the lazy dog."], True)
