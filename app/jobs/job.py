@@ -38,6 +38,7 @@ class Stage(StrEnum):
 
     QUEUED = "queued"
     DOWNLOADING = "downloading"
+    RECORDING = "recording"  # of a live stream: its sound still comes
     DECODING = "decoding"  # and transcribing the part that is decoded already
     TRANSCRIBING = "transcribing"  # the decoding is complete
     DONE = "done"

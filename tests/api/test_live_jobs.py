@@ -227,12 +227,46 @@ def test_a_service_that_stops_has_the_job_when_it_starts_again(serve, live, tmp_
     play(first, client, live, 1)
     time.sleep(0.2)
     assert first.job(job)["status"] == "running", "it is no orphan"
-    first.service.paused = True  # or the job may have ended by then
     first.server.should_exit = True
     told, code = ending(client)
     assert (told[-1]["error"]["code"], code) == ("service_stopping", 1012)
     wait_for(lambda: not first.service.running)
     second = serve(data_dir=tmp_path)
+    time.sleep(0.2)
+    assert second.job(job)["status"] == "running", "it waits for its client"
+    with refusal(second, f"{JOB}&job_id={'0' * 32}") as (status, _):
+        assert status == 404
+    client = opened(second, f"{JOB}&job_id={job}")
+    created = received(client)
+    assert (created["job_id"], created["session"]["received_bytes"]) == (job, len(SECOND))
+    assert created["session"]["audio"]["input"]["format"]["type"] == "audio/pcm"
+    play(second, client, live, 2)
+    live.streams[-1].show(*live_text("And on.", 1, 2))
+    wait_for(lambda: seen_segments(second, job)[0])
+    assert seen_segments(second, job)[0][0]["start"] == 2
+    client.close()
+    assert second.finished(job)["status"] == "succeeded"
+    assert second.service.calls[-1].sha256 == hashlib.sha256(wav(3 * SECOND)).hexdigest()
+    with refusal(second, f"{JOB}&job_id={job}") as (status, error):
+        assert (status, error["param"]) == (404, "job_id")
+
+
+@pytest.mark.parametrize("action", [None, "trash"])
+def test_a_job_whose_client_does_not_come_back(serve, live, tmp_path, monkeypatch, action):
+    monkeypatch.setattr(runner, "_POLL_S", 0.01)
+    monkeypatch.setattr(runner, "RETURN_S", 0.5)
+    first = serve(data_dir=tmp_path)
+    client, job = begun(first)
+    play(first, client, live, 1)
+    first.server.should_exit = True
+    ending(client)
+    wait_for(lambda: not first.service.running)
+    second = serve(data_dir=tmp_path)
+    if action is not None:
+        for each in (action, "restore"):
+            second.client.post(f"/v1/jobs/{job}/{each}").raise_for_status()
+        with refusal(second, f"{JOB}&job_id={job}") as (status, _):
+            assert status == 404
     assert second.finished(job)["status"] == "succeeded"
     assert second.service.calls[-1].sha256 == hashlib.sha256(wav(SECOND)).hexdigest()
 
@@ -309,7 +343,9 @@ def test_a_correction_of_text_that_has_changed_is_refused(site, live):
     assert corrected(site, job, segments, etag).status_code == 412
 
 
-def test_corrections_outlive_a_restart_and_the_trash(serve, live, tmp_path):
+def test_corrections_outlive_a_restart_and_the_trash(serve, live, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "RETURN_S", 0.1)
+    monkeypatch.setattr(runner, "_POLL_S", 0.01)
     first = serve(data_dir=tmp_path)
     client, job = begun(first)
     play(first, client, live, 4)

@@ -65,10 +65,13 @@ def realtime_routes(
         is_alias = name in STREAM_MODELS and name not in catalogue.listed()
         return catalogue.resolve(DEFAULT_MODEL_ALIAS if is_alias else name, "transcribe", language)
 
-    async def open_session(request: Request, model: str, fields: JobFields | None) -> RealtimeSession:
+    async def open_session(
+        request: Request, model: str, fields: JobFields | None, job_id: str
+    ) -> RealtimeSession:
         """A new session. Raises QueueFull, and what `RealtimeSession.open` does.
 
-        `fields`: of the job that it is to have. Raises what `JobService.open_live` does then.
+        `fields`: of the job that it is to have. Raises what `JobService.open_live` does then. `job_id`: of
+        one that goes on instead; what `JobService.resume_live` does.
         """
         owner = client_of(request).owner
         terms = () if fields is None else fields.terms_of(jobs.terms.all_of(owner))
@@ -89,7 +92,10 @@ def realtime_routes(
             await session.open(model)
             if submission is not None:
                 try:
-                    await run_shielded(session.make_job(jobs, submission, terms))
+                    if job_id:
+                        await run_shielded(session.take_up(jobs, job_id))
+                    else:
+                        await run_shielded(session.make_job(jobs, submission, terms))
                 except BaseException:
                     await run_shielded(session.close())
                     raise
@@ -121,6 +127,13 @@ def realtime_routes(
                 "transcribed at the end, as an upload."
             ),
         ] = False,
+        job_id: Annotated[
+            str,
+            Query(
+                max_length=64,
+                description="With `job`: of a stream that the end of the service has ended. It goes on.",
+            ),
+        ] = "",
         diarize: Annotated[bool, Query(description="Of the job: find out who speaks, at the end.")] = False,
         title: Annotated[str, Query(max_length=MAX_TITLE_CHARS, description="Of the job.")] = "",
         title_from_text: Annotated[
@@ -145,7 +158,7 @@ def realtime_routes(
 
         async def find() -> tuple[RealtimeSession, int]:
             if not session:
-                return await open_session(request, model, fields), 0
+                return await open_session(request, model, fields, job_id), 0
             known = streams.find(session, client_of(request).owner)
             return known, _event_number(known, last_event_id)
 

@@ -167,7 +167,7 @@ class Store:
             **asdict(JobProgress()),
         }
         if live_id is not None:
-            values |= {"status": Status.RUNNING.value, "stage": Stage.DECODING.value}
+            values |= {"status": Status.RUNNING.value, "stage": Stage.RECORDING.value}
             values["started_at"] = values["created_at"]
 
         async def insert(connection: AsyncConnection, then: Then) -> Job:
