@@ -81,7 +81,7 @@ def test_corrections_and_sound_outlive_broken_connections_and_a_kill(commands: C
     """The client sends what the service has not got, after each cut, and after the restart."""
     settings = {"WHISPER_GPUS": "0"}
     first = commands.ready(**settings)
-    audio = b"".join(stream_audio(read_pcm(path)) for path in shorts)
+    audio = b"".join(stream_audio(read_pcm(path)) for path in shorts[:2])
     client, created = opened(first)
     job, session, sent = created["job_id"], created["session"]["id"], 0
     for part in (1, 2, 3):

@@ -74,6 +74,8 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
 
         A segment that keeps its `id` keeps the times of the words that it keeps. The answer is the document
         of the new revision. If nothing differs from the newest revision, none is stored.
+
+        The text of a live job can be corrected while it grows: all of that becomes the first revision.
         """
         job = await find_job(jobs, request, job_id)
         is_live = await jobs.store.has_live_text(job)

@@ -172,13 +172,14 @@ class JobRunner:
         try:
             await live.close()
             await self._service.media.copies.remove(live.job.id)  # they lack the end
-            if waits:
-                return
-            await self._requeue(live.job)
+            if not waits:
+                await self._requeue(live.job)
         except WhisperfleetError as error:  # `_requeue_orphans` does it later
             log.warning("a live job cannot be queued yet", job=live.job.id, error=error.message)
-        self._end_wait(live.job.id)
-        self.wake()
+        finally:
+            if not waits:
+                self._end_wait(live.job.id)
+                self.wake()
 
     async def _run_forever(self) -> None:
         check_orphans_at = time.monotonic() + _POLL_S

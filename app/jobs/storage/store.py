@@ -902,8 +902,8 @@ class Store:
             await also(connection, then)
         if transcript is not None:
             content, summary = transcript
-            if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
-                job = await self._change(connection, job_id, title=first_words(summary.excerpt))
+            if job.submission.title_from_text and job.submission.title is None and job.excerpt:
+                job = await self._change(connection, job_id, title=first_words(job.excerpt))
             original = PackedTranscript(ORIGINAL, content)
             await add_revision(connection, job, original, summary, 0, now)
         if correction is not None:
