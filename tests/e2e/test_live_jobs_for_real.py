@@ -24,7 +24,9 @@ RATE, PART = 24_000, 9600  # Hz, bytes
 
 def opened(server: Server, query: str = "job=true") -> tuple[ClientConnection, dict[str, Any]]:
     """A stream, and its first event."""
-    client = connect(f"{server.url.replace('http', 'ws', 1)}/v1/realtime?{query}", proxy=None).__enter__()
+    client = connect(
+        f"{server.url.replace('http', 'ws', 1)}/v1/realtime?{query}", proxy=None, max_queue=None
+    ).__enter__()
     created: dict[str, Any] = json.loads(client.recv())
     return client, created
 
@@ -54,7 +56,7 @@ def so_far(server: Server, job: str) -> dict[str, Any]:
     return document
 
 
-def uploaded(server: Server, audio: bytes, folder: Path) -> dict[str, Any]:
+def uploaded(server: Server, audio: bytes, folder: Path, **form: str) -> dict[str, Any]:
     """The segments of a job with a file of this sound."""
     path = folder / "uploaded.wav"
     with wave.open(str(path), "wb") as file:
@@ -62,7 +64,7 @@ def uploaded(server: Server, audio: bytes, folder: Path) -> dict[str, Any]:
         file.setsampwidth(2)
         file.setframerate(RATE)
         file.writeframes(audio)
-    return so_far(server, server.finished(server.submit(path)["id"])["id"])
+    return so_far(server, server.finished(server.submit(path, **form)["id"], 900)["id"])
 
 
 def test_the_text_of_a_live_job_is_that_of_an_upload_of_its_sound(server, shorts, tmp_path):
@@ -77,12 +79,17 @@ def test_the_text_of_a_live_job_is_that_of_an_upload_of_its_sound(server, shorts
     assert so_far(server, job) == uploaded(server, audio, tmp_path)
 
 
-def test_corrections_and_sound_outlive_broken_connections_and_a_kill(commands: Commands, shorts, tmp_path):
+@pytest.mark.parametrize(
+    "times", [1, pytest.param(35, marks=[pytest.mark.soak, pytest.mark.timeout(3600)], id="40 minutes")]
+)
+def test_corrections_and_sound_outlive_broken_connections_and_a_kill(
+    commands: Commands, dialogue, tmp_path, times
+):
     """The client sends what the service has not got, after each cut, and after the restart."""
     settings = {"WHISPER_GPUS": "0"}
     first = commands.ready(**settings)
-    audio = b"".join(stream_audio(read_pcm(path)) for path in shorts[:2])
-    client, created = opened(first)
+    audio = stream_audio(read_pcm(dialogue.path)) * times
+    client, created = opened(first, "job=true&diarize=true")
     job, session, sent = created["job_id"], created["session"]["id"], 0
     for part in (1, 2, 3):
         middle, until = (2 * part - 1) * len(audio) // 10, part * len(audio) // 5
@@ -95,25 +102,25 @@ def test_corrections_and_sound_outlive_broken_connections_and_a_kill(commands: C
         sent = created["session"]["received_bytes"]
         assert middle <= sent <= until
     play(client, audio[sent : 4 * len(audio) // 5])
-    document = wait_for(lambda: (found := so_far(first, job))["segments"] and found)
-    segment = document["segments"][0]
-    segment |= {"text": f"Zebra {segment['text']}", "speaker": "Ann"}
-    segments = first.client.put(f"/v1/jobs/{job}/segments", json=document, headers={"if-match": "*"})
-    segments.raise_for_status()
+    acknowledged(client)
+    document = wait_for(lambda: len((found := so_far(first, job))["segments"]) > 1 and found)
+    named, corrected = document["segments"][:2]
+    named["speaker"], corrected["text"] = "Ann", "The corrected car remains new."
+    first.client.put(f"/v1/jobs/{job}/segments", json=document, headers={"if-match": "*"}).raise_for_status()
     first.die()
     with suppress(ConnectionClosed, OSError):
         client.close()
     second = commands.restart(first, **settings)
-    client, created = opened(second, f"job=true&job_id={job}")
+    client, created = opened(second, f"job=true&diarize=true&job_id={job}")
     assert created["job_id"] == job
     play(client, audio[created["session"]["received_bytes"] :])
     client.close()
-    assert second.finished(job)["status"] == "succeeded"
+    assert second.finished(job, 900)["status"] == "succeeded"
     assert second.client.get(f"/v1/jobs/{job}/audio").content[44:] == audio
-    upload = uploaded(second, audio, tmp_path)
+    upload = uploaded(second, audio, tmp_path, diarize="true")
     original = second.client.get(f"/v1/jobs/{job}/segments?revision=original").json()
     assert original == upload
-    newest = so_far(second, job)["segments"]
-    assert (newest[0]["text"], newest[0]["speaker"]) == (segment["text"], "Ann")
-    others = [each for each in newest if not each["id"].endswith("-r1")]
-    assert others == [each for each in upload["segments"] if each["start"] >= newest[0]["end"]]
+    names = {upload["segments"][0]["speaker"]: "Ann"}
+    expected = [(each["text"], names.get(each["speaker"], each["speaker"])) for each in upload["segments"]]
+    expected[1] = (corrected["text"], expected[1][1])
+    assert [(each["text"], each["speaker"]) for each in so_far(second, job)["segments"]] == expected
