@@ -1,5 +1,6 @@
 """Jobs of live streams: their recording grows while somebody speaks, and is transcribed whole at the end."""
 
+import asyncio
 import hashlib
 import io
 import socket
@@ -11,6 +12,7 @@ import pytest
 
 from app.api.audio import realtime_sessions
 from app.jobs.running import runner
+from app.jobs.storage.store import Store
 from app.transcript.timeline import ClipResult
 from tests.api.fake_live import FakeLiveService
 from tests.api.fake_service import OTHER_MODEL, segment
@@ -364,3 +366,25 @@ def test_corrections_outlive_a_restart_and_the_trash(serve, live, tmp_path, monk
     second = serve(data_dir=tmp_path)
     second.finished(job)
     assert texts(second, job) == (["The quick brown box.", "Über the lazy dog."], True)
+
+
+def test_text_that_comes_while_a_correction_is_made_stays(site, live, monkeypatch):
+    client, job = begun(site)
+    play(site, client, live, 4)
+    live.streams[-1].show(*live_text("The quick brown", 0, 2))
+    wait_for(lambda: seen_segments(site, job)[0])
+    segments, _ = seen_segments(site, job)
+    store = Store.correct_live_text
+
+    async def late(self, *correction):
+        monkeypatch.setattr(Store, "correct_live_text", store)
+        live.streams[-1].on_clip(*live_text("lazy dog", 2, 4))
+        while len(await self.segments_events(correction[0], 0)) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        return await store(self, *correction)
+
+    monkeypatch.setattr(Store, "correct_live_text", late)
+    segments[0]["text"] = "The quick brown box."
+    document = corrected(site, job, segments, "*").raise_for_status().json()
+    assert [segment["text"] for segment in document["segments"]] == ["The quick brown box.", "lazy dog"]
+    client.close()

@@ -103,10 +103,12 @@ def test_corrections_and_sound_outlive_broken_connections_and_a_kill(
         assert middle <= sent <= until
     play(client, audio[sent : 4 * len(audio) // 5])
     acknowledged(client)
-    document = wait_for(lambda: len((found := so_far(first, job))["segments"]) > 1 and found)
+    wait_for(lambda: len(so_far(first, job)["segments"]) > 1)
+    seen_text = first.client.get(f"/v1/jobs/{job}/segments")
+    document, headers = seen_text.json(), {"if-match": seen_text.headers["etag"]}
     named, corrected = document["segments"][:2]
     named["speaker"], corrected["text"] = "Ann", "The corrected car remains new."
-    first.client.put(f"/v1/jobs/{job}/segments", json=document, headers={"if-match": "*"}).raise_for_status()
+    first.client.put(f"/v1/jobs/{job}/segments", json=document, headers=headers).raise_for_status()
     first.die()
     with suppress(ConnectionClosed, OSError):
         client.close()

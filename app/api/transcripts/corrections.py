@@ -240,13 +240,14 @@ async def _revise_live(
     """
     await jobs.check_space()
     terms, for_link = await jobs.store.terms(job), is_by_link(request)
+    seen = seen_version(condition, await jobs.store.segments_version(job))
     while True:
         version = await jobs.store.segments_version(job)
         clips = await jobs.store.published_clips(job)
         if clips is None or not await jobs.store.has_live_text(job := await jobs.store.get(job.id)):
             check_done(job)
             raise transcript_changed(job.revision)
-        until = await _seen_until(jobs, job, seen_version(condition, version))
+        until = await _seen_until(jobs, job, seen)
         length_s = work_s(seconds(clips[-1].span[1]), *(clip.result for clip in clips if clip.is_corrected))
         base = (clips, job.submission.options, terms, version)
         run = partial(service.helper.run, length_s, live_corrected, *base)
