@@ -38,7 +38,7 @@ from app.jobs.document import timestamp
 from app.jobs.ended import EndedJobs
 from app.jobs.events import Event, Subscriptions
 from app.jobs.folder_token import FolderToken
-from app.jobs.job import Job, Status, Submission
+from app.jobs.job import Job, Stage, Status, Submission
 from app.jobs.kept_recordings import KeptRecordings
 from app.jobs.link_secrets import LinkSecrets
 from app.jobs.running.again import parent_of
@@ -126,7 +126,10 @@ class JobService:
         await self.terms.load()
         await self.load_used()
         for job in await self.store.with_status([Status.RUNNING]):
-            await self.store.requeue(job, interrupted=True)
+            if job.progress.stage is Stage.RECORDING:
+                self._runner.await_client(job)
+            else:
+                await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
             await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
         queued = await self.store.with_status([Status.QUEUED])
@@ -289,12 +292,25 @@ class JobService:
             await self._check_capacity(submission.owner)
             return await self._runner.open_live(submission, terms)
 
+    async def resume_live(self, job_id: str, owner: str) -> LiveJob:
+        """A live job of an owner, whose stream the end of the service has ended, for another stream.
+
+        Raises UnknownJob, UnknownStream if it waits for none, NotReady, DiskFull and OSError.
+        """
+        if self._stopping:
+            raise NotReady(STOPPING)
+        async with self._trashing:
+            return await self._runner.resume_live(await self.store.get(job_id, owner))
+
     async def end_live(self, live: LiveJob) -> None:
-        """The stream of a job has ended: transcribe what came, as an upload of it, or else delete the job."""
+        """The stream of a job has ended: transcribe what came, as an upload of it, or else delete the job.
+
+        When the service stops, it waits for the next start.
+        """
         if live.is_silent and not live.is_closed:
             with suppress(WhisperfleetError):  # it is deleted already
                 await self.delete(live.job.id)
-        await self._runner.end_live(live)
+        await self._runner.end_live(live, waits=self._stopping)
 
     async def run_again(self, job: Job) -> Job:
         """Queue a failed job again, as it was submitted: only what it lacks is transcribed.

@@ -74,10 +74,13 @@ def realtime_routes(
         is_alias = name in STREAM_MODELS and name not in catalogue.listed()
         return catalogue.resolve(DEFAULT_MODEL_ALIAS if is_alias else name, "transcribe", language)
 
-    async def open_session(request: Request, fields: JobFields, with_job: bool) -> RealtimeSession:
+    async def open_session(
+        request: Request, fields: JobFields, with_job: bool, job_id: str
+    ) -> RealtimeSession:
         """A new session. Raises QueueFull, and what `RealtimeSession.open` does.
 
-        With a job, whose fields these are, also what `JobService.open_live` raises.
+        With a job, whose fields these are, also what `JobService.open_live` raises. `job_id`: of one that
+        goes on instead; what `JobService.resume_live` does.
         """
         owner = client_of(request).owner
         submission: Submission | None = None
@@ -101,7 +104,10 @@ def realtime_routes(
             await session.open(_words_of(fields))
             if submission is not None:
                 try:
-                    await run_shielded(session.make_job(jobs, submission, terms))
+                    if job_id:
+                        await run_shielded(session.take_up(jobs, job_id))
+                    else:
+                        await run_shielded(session.make_job(jobs, submission, terms))
                 except BaseException:
                     await run_shielded(session.close())
                     raise
@@ -134,6 +140,13 @@ def realtime_routes(
                 "`model`, `language`, `languages`, `prompt` and `hotwords`."
             ),
         ] = False,
+        job_id: Annotated[
+            str,
+            Query(
+                max_length=64,
+                description="With `job`: of a stream that the end of the service has ended. It goes on.",
+            ),
+        ] = "",
     ) -> Response:
         if not is_handshake(request.scope):
             raise UpgradeRequired(
@@ -145,7 +158,7 @@ def realtime_routes(
 
         async def find() -> tuple[RealtimeSession, int]:
             if not session:
-                return await open_session(request, fields, job), 0
+                return await open_session(request, fields, job, job_id), 0
             known = streams.find(session, client_of(request).owner)
             return known, _event_number(known, last_event_id)
 

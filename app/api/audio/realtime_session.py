@@ -20,6 +20,7 @@ from app.api.audio.realtime_events import (
     Clear,
     ClientEvent,
     Commit,
+    Format,
     InvalidEvent,
     ServerVad,
     Transcription,
@@ -156,6 +157,18 @@ class RealtimeSession:
         """Make a job of the stream, before audio comes. Raises as `JobService.open_live` does."""
         options = _options_of_job(submission.options, self._input)
         job = await jobs.open_live(replace(submission, model=self._model, options=options), terms)
+        self._take(job, jobs)
+
+    async def take_up(self, jobs: JobService, job_id: str) -> None:
+        """Go on with a job instead. Raises as `JobService.resume_live` does."""
+        job = await jobs.resume_live(job_id, self.owner)
+        if not job.is_silent:
+            self._input = self._input.model_copy(update={"format": Format.of(job.encoding)})
+            self._received_bytes = job.received
+            self._received_s = job.received / job.encoding.bytes_per_second
+        self._take(job, jobs)
+
+    def _take(self, job: LiveJob, jobs: JobService) -> None:
         self._job, self._end_job, self._of_job = job, jobs.end_live, {"job_id": job.job.id}
         deleted = StreamRefused("The job of the stream was deleted.", code="job_deleted")
         job.on_cancel = lambda: self.end(POLICY_VIOLATION, deleted)

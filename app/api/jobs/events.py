@@ -12,7 +12,7 @@ from app.common.errors import UnknownJob, UnknownRevision
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job
 from app.jobs.service import JobService
-from app.jobs.storage.revisions import ORIGINAL
+from app.pool.helper import work_s
 from app.recording.service import TranscriptionService
 from app.transcript.terms import Term
 from workers.messages import seconds
@@ -76,9 +76,15 @@ class SegmentEvents:
                 if self._terms is None:
                     self._terms = await self._store.terms(self._job)
                 wanted = ((start, end), clips, self._job.submission.options, self._terms, self._for_link)
-                return await self._helper.run(seconds(end - start), published_event, *wanted)
+                corrected = (clip.result for clip in clips if clip.is_corrected)
+                length_s = work_s(seconds(end - start), *corrected)
+                return await self._helper.run(length_s, published_event, *wanted)
             # All at once: unpacking a long transcript for each event would take minutes.
-            packed = (await self._store.transcript(self._job, ORIGINAL)).content
+            job = await self._store.get(self._job.id)
+            # What people corrected while it ran is a revision as old as the original.
+            revisions = await self._store.revisions(job)
+            first = max(each.number for each in revisions if each.created_at <= (job.finished_at or 0))
+            packed = (await self._store.transcript(job, first)).content
             spans = await self._store.segments_events(self._job, event.number)
             if event.number not in spans:
                 raise UnknownJob(f"Job {self._job.id} has been deleted.")

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
@@ -26,6 +27,7 @@ from app.transcript.packed import unpack_result
 from app.transcript.rendering import clip_segments
 from app.transcript.speakers.channels import channel_name, in_order
 from app.transcript.terms import Term
+from app.transcript.timeline import NO_LANGUAGE, Transcript
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:
@@ -52,6 +54,22 @@ def published_document(
 ) -> bytes:
     """The document of a transcript so far."""
     return segments_document(0, False, _published_segments(clips, options, terms), for_link)
+
+
+def live_transcript(clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...]) -> Transcript:
+    """The text of a live job so far, as people correct it."""
+    corrected, others = _divided(clips)
+    spans = tuple(clip.span for clip in others)
+    return Transcript(
+        options.task,
+        "",
+        options.language or NO_LANGUAGE,
+        max(end for _, end in spans),
+        speech=(),
+        segments=tuple(_published_segments(clips, options, terms)),
+        clips=spans,
+        touched=corrected.touched if corrected else (),
+    )
 
 
 def published_event(
@@ -86,12 +104,24 @@ def transcript_events(packed: bytes, spans: Mapping[int, Span], for_link: bool =
 def _published_segments(
     clips: Sequence["PackedClip"], options: Options, terms: tuple[Term, ...]
 ) -> Sequence[EditedSegment]:
-    by_channel = sorted(clips, key=lambda clip: clip.channel)
+    corrected, others = _divided(clips)
+    if corrected is not None:
+        others = [clip for clip in others if clip.span not in corrected.clips]
+        further = _published_segments(others, options, terms)
+        return sorted([*identified(corrected), *further], key=attrgetter("start"))
+    by_channel = sorted(others, key=lambda clip: clip.channel)
     return in_order(
         segment
         for channel, of_channel in groupby(by_channel, lambda clip: clip.channel)
         for segment in _channel_segments(channel, list(of_channel), options, terms)
     )
+
+
+def _divided(clips: Sequence["PackedClip"]) -> tuple[Transcript | None, Sequence["PackedClip"]]:
+    """What people have corrected of a live job, and its clips."""
+    if not clips or not clips[0].is_corrected:
+        return None, clips
+    return unpack_transcript(clips[0].result), clips[1:]
 
 
 def _channel_segments(
@@ -105,7 +135,7 @@ def _channel_segments(
         for clip in clips
         for segment in clip_segments(clip.span, unpack_result(clip.result), options, terms)
     )
-    for segment in with_ids(segments, [clip.span for clip in clips], channel):
+    for segment in with_ids(segments, [clip.span for clip in clips], max(channel, 0)):  # live: one alone
         if until is None or segment.start < until:
             yield replace(segment, speaker=speaker) if speaker else segment
 

@@ -14,6 +14,7 @@ from app.api.transcripts.versions import (
     is_known,
     not_modified,
     revision_etag,
+    so_far_etag,
     wanted_number,
 )
 from app.intake.limits import Admission
@@ -68,12 +69,13 @@ async def _segments_response(
     """The segments of a revision, by default the newest, or a 304. Raises UnknownRevision."""
     if job.status is not Status.SUCCEEDED:
         version = await jobs.store.segments_version(job)  # before the clips, so it is never newer than they
-        headers = {"ETag": f'"{job.revision}.{version}"'}
+        headers = {"ETag": so_far_etag(version)}
         if is_known(if_none_match, headers["ETag"]):
             return not_modified(headers)
         clips = await jobs.store.published_clips(job)
         if clips is not None:
-            length_s = seconds(clips[-1].span[1]) if clips else 0.0
+            corrected = (clip.result for clip in clips if clip.is_corrected)
+            length_s = work_s(seconds(clips[-1].span[1]) if clips else 0.0, *corrected)
             wanted = (clips, job.submission.options, await jobs.store.terms(job), for_link)
             plain = await service.helper.run(length_s, published_document, *wanted)
             return json_response(plain, headers)

@@ -18,6 +18,7 @@ from app.common.errors import (
     IllegalTransition,
     OutgrowsDisk,
     UnknownJob,
+    UnknownStream,
     WhisperfleetError,
 )
 from app.engines.ledger import JobName
@@ -36,6 +37,7 @@ from app.transcript.terms import Term
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2
+RETURN_S = 60.0  # a live job waits so long for its client after a start of the service
 _BACKOFF_S = (5.0, 30.0, 120.0)  # before each retry of a job; the last one repeats
 # Errors that the job itself may cause, and the code of its failure if they persist.
 _POSSIBLY_AT_FAULT: dict[type[Exception], str] = {**FAILURE_CODES, HelperFailed: "helper_failed"}
@@ -71,6 +73,8 @@ class JobRunner:
         self._running: dict[str, RunningJob] = {}
         # Those whose recording still comes, by their ids; None: it is being added.
         self._live: dict[str, LiveJob | None] = {}
+        # Live jobs that wait for their clients after a start of the service, until their time is over.
+        self._awaited: dict[str, asyncio.TimerHandle] = {}
         # By job, and by whether it may be at fault: a job that had to wait for a model gets all its retries.
         self._failed_attempts: dict[str, Counter[bool]] = defaultdict(Counter)
         self._paused: dict[str, asyncio.TimerHandle] = {}  # until their next attempt
@@ -93,7 +97,7 @@ class JobRunner:
         with suppress(WhisperfleetError):
             await self._progress.store()  # only running jobs can have progress
         running = list(self._running.values())
-        for timer in self._paused.values():
+        for timer in (*self._paused.values(), *self._awaited.values()):
             timer.cancel()
         await end_tasks(*self._tasks, *(run.task for run in running))
         await self._clips.stop()
@@ -109,7 +113,7 @@ class JobRunner:
             await end_tasks(run.task)
         if live is not None:
             await live.cancel()
-            self._live.pop(job_id, None)
+        self._end_wait(job_id)
 
     async def open_live(self, submission: Submission, terms: tuple[Term, ...]) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`. Raises as `Store.add`."""
@@ -120,26 +124,62 @@ class JobRunner:
         except BaseException:
             del self._live[job_id]
             raise
-        self._progress.begin(job_id)
+        return self._began_live(job)
+
+    def _began_live(self, job: Job) -> LiveJob:
+        self._progress.begin(job.id)
         folder, max_bytes = self._service.media.folder, self._settings.max_upload_bytes
         buffers = (self._store, self._clips, self._progress)
-        live = LiveJob(job, folder.uploads / job_id, max_bytes, folder.disk, *buffers)
-        self._live[job_id] = live
+        self._live[job.id] = live = LiveJob(job, folder.uploads / job.id, max_bytes, folder.disk, *buffers)
         return live
 
-    async def end_live(self, live: LiveJob) -> None:
-        """The stream has ended: queue the job as an upload of what came, unless it is cancelled."""
+    def await_client(self, job: Job) -> None:
+        """Let a live job, which runs, wait for its client: the service has ended in its middle."""
+        self._live[job.id] = None
+        self._awaited[job.id] = asyncio.get_running_loop().call_later(RETURN_S, self._end_wait, job.id)
+
+    def _end_wait(self, job_id: str) -> None:
+        """No stream goes on with a live job. `_requeue_orphans` queues it, if it runs."""
+        self._live.pop(job_id, None)
+        if (timer := self._awaited.pop(job_id, None)) is not None:
+            timer.cancel()
+
+    async def resume_live(self, job: Job) -> LiveJob:
+        """The job for another stream. Raises UnknownStream if it waits for none, DiskFull and OSError."""
+        timer = self._awaited.pop(job.id, None)
+        if timer is None:
+            raise UnknownStream(
+                f"The job {job.id} waits for no stream: it does so for {RETURN_S:.0f} s after a start of the "
+                "service. Open a new one.",
+                param="job_id",
+            )
+        timer.cancel()
+        live = self._began_live(job)
+        try:
+            await live.reopen()
+        except BaseException:
+            self._end_wait(job.id)
+            raise
+        return live
+
+    async def end_live(self, live: LiveJob, *, waits: bool = False) -> None:
+        """The stream has ended: queue the job as an upload of what came, unless it is cancelled.
+
+        `waits`: the service ends, and the job is for `await_client` when it starts again.
+        """
         if live.is_closed:  # then it may have been restored from the trash, and run
             return
         try:
             await live.close()
             await self._service.media.copies.remove(live.job.id)  # they lack the end
-            await self._requeue(live.job)
+            if not waits:
+                await self._requeue(live.job)
         except WhisperfleetError as error:  # `_requeue_orphans` does it later
             log.warning("a live job cannot be queued yet", job=live.job.id, error=error.message)
         finally:
-            self._live.pop(live.job.id, None)
-            self.wake()
+            if not waits:
+                self._end_wait(live.job.id)
+                self.wake()
 
     async def _run_forever(self) -> None:
         check_orphans_at = time.monotonic() + _POLL_S

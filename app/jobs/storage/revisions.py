@@ -129,10 +129,12 @@ def corrected_meanwhile() -> PreconditionFailed:
     )
 
 
-def transcript_changed(newest: int) -> PreconditionFailed:
-    """The error of a request that corrects another revision than the newest."""
+def transcript_changed(newest: int | None = None) -> PreconditionFailed:
+    """The error of a request that corrects another revision than the newest; None: or a part of a text that
+    grows, which has changed.
+    """
+    why = "" if newest is None else f": its newest revision is {newest}"
     return PreconditionFailed(
-        f"The transcript has changed: its newest revision is {newest}. Get the segments again, and correct "
-        "those.",
+        f"The transcript has changed{why}. Get the segments again, and correct those.",
         param="If-Match",
     )

@@ -27,7 +27,7 @@ from app.database.tables import clips, deliveries, job_terms, jobs, passages, pe
 from app.database.tables import terms as term_lists
 from app.intake.budgets import Used
 from app.intake.resumable_rows import mark_used
-from app.jobs.corrections import PackedCorrection
+from app.jobs.corrections import PackedCorrection, keep_corrected
 from app.jobs.events import (
     Event,
     NewEvents,
@@ -48,10 +48,13 @@ from app.jobs.serialization import (
 )
 from app.jobs.storage.cache import JobCache
 from app.jobs.storage.published_clips import (
+    LIVE_CHANNEL,
     PackedClip,
     PublishedClip,
     drop_published,
     publish_clips,
+    put_corrected,
+    read_corrected,
     read_published,
 )
 from app.jobs.storage.retention import ENDED, IN_TRASH, Retention
@@ -461,15 +464,30 @@ class Store:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition.
 
         Speakers are known only now, so with them an event says that all segments have changed. So it is if
-        the transcript so far was that of a live stream (`had_live_text`).
+        the transcript so far was that of a live stream (`had_live_text`). What people have corrected in that
+        becomes the first revision.
         """
         content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
         changes = _done(transcript) | ({} if keep_file else {"file": None})
         options = job.submission.options
         has_speakers = options.diarize or options.channels == "separate"
         changed = (0, transcript.samples) if has_speakers or had_live_text else None
-        more = {"transcript": content, "changed_segments": changed}
-        return await self._transition(job, Status.SUCCEEDED, changes, **more)
+        more: dict[str, Any] = {"transcript": content, "changed_segments": changed}
+        corrected, done = None, None
+
+        async def succeed(connection: AsyncConnection, then: Then) -> Job | None:
+            if had_live_text and await read_corrected(connection, job) != corrected:
+                return None
+            return await self._transit(connection, then, job, Status.SUCCEEDED, changes, **more)
+
+        while done is None:  # or else somebody has corrected it meanwhile
+            if had_live_text:
+                corrected = await self._database.query(read_corrected, job)
+            if corrected is not None:
+                length_s = work_s(transcript.seconds, corrected, content[0])
+                more["correction"] = await self._helper.run(length_s, keep_corrected, corrected, content[0])
+            done = await self._write(succeed)
+        return done
 
     async def succeed_again(
         self, job: Job, transcript: Transcript, correction: PackedCorrection | None, *, replaces_voices: bool
@@ -776,6 +794,34 @@ class Store:
         now = await self._look_up(job.id)
         return None if now.status is Status.SUCCEEDED else published
 
+    async def has_live_text(self, job: Job) -> bool:
+        """Whether the transcript of a job grows or waits for its end, and is that of a live stream."""
+        if job.status.is_terminal:
+            return False
+        is_live = sa.and_(clips.c.job_number == job.number, clips.c.channel == LIVE_CHANNEL)
+        return bool(await self._database.scalar(sa.select(sa.exists().where(is_live, clips.c.published))))
+
+    async def correct_live_text(self, job: Job, content: bytes, version: int, since: int) -> int:
+        """Store the corrected text of a live job that has not ended, and say so by an event.
+
+        `content`: a packed transcript, made from the text of this `version`, which differs from the sample
+        `since` on. Returns the new version. Raises PreconditionFailed for any other version, and UnknownJob.
+        """
+
+        async def correct(connection: AsyncConnection, then: Then) -> int:
+            now = await self._get(connection, job.id)
+            number, (_, end) = await last_segments_event(connection, job)
+            if now.status.is_terminal or number != version:
+                raise transcript_changed()
+            await put_corrected(connection, job, content)
+            new = await NewEvents.after_stored(connection, [now])
+            event = new.add_segments(now, (since, end))
+            then(self._publish, now, event)
+            await new.store(connection)
+            return event.number
+
+        return await self._write(correct)
+
     async def segments_version(self, job: Job) -> int:
         """A number that grows whenever the published clips of a job change."""
         number, _ = await self._database.query(last_segments_event, job)
@@ -805,14 +851,16 @@ class Store:
         status: Status,
         changes: Mapping[str, Any],
         transcript: tuple[bytes, Summary] | None = None,
+        correction: PackedCorrection | None = None,
         changed_segments: Span | None = None,
         also: Callable[[AsyncConnection, Then], Awaitable[None]] | None = None,
         since: Sequence[Status] = (),
     ) -> Job:
         """Change a job's status and other columns, and add an event.
 
-        `transcript`: to store, from `pack_with_summary`. `changed_segments`: where its segments differ from
-        those that are published, for an event before that. `also`: what else is part of the transaction.
+        `transcript`: to store, from `pack_with_summary`. `correction`: of it. `changed_segments`: where
+        its segments differ from those that are published, for an event before that. `also`: what else is part
+        of the transaction.
         `since`: the statuses that may become the new one, if not those of `TRANSITIONS`.
 
         A terminal status also queues the job's webhook, and removes its clips, and its voices unless it
@@ -827,6 +875,9 @@ class Store:
             values |= {"stage": Stage.DONE.value, "pcm": None}
         if transcript is not None:
             values |= _listed(transcript[1])
+        if correction is not None:
+            values |= {"revision": correction.transcript.revision, "corrected_at": now}
+            values |= _listed(correction.summary)
         may_change = sa.and_(jobs.c.status.in_(allowed), ~IN_TRASH)
         change = sa.update(jobs).where(jobs.c.id == before.id, may_change).values(values)
         changed = (await connection.execute(change)).rowcount
@@ -848,10 +899,13 @@ class Store:
             await also(connection, then)
         if transcript is not None:
             content, summary = transcript
-            if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
-                job = await self._change(connection, job.id, title=first_words(summary.excerpt))
+            if job.submission.title_from_text and job.submission.title is None and job.excerpt:
+                job = await self._change(connection, job.id, title=first_words(job.excerpt))
             original = PackedTranscript(ORIGINAL, content)
             await add_revision(connection, job, original, summary, 0, now)
+        if correction is not None:
+            of_correction = (correction.transcript, correction.summary, correction.changed, now)
+            await add_revision(connection, job, *of_correction, reason=correction.reason)
         await self._add_events(connection, then, job, now, changed_segments)
         if status.is_terminal:
             then(self.on_end, job)
