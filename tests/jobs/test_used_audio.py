@@ -86,6 +86,19 @@ async def test_what_failed_is_free_and_so_are_failed_parts(database: Database, s
     assert await sums(database, "owner") == [("somebody", 1, 3.0)]
 
 
+async def test_what_was_transcribed_before_the_budget_was_used_up_counts_until_it_goes_on(
+    database: Database, store: Store
+) -> None:
+    job = await running(store)
+    await store.store_progress({job.id: JobProgress(Stage.TRANSCRIBING, 3.0)})
+    job = await store.fail(job, JobError("used up", "insufficient_quota"), keep_file=True)
+    assert await sums(database, "owner") == [("somebody", 1, 3.0)]
+    job = await store.begin(await store.reopen(job))
+    assert await sums(database, "owner") == [("somebody", 0, 0.0)]
+    await store.succeed(job, SPEECH, keep_file=True)
+    assert await sums(database, "owner") == [("somebody", 1, 5.0)]
+
+
 async def test_a_part_counts_as_long_as_it_is_and_again_is_another_job(
     database: Database, store: Store
 ) -> None:
