@@ -202,7 +202,7 @@ class JobService:
 
     async def usage(self, *asked: Any, limit: int | None = None) -> Sequence[Any]:
         """The rows of `sums_of`, `limit` at most."""
-        with suppress(WhisperfleetError):  # of the last second
+        with suppress(WhisperfleetError):  # without what the latest requests have used
             await self._clips.flush()
         return await self._database.rows(sums_of(*asked).limit(limit))
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from app.common.concurrency import end_tasks, run_shielded, spawn_shared
+from app.common.errors import InsufficientQuota
 from app.common.options import Options
 from app.engines.devices import usable_cores
 from app.engines.ledger import JobName, new_request
@@ -98,7 +99,7 @@ class TranscriptionService:
                 transcript = await traced(pipeline)
                 allowance.charge(model, transcript.transcribed_s)
                 return transcript
-            except asyncio.CancelledError:  # its client has left, perhaps with some of the text
+            except (asyncio.CancelledError, InsufficientQuota):  # the client may have some of the text
                 allowance.charge(model, observer.sent_s)
                 raise
             finally:

@@ -13,9 +13,11 @@ from app.database.connection import Database
 from app.database.tables import jobs, usage
 from app.intake.budgets import LEAST_S, Used, today
 from app.jobs.job import Again, Job, JobError, JobProgress, Stage
+from app.jobs.running import clip_store as clip_store_module
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
 from app.jobs.storage.usage import sums_of
+from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import TRANSCRIPT, submission
 from tests.jobs.sites import started_jobs
@@ -86,6 +88,19 @@ async def test_what_failed_is_free_and_so_are_failed_parts(database: Database, s
     assert await sums(database, "owner") == [("somebody", 1, 3.0)]
 
 
+async def test_what_was_transcribed_before_the_budget_was_used_up_counts_until_it_goes_on(
+    database: Database, store: Store
+) -> None:
+    job = await running(store)
+    await store.store_progress({job.id: JobProgress(Stage.TRANSCRIBING, 3.0)})
+    job = await store.fail(job, JobError("used up", "insufficient_quota"), keep_file=True)
+    assert await sums(database, "owner") == [("somebody", 1, 3.0)]
+    job = await store.begin(await store.reopen(job))
+    assert await sums(database, "owner") == [("somebody", 0, 0.0)]
+    await store.succeed(job, SPEECH, keep_file=True)
+    assert await sums(database, "owner") == [("somebody", 1, 5.0)]
+
+
 async def test_a_part_counts_as_long_as_it_is_and_again_is_another_job(
     database: Database, store: Store
 ) -> None:
@@ -134,6 +149,21 @@ async def test_an_owner_keeps_it_under_another_name(
         ("2026-11-28", "bob", 1, 2.0),
         ("2026-11-29", "alice", 0, 7.0),
     ]
+
+
+async def test_what_a_request_has_used_is_stored_without_the_clips_of_jobs(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_USED_S", "_TICK_S"):
+        monkeypatch.setattr(clip_store_module, name, 0.01)
+    clips = ClipStore(database)
+    clips.start()
+    clips.put_used(Used(today(), "alice", "tiny", 1, 2.0))
+    await until(lambda: not clips._used)
+    assert await sums(database, "owner") == [("alice", 1, 2.0)]
+    clips.put_used(Used(today(), "alice", "tiny", 1, 3.0))
+    await clips.stop()
+    assert await sums(database, "owner") == [("alice", 2, 5.0)]
 
 
 async def test_a_start_knows_what_is_used_and_reserved(url: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.common.errors import ClipFailed
+from app.common.errors import ClipFailed, InsufficientQuota
 from app.common.options import Options
 from app.engines.ledger import JobName, new_request
 from app.engines.plan import make_plan
@@ -110,7 +110,7 @@ async def test_decoded_audio_is_removed_once_no_worker_reads_it(tmp_path: Path) 
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("fault", [None, ClipFailed("broken"), asyncio.CancelledError()])
+@pytest.mark.parametrize("fault", [None, ClipFailed(""), InsufficientQuota(""), asyncio.CancelledError()])
 async def test_a_caller_pays_for_a_transcript_or_for_what_it_has_read_before_it_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException | None
 ) -> None:
@@ -130,7 +130,7 @@ async def test_a_caller_pays_for_a_transcript_or_for_what_it_has_read_before_it_
 
     monkeypatch.setattr(made.fleet, "ready", ready)
     monkeypatch.setattr(made, "pipeline", lambda *_: FakePipeline())
-    with working_for(Work(owner="alice")), suppress(ClipFailed, asyncio.CancelledError):
+    with working_for(Work(owner="alice")), suppress(ClipFailed, InsufficientQuota, asyncio.CancelledError):
         await made.transcribe(Upload(tmp_path / "upload", "talk.wav", 1, ""), Options(), "demo", observer)
     wanted = {type(None): [("alice", "demo", 3.375)], ClipFailed: []}
     assert charged == wanted.get(type(fault), [("alice", "demo", 2.5)])

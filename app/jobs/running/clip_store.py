@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.concurrency import Wakeup, end_tasks
 from app.common.errors import Interrupted, WhisperfleetError
 from app.database.connection import Database, Then
-from app.database.tables import clips, jobs, usage, voices
+from app.database.tables import clips, jobs, voices
 from app.intake.budgets import Used
 from app.jobs.job import Job, Status
 from app.jobs.storage.usage import ADD_USED
@@ -29,6 +29,7 @@ from workers.messages import Span
 
 _UNFINISHED = [status.value for status in Status if not status.is_terminal]
 _TICK_S = 0.5  # a result waits so long for others, which are stored in the same transaction
+_USED_S = 10.0  # what requests and streams use waits so long for rows: a transaction takes CPU time of each
 _LATE_S = 1.0  # after which waiting results are late
 _RETRY_S = 1.0  # after an error of the database
 _FLUSH_S = 2.0  # a stop waits so long for unstored rows
@@ -60,6 +61,7 @@ class ClipStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._unstored: list[_UnstoredRow] = []
+        self._used: list[Used] = []  # that is not stored
         self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
         self._task: asyncio.Task[None] | None = None
@@ -123,8 +125,8 @@ class ClipStore:
         return self._put(voices, row)
 
     def put_used(self, used: Used) -> None:
-        """Store what a request or a stream has used, in the same way."""
-        self._put(usage, used._asdict())
+        """Store what a request or a stream has used: with the next rows, or within `_USED_S`."""
+        self._used.append(used)
 
     def _put(self, table: sa.Table, values: Mapping[str, Any]) -> asyncio.Future[None]:
         stored = asyncio.get_running_loop().create_future()
@@ -134,7 +136,7 @@ class ClipStore:
 
     async def _store_forever(self) -> None:
         while True:
-            await self._wakeup.wait()
+            await self._wakeup.wait(_USED_S)
             await asyncio.sleep(_TICK_S)
             await self._flush_with_retries()
 
@@ -149,10 +151,13 @@ class ClipStore:
 
     async def _store(self, rows: Sequence[_UnstoredRow]) -> WhisperfleetError | None:
         """Store rows, all in one transaction or else those of each job. Returns why some still wait."""
-        if not rows:
+        if not rows and not self._used:
             return None
 
         async def store(connection: AsyncConnection, then: Then) -> None:
+            if used := [each._asdict() for each in self._used]:
+                await connection.execute(ADD_USED, used)
+                then(self._used.__delitem__, slice(len(used)))
             for table, upsert in _UPSERTS.items():
                 if values := [row.values for row in rows if row.table is table]:
                     await connection.execute(upsert, values)
@@ -163,7 +168,7 @@ class ClipStore:
         except Exception as error:
             of_jobs: dict[int, list[_UnstoredRow]] = defaultdict(list)
             for row in rows:
-                of_jobs[row.values.get("job_number", 0)].append(row)
+                of_jobs[row.values["job_number"]].append(row)
             if len(of_jobs) > 1:  # the rows of one may be the reason
                 errors = [await self._store(of_job) for of_job in of_jobs.values()]
                 return next(filter(None, errors), None)
@@ -272,5 +277,4 @@ def _upsert(table: sa.Table, key: Sequence[str], values: Sequence[str]) -> sa.In
 _UPSERTS = {
     clips: _upsert(clips, ("start", "end", "language", "channel"), ("crash_count", "result")),
     voices: _upsert(voices, ("start", "end"), ("content",)),
-    usage: ADD_USED,
 }

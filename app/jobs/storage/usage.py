@@ -12,9 +12,6 @@ from app.intake.budgets import Used, day_of
 from app.jobs.job import Job, Status
 from workers.messages import seconds
 
-# What a job has transcribed before it is cancelled could be read meanwhile.
-_USING = (Status.SUCCEEDED, Status.CANCELLED)
-
 
 def _adding(insert: postgresql.Insert) -> sa.Insert:
     """Adds to the row of the same day, owner and model."""
@@ -28,11 +25,14 @@ ADD_USED = _adding(postgresql.insert(usage))  # its values are those of `Used`
 def used_by(before: Job, job: Job) -> Iterator[Used]:
     """What a change of a job's status adds. One that goes on after it was cancelled takes back its part.
 
-    What failed is free, and so is the recording of a stream, which is counted as that.
+    What failed is free, and so is the recording of a stream, which is counted as that. What was transcribed
+    of a job before it was cancelled, or went beyond its budget, could be read.
     """
     for ended, sign in ((before, -1), (job, 1)):
         used_s = ended.progress.done_s - seconds(sum(end - start for start, end in ended.failed_spans))
-        if ended.status in _USING and ended.finished_at and used_s > 0 and not before.is_live:
+        is_stopped = ended.error is not None and ended.error.code == "insufficient_quota"
+        is_using = ended.status in (Status.SUCCEEDED, Status.CANCELLED) or is_stopped
+        if is_using and ended.finished_at and used_s > 0 and not before.is_live:
             of = ended.submission
             yield Used(day_of(ended.finished_at), of.owner, of.model, sign, sign * used_s)
 
