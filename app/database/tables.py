@@ -75,6 +75,9 @@ jobs = sa.Table(
     # Since when it is in the trash, as a time of service. Its children are there with it.
     sa.Column("trashed_at", sa.Float),
     sa.Column("has_terms", sa.Boolean, nullable=False, server_default=sa.false()),  # in `job_terms`
+    # The front end that runs it, or did so last, and its epoch then: only the writes of that count.
+    sa.Column("front_end", sa.String(64)),
+    sa.Column("epoch", sa.BigInteger),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
@@ -248,6 +251,19 @@ service_clock = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("time", sa.Float, nullable=False),
     sa.Column("wall_time", sa.Float, nullable=False),  # the Unix time (s) when `time` was stored
+)
+
+# The server processes that share this database: see `app.database.front_ends`. No epoch is used twice.
+front_ends = sa.Table(
+    "front_ends",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False, unique=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("boot_id", sa.String(40), nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),  # of the tables that it knows
+    sa.Column("expires_at", sa.Float, nullable=False),  # s, by the database's clock
 )
 
 # What the service keeps to itself: tokens that the data folder also has.

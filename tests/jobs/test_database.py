@@ -136,6 +136,8 @@ async def test_links_of_before_have_owners_and_stay_valid(tmp_path: Path) -> Non
                 *("ALTER TABLE jobs DROP COLUMN has_terms", "DROP TABLE job_terms", "DROP TABLE terms"),
                 *(f"ALTER TABLE revisions DROP COLUMN {name}" for name in ("reason", "restored", "author")),
                 "ALTER TABLE jobs DROP COLUMN languages",
+                *("DROP TABLE front_ends", "ALTER TABLE jobs DROP COLUMN front_end"),
+                "ALTER TABLE jobs DROP COLUMN epoch",
                 "INSERT INTO secrets VALUES ('links', x'07', 0)",
                 f"INSERT INTO shared_links VALUES ('1', 'x', {job.number}, 1, 0, 0, 1e12)",
                 f"INSERT INTO shared_links VALUES ('2', 'y', {job.number}, 0, 0, 0, 1e12)",

@@ -209,7 +209,7 @@ async def test_recordings_are_kept_as_configured(
 def test_decoded_audio_is_used_if_it_is_complete_and_of_this_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, description: str | None, samples: int | None
 ) -> None:
-    monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
+    monkeypatch.setattr(module, "boot_id", lambda: "this-boot")
     path = tmp_path / "pcm"
     assert module._decoded_audio(description, path) is None
     path.write_bytes(bytes(50 * BYTES_PER_SAMPLE))
@@ -218,7 +218,7 @@ def test_decoded_audio_is_used_if_it_is_complete_and_of_this_boot(
 
 
 def test_channels_are_used_if_all_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
+    monkeypatch.setattr(module, "boot_id", lambda: "this-boot")
     audio = Decoded(50, channels=(0, 2, 5))
     marker, path = module._pcm_marker(audio), tmp_path / "pcm"
     for channel in audio.channels:

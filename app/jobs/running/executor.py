@@ -1,11 +1,9 @@
 """Runs one job: downloads its recording, transcribes it, and stores the outcome."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import structlog
@@ -25,6 +23,7 @@ from app.common.errors import (
     WhisperfleetError,
     no_descriptor,
 )
+from app.common.machine import boot_id
 from app.engines.ledger import JobName
 from app.intake.downloads import download
 from app.intake.uploads import Upload
@@ -282,7 +281,7 @@ def _pcm_marker(audio: Decoded) -> str:
     failure, the disk may lack parts of the files.
     """
     channels = "" if audio.channels == (0,) else f" {','.join(map(str, audio.channels))}"
-    return f"{audio.samples} {_boot_id()}{channels}"
+    return f"{audio.samples} {boot_id()}{channels}"
 
 
 def _decoded_audio(marker: str | None, path: Path) -> Decoded | None:
@@ -295,11 +294,3 @@ def _decoded_audio(marker: str | None, path: Path) -> Decoded | None:
     if marker != _pcm_marker(audio) or not all(each.is_file() for each in paths):
         return None
     return audio if len({each.stat().st_size for each in paths}) == 1 else None
-
-
-@cache
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:  # not Linux: audio from before this start of the service is never used
-        return str(uuid.uuid4())
