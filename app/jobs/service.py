@@ -165,10 +165,14 @@ class JobService:
         await self.store.drop_webhooks(owner)
         await self.uploads.withdraw(owner)
 
+    def end_event_streams(self) -> None:
+        """End all subscriptions."""
+        self._subscriptions.close()
+
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
         self._stopping = True
-        self._subscriptions.close()
+        self.end_event_streams()
 
     async def stop(self) -> None:
         """Stop all work. Batches in flight have `DRAIN_S` to end; the next start resumes unfinished jobs."""

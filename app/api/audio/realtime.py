@@ -18,6 +18,7 @@ from app.api.audio.realtime_session import (
     RealtimeSession,
 )
 from app.api.audio.realtime_sessions import RealtimeSessions
+from app.api.audio.relayed_stream import connect_elsewhere
 from app.api.http.forms import JobFields
 from app.api.jobs.details import MAX_TITLE_CHARS
 from app.api.jobs.submissions import submission_of
@@ -32,6 +33,7 @@ from app.server.errors import documented_errors, validated
 from app.server.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.server.listening import STREAM_PATH
 from app.server.requests import client_of
+from app.server.siblings import Siblings
 
 PROTOCOL = "realtime"
 FILENAME = "live.wav"  # of the recording of a job
@@ -55,6 +57,7 @@ def realtime_routes(
     service: TranscriptionService,
     live: LiveService,
     streams: RealtimeSessions,
+    siblings: Siblings,
     jobs: JobService,
     admission: Admission,
 ) -> APIRouter:
@@ -143,11 +146,16 @@ def realtime_routes(
             given = {"diarize": diarize, "title": title, "webhook_url": webhook_url}
             fields = validated(JobFields, {**given, "title_from_text": title_from_text, "filename": FILENAME})
 
+        owner = client_of(request).owner
+        if session and siblings.others and not streams.has(session, owner):
+            relay = await connect_elsewhere(request.scope, siblings, session, owner, last_event_id)
+            if relay is not None:
+                return relay
+        if session:
+            return connect_again(request.scope, streams, session, owner, last_event_id)
+
         async def find() -> tuple[RealtimeSession, int]:
-            if not session:
-                return await open_session(request, model, fields), 0
-            known = streams.find(session, client_of(request).owner)
-            return known, _event_number(known, last_event_id)
+            return await open_session(request, model, fields), 0
 
         return RealtimeResponse(request.scope, streams, find)
 
@@ -160,6 +168,18 @@ def realtime_routes(
         )
 
     return router
+
+
+def connect_again(
+    scope: Scope, streams: RealtimeSessions, session: str, owner: str, last_event_id: str
+) -> Response:
+    """Continues a stream of this process, after the event that its client got last."""
+
+    async def find() -> tuple[RealtimeSession, int]:
+        known = streams.find(session, owner)
+        return known, _event_number(known, last_event_id)
+
+    return RealtimeResponse(scope, streams, find)
 
 
 def _event_number(session: RealtimeSession, event_id: str) -> int:
