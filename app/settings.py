@@ -498,7 +498,7 @@ class Settings(BaseSettings):
         default_factory=_data_dir,
         description="Folder for jobs with their recordings and copies of them, the database, decoded audio "
         "during transcription, and code that the driver compiled for the GPUs (unless "
-        "`CUDA_CACHE_PATH` names another folder); one process per folder.",
+        "`CUDA_CACHE_PATH` names another folder); one service per folder, or several with names.",
         json_schema_extra=_computed("`~/.local/share/whisperfleet`"),
     )
     database_url: str | None = Field(
