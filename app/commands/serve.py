@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from types import FrameType
 from typing import Any, cast
@@ -19,7 +20,6 @@ from typing import Any, cast
 import structlog
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import ASGIApp
 
 from app.commands.ending import command, print_error
 from app.commands.supervisor import Supervisor
@@ -56,7 +56,6 @@ from app.telemetry.logs import configure_logs
 
 SWITCH_INTERVAL_S = 0.0005
 _READINESS_S = 0.5  # between two looks
-_SIBLING_S = 60.0  # in which a sibling reads
 _POLL_S = 0.1
 _LAST_WAIT_S = 2.0
 MAX_HEAD_BYTES = 1 << 16  # of a request: the ids of a thousand jobs take 33 to 39 KB of the URL
@@ -135,12 +134,16 @@ class OneOfSeveral(Server):
         loop, supervisor = asyncio.get_running_loop(), multiprocessing.parent_process()
         if supervisor is not None:
             loop.add_reader(supervisor.sentinel, self._end_with_supervisor, supervisor.sentinel)
-        protocol = self._protocol(siblings_config(self._app.state.for_siblings))
+        config = copy(self.config)
+        config.loaded_app = self._app.state.for_siblings
+        protocol = self._protocol(config)
         self.servers.append(await loop.create_unix_server(protocol, sock=self._siblings.listen()))
         self._accepting = self._tasks.spawn(self._accept_while_ready(sockets or []))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await end_tasks(self._accepting)
+        for listener in sockets or []:  # else clients would wait, if all processes end
+            listener.close()
         await super().shutdown(sockets)
 
     def _end_with_supervisor(self, sentinel: int) -> None:
@@ -148,8 +151,6 @@ class OneOfSeveral(Server):
         self.handle_exit(signal.SIGTERM, None)
 
     def _protocol(self, config: uvicorn.Config) -> Callable[[], asyncio.Protocol]:
-        if not config.loaded:
-            config.load()
         make = cast(Callable[..., asyncio.Protocol], config.http_protocol_class)
         return partial(make, config=config, server_state=self.server_state, app_state=self.lifespan.state)
 
@@ -314,24 +315,6 @@ def _log_warnings(settings: Settings) -> None:
         log.warning("strangers could get in", reason=sentence)
     if settings.metrics_key is not None and not settings.needs_key:
         log.warning("WHISPER_METRICS_KEY has no effect: /metrics asks for no key without WHISPER_API_KEYS")
-
-
-def siblings_config(app: ASGIApp) -> uvicorn.Config:
-    """How a process serves what it answers its siblings."""
-    return uvicorn.Config(
-        app,
-        access_log=False,
-        log_config=None,
-        proxy_headers=False,
-        lifespan="off",
-        http="h11",
-        ws=cast(
-            type[asyncio.Protocol],
-            partial(WebSocketConnection, b"", lambda _: None, send_timeout_s=_SIBLING_S),
-        ),
-        ws_max_size=MAX_MESSAGE_BYTES,
-        ws_per_message_deflate=False,
-    )
 
 
 def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:

@@ -107,6 +107,8 @@ class Supervisor:
             self._send_all(signal.SIGKILL)
             return
         self._stopping.set()
+        for listener in self._sockets:
+            listener.close()
         drains = number == signal.SIGUSR1
         self._send_all(signal.SIGUSR1 if drains else signal.SIGTERM)
         loop = asyncio.get_running_loop()

@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from app.common.concurrency import end_tasks
 from app.server.handshakes import INTERNAL_ERROR, UpgradeResponse, WebSocket
+from app.server.listening import STREAM_PATH
 from app.server.siblings import Siblings
 
 PROTOCOL = "realtime"
@@ -32,7 +33,7 @@ async def connect_elsewhere(
         try:
             connection = await unix_connect(
                 siblings.path(name),
-                f"ws://sibling/realtime?{query}",
+                f"ws://sibling{STREAM_PATH}?{query}",
                 compression=None,
                 max_size=None,
                 ping_interval=None,  # a process that reads nothing for a while is well

@@ -16,6 +16,7 @@ from app.common.errors import NotReady, WhisperfleetError
 from app.live.metrics import LiveMetrics
 from app.recording.fleet import WhisperFleet
 from app.server.errors import error_response
+from app.server.listening import STREAM_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class ForSiblings:
             Route("/metrics", self._metrics),
             Route("/workers", self._workers),
             Route("/withdraw", self._withdraw, methods=["POST"]),
-            Route("/realtime", self._realtime),
+            Route(STREAM_PATH, self._realtime),
         ]
         return Starlette(routes=routes, exception_handlers={WhisperfleetError: _error})
 
