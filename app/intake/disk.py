@@ -6,12 +6,13 @@ that never comes, and jobs stay for a week. So one owner may hold only `_SHARE` 
 and a part is left for others: a dynamic threshold, as of the queues in a switch that share its memory.
 """
 
+import json
 import shutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ class Reservation:
     owner: str | None = None  # whose file it is, if a client declares its size: see `app.intake.limits`
     _expected: int = 0  # bytes of the file, once complete; 0 if unknown
     written: int = 0  # bytes
+    has_row: bool = False  # of a resumable upload: all front ends know it
 
     @property
     def outstanding(self) -> int:
@@ -41,7 +43,8 @@ class Reservation:
     @property
     def available(self) -> int:
         """The bytes that this file may still grow by: those above the margin that no other one needs."""
-        return self._disk.free() - sum(other.outstanding for other in self._disk.reservations - {self})
+        others = sum(other.outstanding for other in self._disk.reservations - {self})
+        return self._disk.free() - others - self._disk.elsewhere.total()
 
     def expect(self, size: int) -> None:
         """Reserve space for all of a file of `size` bytes.
@@ -81,17 +84,22 @@ class DiskSpace:
         self.reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
         # Bytes in the jobs of each owner: counted now and then, with recordings that come and go meanwhile.
         self.stored: Counter[str] = Counter()
+        # Bytes that requests at other front ends have reserved and not written, by owner: see `share`.
+        self.elsewhere: Counter[str] = Counter()
+        self._shared = b""  # what they know of those here
         self.most_stored = sys.maxsize  # bytes that an owner may hold at most
         self.has_others = False  # whether there may be more owners than one: only then, jobs count
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
         self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
-    def reserve(self, owner: str | None = None, size: int = 0, written: int = 0) -> Reservation:
+    def reserve(
+        self, owner: str | None = None, size: int = 0, written: int = 0, *, has_row: bool = False
+    ) -> Reservation:
         """A reservation for the rest of a file of `size` bytes, however little there is, until it is closed.
 
-        `owner`: see `Reservation`. Without a size, of nothing yet.
+        `owner`, `has_row`: see `Reservation`. Without a size, of nothing yet.
         """
-        reservation = Reservation(self, owner, size, written)
+        reservation = Reservation(self, owner, size, written, has_row)
         self.reservations |= {reservation}
         return reservation
 
@@ -101,10 +109,11 @@ class DiskSpace:
         The first upload of one that holds nothing may take all that is free.
         """
         uploads = [other for other in self.reservations if other.owner == owner]
-        missing = sum(upload.outstanding for upload in uploads)
+        missing = sum(upload.outstanding for upload in uploads) + self.elsewhere[owner]
         held = self.stored[owner] + missing + sum(upload.written for upload in uploads)
         counted = held if self.has_others else missing
-        left = self.free() - sum(other.outstanding for other in self.reservations) - size
+        reserved = sum(other.outstanding for other in self.reservations) + self.elsewhere.total()
+        left = self.free() - reserved - size
         if held + size > self.most_stored or (counted and counted + size > _SHARE * left):
             raise DiskFull(
                 f"Your jobs hold {self.stored[owner] / 1e6:,.0f} MB of the service's disk, and your uploads "
@@ -113,6 +122,29 @@ class DiskSpace:
                 "also those in the trash, or uploads, then retry.",
                 code="storage_share_full",
             )
+
+    def share(self, name: str, others: Iterable[str]) -> None:
+        """Let other front ends know what requests here have reserved, and read the same of theirs.
+
+        `name`, `others`: of front ends. May block: call it in a thread. Raises OSError.
+        """
+        reserved: Counter[str] = Counter()
+        for each in self.reservations:
+            if not each.has_row and each.outstanding:
+                reserved[each.owner or ""] += each.outstanding
+        folder = self._folder / "front_ends"
+        content = json.dumps(reserved).encode()
+        if content != self._shared:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            path = folder / f"{name}.reserved"
+            path.with_suffix(".part").write_bytes(content)
+            path.with_suffix(".part").replace(path)
+            self._shared = content
+        elsewhere: Counter[str] = Counter()
+        for other in others:
+            with suppress(FileNotFoundError):  # it has never reserved anything
+                elsewhere.update(json.loads((folder / f"{other}.reserved").read_bytes()))
+        self.elsewhere = elsewhere
 
     def check_margin(self) -> None:
         """Raise DiskFull if the margin is in use. May block: call it in a thread."""

@@ -131,3 +131,34 @@ def test_a_file_system_that_does_not_know_its_size_has_space(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))
     with reserved(DiskSpace(tmp_path)) as space:
         space.expect(10**15)
+
+
+def test_what_requests_at_another_front_end_reserve_is_not_available(disk: DiskSpace, tmp_path: Path) -> None:
+    there = DiskSpace(tmp_path)
+
+    def share() -> None:
+        there.share("there", ["here"])
+        disk.share("here", ["there"])
+
+    with reserved(there, "a") as begun, reserved(disk) as here:
+        begun.expect(50 * MB)
+        share()
+        with pytest.raises(DiskFull):
+            here.expect(50 * MB)
+        here.expect(49 * MB)
+        (tmp_path / "file").write_bytes(bytes(30 * MB))
+        begun.written = 30 * MB
+        share()
+        here.expect(49 * MB)
+    with reserved(there, "a") as begun, reserved(disk, "a") as here, reserved(disk, "b") as other:
+        begun.expect(40 * MB)
+        share()
+        with pytest.raises(DiskFull) as refused:
+            here.expect(15 * MB)
+        assert refused.value.code == "storage_share_full"
+        other.expect(29 * MB)
+    share()
+    with reserved(disk) as here:
+        here.expect(69 * MB)
+    disk.share("here", [])  # the other one has ended
+    assert not disk.elsewhere
