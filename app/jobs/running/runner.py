@@ -84,6 +84,11 @@ class JobRunner:
             asyncio.create_task(self._progress.store_forever(), name="job-progress"),
         ]
 
+    @property
+    def running(self) -> list[str]:
+        """The ids of the jobs that it runs, live ones among them."""
+        return [*self._running, *(job_id for job_id, live in self._live.items() if live is not None)]
+
     def wake(self) -> None:
         """Check for queued jobs now."""
         self._wakeup.set()
