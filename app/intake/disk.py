@@ -6,13 +6,12 @@ that never comes, and jobs stay for a week. So one owner may hold only `_SHARE` 
 and a part is left for others: a dynamic threshold, as of the queues in a switch that share its memory.
 """
 
-import json
 import shutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,9 +83,7 @@ class DiskSpace:
         self.reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
         # Bytes in the jobs of each owner: counted now and then, with recordings that come and go meanwhile.
         self.stored: Counter[str] = Counter()
-        # Bytes that requests at other front ends have reserved and not written, by owner: see `share`.
-        self.elsewhere: Counter[str] = Counter()
-        self._shared = b""  # what they know of those here
+        self.elsewhere: Counter[str] = Counter()  # `requested` at other front ends, at the last exchange
         self.most_stored = sys.maxsize  # bytes that an owner may hold at most
         self.has_others = False  # whether there may be more owners than one: only then, jobs count
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
@@ -123,28 +120,13 @@ class DiskSpace:
                 code="storage_share_full",
             )
 
-    def share(self, name: str, others: Iterable[str]) -> None:
-        """Let other front ends know what requests here have reserved, and read the same of theirs.
-
-        `name`, `others`: of front ends. May block: call it in a thread. Raises OSError.
-        """
-        reserved: Counter[str] = Counter()
+    @property
+    def requested(self) -> Counter[str]:
+        """Bytes that requests have reserved and not written, by owner, without resumable uploads."""
+        requested: Counter[str] = Counter()
         for each in self.reservations:
-            if not each.has_row and each.outstanding:
-                reserved[each.owner or ""] += each.outstanding
-        folder = self._folder / "front_ends"
-        content = json.dumps(reserved).encode()
-        if content != self._shared:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            path = folder / f"{name}.reserved"
-            path.with_suffix(".part").write_bytes(content)
-            path.with_suffix(".part").replace(path)
-            self._shared = content
-        elsewhere: Counter[str] = Counter()
-        for other in others:
-            with suppress(FileNotFoundError):  # it has never reserved anything
-                elsewhere.update(json.loads((folder / f"{other}.reserved").read_bytes()))
-        self.elsewhere = elsewhere
+            requested[each.owner or ""] += 0 if each.has_row else each.outstanding
+        return +requested
 
     def check_margin(self) -> None:
         """Raise DiskFull if the margin is in use. May block: call it in a thread."""

@@ -105,10 +105,11 @@ class JobService:
             service=service,
             uploads=self.uploads,
             disk=self.disk,
+            folder=service.media.folder.path / "front_ends",
             load_access=self._load_access,
         )
         self.store.on_event = self._subscriptions.publish
-        self.store.is_followed = self._subscriptions.has
+        self.store.is_followed = self._changes.is_followed
         self.webhooks = Webhooks(
             Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )

@@ -136,29 +136,23 @@ def test_a_file_system_that_does_not_know_its_size_has_space(
 def test_what_requests_at_another_front_end_reserve_is_not_available(disk: DiskSpace, tmp_path: Path) -> None:
     there = DiskSpace(tmp_path)
 
-    def share() -> None:
-        there.share("there", ["here"])
-        disk.share("here", ["there"])
-
     with reserved(there, "a") as begun, reserved(disk) as here:
         begun.expect(50 * MB)
-        share()
+        disk.elsewhere = there.requested
         with pytest.raises(DiskFull):
-            here.expect(50 * MB)
-        here.expect(49 * MB)
+            here.expect(51 * MB)
+        here.expect(50 * MB)
         (tmp_path / "file").write_bytes(bytes(30 * MB))
         begun.written = 30 * MB
-        share()
-        here.expect(49 * MB)
+        disk.elsewhere = there.requested
+        here.expect(50 * MB)
     with reserved(there, "a") as begun, reserved(disk, "a") as here, reserved(disk, "b") as other:
         begun.expect(40 * MB)
-        share()
+        disk.elsewhere = there.requested
         with pytest.raises(DiskFull) as refused:
             here.expect(15 * MB)
         assert refused.value.code == "storage_share_full"
-        other.expect(29 * MB)
-    share()
+        other.expect(30 * MB)
+    disk.elsewhere = there.requested
     with reserved(disk) as here:
-        here.expect(69 * MB)
-    disk.share("here", [])  # the other one has ended
-    assert not disk.elsewhere
+        here.expect(70 * MB)

@@ -259,7 +259,7 @@ async def test_an_upload_is_continued_elsewhere(two: FrontEnds) -> None:
 async def test_the_space_of_an_upload_is_reserved_everywhere(
     two: FrontEnds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "_SPACE_S", 0.1)
+    monkeypatch.setattr(changes, "_EXCHANGE_S", 0.1)
 
     def reserved() -> int:
         return sum(each.outstanding for each in two.other.disk.reservations)

@@ -630,6 +630,7 @@ class Store:
             if "filename" in changes:
                 await index_details(connection, job)
             if packed_peaks is not None:
+                await self._database.serialize(connection, job_id)
                 await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
                 row = {"job_number": job.number, "content": packed_peaks}
                 await connection.execute(sa.insert(peaks).values(row))
@@ -707,6 +708,7 @@ class Store:
         """Store the voices in the clips of a job, unless its recording is gone: they go with it."""
 
         async def store(connection: AsyncConnection, then: Then) -> None:
+            await self._database.serialize(connection, job.id)
             if (await self._get(connection, job.id)).submission.file is not None:
                 await drop_voices(connection, job)
                 await add_voices(connection, job, content)
