@@ -55,6 +55,7 @@ class TermLists:
         """Store another list for an owner. What is transcribed already stays as it is."""
 
         async def write(connection: AsyncConnection, then: Then) -> None:
+            await self._database.serialize(connection, "terms")
             await connection.execute(sa.delete(terms).where(terms.c.owner == owner))
             if new:
                 row = {"owner": owner, "content": packed_terms(new)}

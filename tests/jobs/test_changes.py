@@ -142,6 +142,26 @@ async def test_changes_of_a_job_are_seen_at_once(two: FrontEnds) -> None:
 
 
 @ON_BOTH
+async def test_of_changes_at_once_everywhere_one_is_made_after_the_other(two: FrontEnds) -> None:
+    job, _ = await two.other.submit(submission(title="0"))
+    seen: list[str | None] = []
+
+    def note(before: Job) -> None:
+        seen.append(before.submission.title)
+
+    everywhere = (two.runs, two.other) * 10
+    await asyncio.gather(
+        *(each.store.describe(job, note, title=str(n)) for n, each in enumerate(everywhere, 1))
+    )
+    last = (await two.runs.store.get(job.id)).submission.title
+    assert sorted([*map(int, filter(None, seen)), int(last or 0)]) == list(range(21)), "an update was lost"
+    lists = [parse_terms(f'[{{"write": "Ötzi", "for": ["{n}"]}}]') for n in range(20)]
+    await asyncio.gather(
+        *(each.terms.replace(OWNER, new) for each, new in zip(everywhere, lists, strict=True))
+    )
+
+
+@ON_BOTH
 async def test_a_job_that_is_submitted_elsewhere_starts_soon(two: FrontEnds) -> None:
     async with asyncio.timeout(5):  # without a hint, the runner asks every 10 s
         await running(two)
@@ -173,7 +193,7 @@ async def test_the_stream_of_a_queued_job_ends_with_its_deletion_elsewhere(two: 
 async def test_no_webhook_is_sent_twice(two: FrontEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outboxes, "_CLAIM_S", 3600.0)
     two.runs._service.fleet.reason = "the model is being loaded"
-    count = 150
+    count = 60
     jobs = [await two.other.store.add(submission(webhook_url=HOOK)) for _ in range(count)]
     sent: Counter[str] = Counter()
 

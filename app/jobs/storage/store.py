@@ -580,7 +580,8 @@ class Store:
 
     async def _family(self, connection: AsyncConnection, job: Job) -> list[Job]:
         """A job, and those that transcribe it again; in the trash, too."""
-        rows = await connection.execute(sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number))
+        query = sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number)
+        rows = await connection.execute(query.with_for_update())  # a run elsewhere may end just now
         return [self._job(row) for row in rows]
 
     async def delete(self, job: Job, *, only_expired: bool = False) -> bool:
@@ -647,6 +648,7 @@ class Store:
         """
 
         async def change(connection: AsyncConnection, then: Then) -> Job:
+            await self._database.serialize(connection, job.id)
             check(await self._get(connection, job.id))
             described = await self._change(connection, job.id, **changes)
             await index_details(connection, described)
