@@ -140,11 +140,11 @@ class Changes:
     async def _end_cancelled(self) -> None:
         """Stop running the jobs that others have cancelled, put into the trash or deleted."""
         running = self.runner.running
-        statuses = await self.store.statuses(running) if running else {}
-        for job_id in running:
+        statuses = await self.store.statuses([*running]) if running else {}
+        for job_id, job in running.items():
             if statuses.get(job_id) in (None, Status.CANCELLED):
                 await self.runner.cancel(job_id)
-                await self.service.remove_decoded(JobName("job", job_id))
+                await self.service.remove_decoded(JobName("job", job.id))
 
 
 async def _repeat(step: Callable[[], Awaitable[None]], pause_s: float) -> None:

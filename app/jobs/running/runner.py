@@ -85,9 +85,10 @@ class JobRunner:
         ]
 
     @property
-    def running(self) -> list[str]:
-        """The ids of the jobs that it runs, live ones among them."""
-        return [*self._running, *(job_id for job_id, live in self._live.items() if live is not None)]
+    def running(self) -> dict[str, Job]:
+        """The jobs that it runs, live ones among them, by id."""
+        runs: list[RunningJob | LiveJob] = [*self._running.values(), *filter(None, self._live.values())]
+        return {run.job.id: run.job for run in runs}
 
     def wake(self) -> None:
         """Check for queued jobs now."""

@@ -580,8 +580,7 @@ class Store:
 
     async def _family(self, connection: AsyncConnection, job: Job) -> list[Job]:
         """A job, and those that transcribe it again; in the trash, too."""
-        query = sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number)
-        rows = await connection.execute(query.with_for_update())  # a run elsewhere may end just now
+        rows = await connection.execute(sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number))
         return [self._job(row) for row in rows]
 
     async def delete(self, job: Job, *, only_expired: bool = False) -> bool:
@@ -648,7 +647,6 @@ class Store:
         """
 
         async def change(connection: AsyncConnection, then: Then) -> Job:
-            await self._database.serialize(connection, job.id)
             check(await self._get(connection, job.id))
             described = await self._change(connection, job.id, **changes)
             await index_details(connection, described)
@@ -710,7 +708,6 @@ class Store:
         """Store the voices in the clips of a job, unless its recording is gone: they go with it."""
 
         async def store(connection: AsyncConnection, then: Then) -> None:
-            await self._database.serialize(connection, job.id)
             if (await self._get(connection, job.id)).submission.file is not None:
                 await drop_voices(connection, job)
                 await add_voices(connection, job, content)
