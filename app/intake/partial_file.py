@@ -22,7 +22,7 @@ GIVE_WAY_S = 5.0  # in which another front end gives way to a later request
 _WANT_S, _LOCK_POLL_S = 1.0, 0.05  # between two wishes, and two attempts
 
 
-async def _wait(is_wanted: bool) -> None: ...
+async def _ask_nobody(is_wanted: bool) -> None: ...
 
 
 class PartialFile:
@@ -54,7 +54,7 @@ class PartialFile:
             self._receiving.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
-    async def lock(self, want: Callable[[bool], Awaitable[None]] = _wait) -> AsyncIterator[None]:
+    async def lock(self, want: Callable[[bool], Awaitable[None]] = _ask_nobody) -> AsyncIterator[None]:
         """Lock the file. Ends an `append` that runs.
 
         `received` needs no lock; all other methods do. `want` lets another front end that has the file know
@@ -68,7 +68,7 @@ class PartialFile:
             self._waiting -= 1
         locked: IO[bytes] | None = None
         try:
-            if self.is_live:
+            if self.is_live:  # or else nobody writes it, and it may be gone
                 locked = await self._lock_for_all(want)
             yield
         finally:

@@ -188,7 +188,8 @@ class Uploads:
         # One that did not end its wish is forgotten after a while.
         since = self._clock() - 2 * GIVE_WAY_S
         for upload_id in await self._rows.wanted(receiving, since) if receiving else ():
-            self._files[upload_id].end_append()
+            if (file := self._files.get(upload_id)) is not None:
+                file.end_append()
 
     async def refresh(self) -> None:
         """Reserve the space of all live uploads, also of those that are received elsewhere."""
