@@ -107,8 +107,8 @@ async def test_a_job_is_followed_where_it_does_not_run(two: FrontEnds) -> None:
 @pytest.mark.parametrize("how", ["delete", "trash"])
 async def test_a_job_is_ended_where_it_does_not_run(two: FrontEnds, how: str) -> None:
     job = await running(two)
-    decoded = two.runs._service.media.folder.pcm / job.id
-    decoded.write_bytes(bytes(100))
+    decoded = two.runs._service.media.folder.pcm
+    await until(lambda: any(decoded.iterdir()))
     following = [asyncio.create_task(followed(each, job)) for each in (two.other, two.runs)]
     await asyncio.sleep(0.05)
     if how == "delete":
@@ -122,7 +122,7 @@ async def test_a_job_is_ended_where_it_does_not_run(two: FrontEnds, how: str) ->
         assert [event.number for event in events] == [1, 2, 3]
         assert '"status": "cancelled"' in events[-1].data
     await until(lambda: not two.runs._runner.running)
-    await until(lambda: not decoded.exists())
+    await until(lambda: not any(decoded.iterdir()))
     if how == "trash":
         await two.runs.restore(job)
         assert (await two.other.store.get(job.id)).status in (Status.QUEUED, Status.RUNNING)
