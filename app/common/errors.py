@@ -161,6 +161,10 @@ class UploadConflict(WhisperfleetError):
     """The request does not fit the state of a resumable upload: its offset, or whether it is complete."""
 
 
+class UploadLocked(WhisperfleetError):
+    """Another front end has the upload, and does not give it up."""
+
+
 class UnsupportedTusVersion(WhisperfleetError):
     """The request does not name the version of the protocol for resumable uploads that the service speaks."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -46,6 +47,8 @@ _versions = sa.Table(  # Alembic's
     sa.Column("version_num", sa.String(32)),
     sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
+# The transactions that are seen, and those that are not: each that writes has a number of its own.
+_SNAPSHOT = sa.select(sa.cast(sa.func.txid_current_snapshot(), sa.Text))
 _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
 _MIGRATION_LOCK = sa.text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK + 1})")
 _IMMEDIATE = "begin_immediate"
@@ -86,6 +89,7 @@ class Database:
         self._lock_connection: AsyncConnection | None = None  # holds PostgreSQL's advisory lock
         self._lock_backends: set[str] = set()  # of that connection, and of those before which may live on
         self._lock_files: list[BinaryIO] = []
+        self._watching: sqlite3.Connection | None = None  # see `state`
 
     @property
     def is_shared(self) -> bool:
@@ -132,6 +136,9 @@ class Database:
             connection, self._lock_connection = self._lock_connection, None
             await connection.close()
         await self._engine.dispose()
+        if self._watching is not None:
+            self._watching.close()
+            self._watching = None
         while self._lock_files:
             self._lock_files.pop().close()
 
@@ -219,6 +226,32 @@ class Database:
             return result
 
         return await run_shielded(run())
+
+    async def serialize(self, connection: AsyncConnection, what: str) -> None:
+        """Let no two front ends have a transaction with this call (about the same thing) at the same time."""
+        if self.is_shared and not self.is_sqlite:  # of which writes take turns
+            lock = sa.func.pg_advisory_xact_lock(sa.func.hashtext(what))
+            await connection.execute(sa.select(lock))
+
+    async def state(self) -> object:
+        """What differs from the last answer if anybody has committed a change since; perhaps also if not.
+
+        Raises as `read` does.
+        """
+        if not self.is_sqlite:
+            return await self.scalar(_SNAPSHOT)
+        try:
+            return await run_shielded(asyncio.to_thread(self._data_version))
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"The service's database does not answer ({error}).") from error
+
+    def _data_version(self) -> int:
+        """SQLite's counter of others' commits, for one connection: so it is always the same one."""
+        if self._watching is None:
+            path = str(self.url.database)
+            self._watching = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
+        (version,) = self._watching.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     async def verify_lock(self) -> None:
         """Check that this process holds the lock: PostgreSQL releases it when its connection is lost.

@@ -211,7 +211,8 @@ uploads = sa.Table(
     sa.Column("filename", sa.Text, nullable=False),
     sa.Column("metadata", sa.Text, nullable=False),  # as the client sent it
     sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the complete file
-    sa.Column("unchecked_from", sa.BigInteger),  # not used
+    # The time of service (whole s) at which a front end has asked the one that appends to it to stop.
+    sa.Column("unchecked_from", sa.BigInteger, key="wanted_at"),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float, nullable=False),
     sa.Column("job_id", sa.String(40)),

@@ -27,14 +27,16 @@ from app.common.errors import (
     WhisperfleetError,
 )
 from app.database.connection import Database
+from app.database.front_ends import FrontEnd
 from app.engines.ledger import JobName
 from app.intake.disk import DiskSpace
 from app.intake.downloads import clean as clean_downloads
 from app.intake.limits import limit_of_jobs
 from app.intake.resumable import Uploads
+from app.jobs.changes import NOTICED_S, Changes
 from app.jobs.document import timestamp
 from app.jobs.ended import EndedJobs
-from app.jobs.events import Event, Subscriptions
+from app.jobs.events import Event, Subscriptions, cancellation
 from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
 from app.jobs.kept_recordings import KeptRecordings
@@ -93,8 +95,21 @@ class JobService:
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
         self._subscriptions = Subscriptions()
+        self.front_end = FrontEnd(database)
+        self._changes = Changes(
+            database=database,
+            front_end=self.front_end,
+            store=self.store,
+            subscriptions=self._subscriptions,
+            runner=self._runner,
+            service=service,
+            uploads=self.uploads,
+            disk=self.disk,
+            folder=service.media.folder.path / "front_ends",
+            load_access=self._load_access,
+        )
         self.store.on_event = self._subscriptions.publish
-        self.store.is_followed = self._subscriptions.has
+        self.store.is_followed = self._changes.is_followed
         self.webhooks = Webhooks(
             Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )
@@ -115,9 +130,7 @@ class JobService:
         """
         await self._database.open()
         await self.store.advance_clock()
-        await self.link_secrets.load()
-        await self.shared_links.load()
-        await self.terms.load()
+        await self._load_access()
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job, interrupted=True)
         for job in await self.store.with_status([Status.CANCELLED]):
@@ -133,7 +146,14 @@ class JobService:
         if self._settings.webhook_secret is not None:
             self.webhooks.start()  # without a secret, webhooks stay in the outbox
         self._runner.start()
+        self._changes.start()
         self._sweeper = asyncio.create_task(self._sweep_forever(), name="job-sweeper")
+
+    async def _load_access(self) -> None:
+        await self.link_secrets.load()
+        await self.shared_links.load()
+        await self.terms.load()
+        self.on_links_ended()
 
     async def _clean(self, uploads: set[str], pcm: set[str]) -> None:
         """Remove all files but those named; none if they may belong to the jobs of another database."""
@@ -179,6 +199,7 @@ class JobService:
         self.begin_shutdown()
         await self._service.fleet.drain(DRAIN_S)
         await end_tasks(self._sweeper)
+        await self._changes.stop()
         await self.recordings.stop()
         await self._runner.stop()
         await self.webhooks.stop()
@@ -204,7 +225,7 @@ class JobService:
     async def _check_capacity(self, owner: str) -> None:
         await self.check_space()
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        at_once = self._service.fleet.jobs_at_once
+        at_once = self._service.fleet.jobs_at_once * (1 + len(self.front_end.others))
         self._limit.check(owner, await self.store.count_by_owner(UNFINISHED), at_once)
 
     async def submit(
@@ -382,8 +403,11 @@ class JobService:
 
     async def _delete(self, job: Job) -> None:
         if not job.status.is_terminal:
+            runs_elsewhere = job.status is Status.RUNNING and job.id not in self._runner.running
             with suppress(IllegalTransition):  # it ended just now
                 await self.store.cancel(job)
+            if runs_elsewhere and self._database.is_shared:
+                await asyncio.sleep(NOTICED_S)  # its front end stops it, and removes what is decoded
             await self._runner.cancel(job.id)  # after `cancel`, so the runner cannot start it in between
             job = await self.store.get_any(job.id)
             if job.status is Status.CANCELLED:
@@ -412,12 +436,17 @@ class JobService:
                     return  # `after` is higher than the number of any event
             except UnknownJob:
                 live.put_nowait(None)  # deleted; its cancellation is in the queue, or came before it
-            while (event_or_end := await live.get()) is not None:
-                if event_or_end.number > after:
-                    yield event_or_end
-                    after = event_or_end.number
-                if event_or_end.is_last:
-                    return
+            while (newest := await live.get()) is not None:
+                # Another front end may have stored events between the last one and this.
+                has_gap = newest.number > after + 1
+                for event in [*(await self.store.events(job, after) if has_gap else ()), newest]:
+                    if event.number > after:
+                        yield event
+                        after = event.number
+                    if event.is_last:
+                        return
+            if self._database.is_shared and not self._stopping and not job.status.is_terminal:
+                yield cancellation(job, after + 1, time.time())
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""

@@ -34,11 +34,11 @@ async def block(pipeline: FakePipeline) -> Transcript:
     raise AssertionError
 
 
-def fake_service(settings: Settings, work: WorkOnJob = succeed) -> FakeService:
-    """A transcription service that works on jobs, and holds its data folder."""
+def fake_service(settings: Settings, work: WorkOnJob = succeed, *, shared: bool = False) -> FakeService:
+    """A transcription service that works on jobs, and holds its data folder, perhaps with others."""
     service = FakeService(settings, work_on_job=work)
     service.fleet.catalogue = catalogue("demo")
-    service.media.folder.lock()
+    service.media.folder.lock(shared=shared)
     return service
 
 

@@ -79,7 +79,7 @@ def owner_routes(owners: Owners, siblings: Siblings) -> APIRouter:
         "/{name:path}/withdraw",
         summary="End all that an owner has made or holds open",
         status_code=204,
-        responses=documented_errors(401, 403, 503, 507),
+        responses=documented_errors(401, 403, 423, 503, 507),
     )
     async def withdraw_owner(name: str) -> Response:
         """Requests, streams, links, uploads and webhooks. Its jobs stay, and its keys: remove them first."""

@@ -84,6 +84,12 @@ class JobRunner:
             asyncio.create_task(self._progress.store_forever(), name="job-progress"),
         ]
 
+    @property
+    def running(self) -> dict[str, Job]:
+        """The jobs that it runs, live ones among them, by id."""
+        runs: list[RunningJob | LiveJob] = [*self._running.values(), *filter(None, self._live.values())]
+        return {run.job.id: run.job for run in runs}
+
     def wake(self) -> None:
         """Check for queued jobs now."""
         self._wakeup.set()

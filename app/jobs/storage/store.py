@@ -28,6 +28,7 @@ from app.database.tables import terms as term_lists
 from app.intake.resumable_rows import mark_used
 from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
+    LAST_EVENT,
     Event,
     NewEvents,
     last_segments_event,
@@ -126,7 +127,7 @@ class Store:
         self._clock = clock
         self._service_clock = service_clock or ServiceClock(database, clock)
         self._helper = helper or Helper()
-        self._cache = JobCache()
+        self._cache = JobCache(is_shared=database.is_shared)
         self.counts: dict[Status, int] = {}  # of all jobs by status, at the last `refresh_counts`
         self._counting: asyncio.Task[None] | None = None
         # Called with the job's id and each event, once the event is in the database.
@@ -395,6 +396,17 @@ class Store:
         if lag_s != self._service_clock.lag_s:
             self._cache.clear()  # the jobs in it have dates
 
+    async def last_events(self, ids: Collection[str]) -> dict[str, int]:
+        """The number of the last event of each of these jobs, by id; in the trash, too."""
+        query = sa.select(jobs.c.id, LAST_EVENT).where(jobs.c.id.in_(ids))
+        return dict(tuple(row) for row in await self._database.rows(query))
+
+    async def newest_queued(self) -> int | None:
+        """The number of the queued job that was added last."""
+        query = sa.select(sa.func.max(jobs.c.number)).where(jobs.c.status == Status.QUEUED.value)
+        newest: int | None = await self._database.scalar(query)
+        return newest
+
     async def with_status(self, statuses: Collection[Status]) -> list[Job]:
         """All jobs with one of some statuses, oldest first."""
         return await self._oldest(jobs.c.status.in_([status.value for status in statuses]) & ~IN_TRASH)
@@ -618,6 +630,7 @@ class Store:
             if "filename" in changes:
                 await index_details(connection, job)
             if packed_peaks is not None:
+                await self._database.serialize(connection, job_id)
                 await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
                 row = {"job_number": job.number, "content": packed_peaks}
                 await connection.execute(sa.insert(peaks).values(row))
