@@ -40,7 +40,6 @@ from app.api.transcripts.cues import cue_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.wyoming.server import WyomingServer
 from app.database.connection import Database
-from app.database.front_ends import FrontEnd
 from app.engines.plan import make_plan
 from app.intake.limits import Admission
 from app.jobs.service import JobService
@@ -74,7 +73,6 @@ def create_app(
     live = LiveService(running)
     wyoming = WyomingServer(settings, live.open, running.fleet.catalogue, admission.live_streams)
     siblings = siblings or Siblings(settings.data_dir)
-    front_end = FrontEnd(database, siblings.address)
     others = OtherFleets(siblings, running.fleet.ledger)
     worker_events = WorkerEvents(running.fleet, others, jobs, live.metrics)
     requests = RequestCounts()
@@ -168,7 +166,7 @@ def create_app(
     for router in for_operators:
         app.include_router(router, dependencies=[*key, Depends(operators_only), refusing])
     app.include_router(metrics, dependencies=[*key, Depends(operators_only)])
-    probes = probe_routes(running.fleet, front_end)
+    probes = probe_routes(running.fleet, jobs.front_end)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
