@@ -156,18 +156,21 @@ class OneOfSeveral(Server):
 
     async def _accept_while_ready(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections while this process can answer requests, or none of the others can."""
-        protocol, listeners = self._protocol(self.config), list[asyncio.Server]()
+        protocol, loop = self._protocol(self.config), asyncio.get_running_loop()
+        listeners: list[asyncio.Server] = []
         try:
             while True:
                 accepts = self._app.state.readiness() is None or not await self._siblings.are_ready()
-                if accepts and not listeners:
-                    for same in [listener.dup() for listener in sockets]:
-                        loop = asyncio.get_running_loop()
-                        server = await loop.create_server(protocol, sock=same, backlog=ACCEPTED_AT_ONCE)
-                        listeners.append(server)
-                    lengthen_queues(listeners)
-                elif not accepts:
+                if not accepts:
                     _close(listeners)
+                elif not listeners:
+                    with suppress(OSError):  # there is no descriptor; later, perhaps
+                        for listener in sockets:
+                            server = await loop.create_server(
+                                protocol, sock=listener.dup(), backlog=ACCEPTED_AT_ONCE
+                            )
+                            listeners.append(server)
+                        lengthen_queues(listeners)
                 await asyncio.sleep(_READINESS_S)
         finally:
             _close(listeners)

@@ -17,6 +17,7 @@ from multiprocessing.context import SpawnProcess
 import httpx
 import structlog
 
+from app.common.concurrency import end_tasks
 from app.server.listening import DRAIN_S
 from app.server.siblings import Siblings
 
@@ -24,6 +25,7 @@ STOP_S = 12.0  # in which the processes end, after that they are killed
 _READY_S = 900.0  # in which a new process loads its models
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0  # before a process that has ended is replaced
 _STEADY_S = 60.0  # after such a life, the pauses begin anew
+_PING_S, _HANGS_S = 10.0, 60.0  # one that does not answer a ping for so long is killed
 _POLL_S = 0.2
 _INVALID_SETTING = 2  # an exit code
 
@@ -71,7 +73,9 @@ class Supervisor:
         while not self._stopping.is_set():
             began = time.monotonic()
             process = self._processes[index] = self._start(index)
+            watching = asyncio.create_task(self._kill_if_it_hangs(process))
             await _until_ended(process)
+            await end_tasks(watching)
             if self._stopping.is_set() or process is self._retired:
                 continue
             if process.exitcode == _INVALID_SETTING and not self._siblings.have_sockets():
@@ -89,6 +93,17 @@ class Supervisor:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _kill_if_it_hangs(self, process: SpawnProcess) -> None:
+        while True:
+            await asyncio.sleep(_PING_S)
+            try:
+                await self._siblings.ask(process.name, "/ready", wait_s=_HANGS_S)
+            except httpx.TimeoutException:
+                log.error("a server process hangs, and is killed", front_end=process.name)
+                _send(process, signal.SIGKILL)
+            except httpx.HTTPError:  # it does not listen yet, or it is not ready
+                pass
 
     def _start(self, index: int) -> SpawnProcess:
         spawn = multiprocessing.get_context("spawn")

@@ -119,5 +119,19 @@ async def test_a_process_that_hangs_is_killed(case: Case, monkeypatch: pytest.Mo
 
 
 @pytest.mark.anyio
+async def test_a_process_that_answers_nobody_is_replaced(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(name: str, path: str, *, wait_s: float) -> None:
+        raise (supervisor.httpx.ConnectError if name == "a" else supervisor.httpx.ReadTimeout)("silent")
+
+    monkeypatch.setattr(supervisor, "_PING_S", 2.0)
+    monkeypatch.setattr(case.siblings, "ask", ask)
+    running = asyncio.create_task(case.supervisor().run())
+    await case.until(lambda: len(case.pids(1)) == 2)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await running == 0
+    assert len(case.pids(0)) == 1
+
+
+@pytest.mark.anyio
 async def test_an_invalid_setting_ends_all(case: Case) -> None:
     assert await case.supervisor(refuse).run() == 2
