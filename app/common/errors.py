@@ -177,6 +177,10 @@ class IllegalTransition(WhisperfleetError):
     """A job cannot change from its current state to the requested one."""
 
 
+class LostLease(IllegalTransition):
+    """Another front end runs the job by now: see `app.database.front_ends`."""
+
+
 class UnknownStream(WhisperfleetError):
     """There is no live stream with this id that belongs to the client, or it can no longer be continued."""
 

@@ -150,6 +150,14 @@ def _renameat2(source: Path, target: Path, flag: int) -> bool:
     raise OSError(number, os.strerror(number), str(source), None, str(target))
 
 
+def is_older(path: Path, before: float) -> bool:
+    """Whether there is a file or a folder, last written before a Unix time (s)."""
+    try:
+        return path.stat().st_mtime < before
+    except FileNotFoundError:
+        return False
+
+
 def remove_files(paths: Iterable[Path]) -> None:
     """Remove files, those that are there. Raises OSError."""
     for path in paths:

@@ -9,7 +9,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from math import inf
@@ -64,7 +64,7 @@ class FrontEnd:
                 f"WHISPER_FRONT_END={self.name}: use at most 64 letters, digits, '.', '_' and '-', and begin "
                 "with a letter or a digit"
             )
-        self.epoch = 0  # none before `start`
+        self.epoch = 0  # before `start`
         self.others: tuple[FrontEndRow, ...] = ()  # those with a lease, at the last renewal
         self.expired: frozenset[str] = frozenset()  # the names of those whose jobs may be taken over
         # Called when another front end has taken this one's jobs over: it must end their runs.
@@ -85,9 +85,10 @@ class FrontEnd:
         """Whether nobody can have taken the jobs over yet: for what no transaction protects."""
         return not self._database.is_shared or time.monotonic() - self._renewed_at < LEASE_S
 
-    def has_ended(self, name: str | None, epoch: int | None) -> bool:
-        """Whether nobody runs what a front end began in an epoch. None: it has no name, as before leases."""
-        return epoch != self.epoch if name in (None, self.name) else name in self.expired
+    @property
+    def leads(self) -> bool:
+        """Whether this one does what one of them does for all. While they come and go, two may."""
+        return all(self.name < other.name for other in self.others)
 
     async def start(self) -> None:
         """Take the lease, with a new epoch, and renew it from now on.
@@ -106,8 +107,15 @@ class FrontEnd:
         with suppress(WhisperfleetError):  # it expires
             await self._database.execute(sa.update(front_ends).where(self._is_own).values(expires_at=0.0))
 
-    async def take_over(self, name: str) -> bool:
-        """Let an expired front end find out that others run its jobs. False: it has come back meanwhile."""
+    async def take_over(self, names: Collection[str | None]) -> set[str]:
+        """Those of the named front ends whose jobs may go on elsewhere: their leases have expired.
+
+        They find out when they come back.
+        """
+        return {name for name in self.expired.intersection(names) if await self._take_over(name)}
+
+    async def _take_over(self, name: str) -> bool:
+        """Returns whether it has not come back just now."""
         [row] = [row for row in self._seen if row.name == name]
 
         async def take(connection: AsyncConnection, then: Then) -> bool:
@@ -187,9 +195,9 @@ class FrontEnd:
             await asyncio.sleep(pause_s)
             pause_s = RENEW_S
             try:
-                await self._database.verify_lock()
                 if not await self._renew():
                     log.warning("other front ends have taken over the jobs of this one", front_end=self.name)
+                    await self._database.verify_lock()  # or did another process take the name?
                     await self.on_lost()
                     await self._take()
             except InvalidSetting as error:

@@ -30,6 +30,12 @@ class JobName(NamedTuple):
 
     kind: Literal["job", "request", "stream"]  # a request is synchronous
     id: str  # of the job, as clients know it; else a new one
+    epoch: int | None = None  # of the front end that runs a job, or did so last
+
+    @property
+    def file(self) -> str:
+        """The name of the decoded audio. A front end that lost a job may go on writing for a while."""
+        return f"{self.id}-{self.epoch}" if self.epoch else self.id
 
     def __str__(self) -> str:
         return self.id if self.kind == "job" else f"{self.kind}-{self.id}"

@@ -1,6 +1,7 @@
 """The folder in which the service keeps uploads, copies of them for browsers, and decoded audio."""
 
 import errno
+import math
 import os
 from collections.abc import Collection
 from contextlib import suppress
@@ -100,13 +101,14 @@ class DataFolder:
             return aside
         return folder
 
-    def clean(self, uploads: Collection[str], pcm: Collection[str]) -> None:
+    def clean(self, uploads: Collection[str], pcm: Collection[str], before: float = math.inf) -> None:
         """Remove the uploads and decoded audio that a killed process left behind.
 
-        `uploads` and `pcm` name the files to keep.
+        `uploads` and `pcm` name the files to keep, besides those that were not last written `before` a Unix
+        time (s).
         """
-        remove_leftovers(self.uploads, uploads)
-        remove_leftovers(self.pcm, pcm)
+        remove_leftovers(self.uploads, uploads, before)
+        remove_leftovers(self.pcm, pcm, before)
 
 
 def _make_private(folder: Path) -> None:

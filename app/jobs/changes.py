@@ -15,12 +15,12 @@ from app.common.concurrency import end_tasks
 from app.common.errors import UnknownJob
 from app.database.connection import Database
 from app.database.front_ends import FrontEnd
-from app.engines.ledger import JobName
 from app.intake.disk import DiskSpace
 from app.intake.resumable import Uploads
 from app.jobs.access import access_state
 from app.jobs.events import Subscriptions
 from app.jobs.job import Status
+from app.jobs.running.executor import run_name
 from app.jobs.running.runner import JobRunner
 from app.jobs.storage.store import Store
 from app.recording.service import TranscriptionService
@@ -144,7 +144,7 @@ class Changes:
         for job_id, job in running.items():
             if statuses.get(job_id) in (None, Status.CANCELLED):
                 await self.runner.cancel(job_id)
-                await self.service.remove_decoded(JobName("job", job.id))
+                await self.service.remove_decoded(run_name(job))
 
 
 async def _repeat(step: Callable[[], Awaitable[None]], pause_s: float) -> None:

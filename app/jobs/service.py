@@ -1,11 +1,12 @@
 """The jobs of the service: submit, subscribe to, and delete them."""
 
 import asyncio
+import math
 import signal
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import structlog
@@ -26,9 +27,9 @@ from app.common.errors import (
     UnknownJob,
     WhisperfleetError,
 )
+from app.common.files import try_lock
 from app.database.connection import Database
 from app.database.front_ends import FrontEnd
-from app.engines.ledger import JobName
 from app.intake.disk import DiskSpace
 from app.intake.downloads import clean as clean_downloads
 from app.intake.limits import limit_of_jobs
@@ -43,6 +44,7 @@ from app.jobs.kept_recordings import KeptRecordings
 from app.jobs.link_secrets import LinkSecrets
 from app.jobs.running.again import parent_of
 from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.executor import decoded_file, run_name
 from app.jobs.running.live_job import LiveJob
 from app.jobs.running.runner import JobRunner, trace_job
 from app.jobs.shared_links import SharedLinks
@@ -61,6 +63,8 @@ from app.transcript.terms import Term
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
+_LEFT_AFTER_S = 86400.0  # a file that no front end has written for so long, and no job names, is left over
+_OTHER_START_S = 0.05  # between two looks whether another front end has cleaned the folder
 _COMMIT_S = 600.0  # a commit that seemed to fail comes through within that time, or never
 _SWEPT_AT_ONCE = 100  # reading thousands of rows at once would block the event loop
 
@@ -70,11 +74,24 @@ log = structlog.get_logger(__name__)
 class JobService:
     """The jobs of one data folder and one database. Look jobs up in `store`; `uploads` are resumable ones."""
 
-    def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
+    def __init__(
+        self,
+        service: TranscriptionService,
+        settings: Settings,
+        database: Database,
+        front_end: FrontEnd | None = None,
+    ) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
+        self.front_end = front_end or FrontEnd(database)
         retention = Retention(settings.result_ttl_s, settings.keep_corrected, settings.trash_ttl_s)
         self.clock = ServiceClock(database)
-        self.store = Store(database, helper=service.helper, retention=retention, service_clock=self.clock)
+        self.store = Store(
+            database,
+            helper=service.helper,
+            retention=retention,
+            service_clock=self.clock,
+            front_end=self.front_end,
+        )
         self.link_secrets = LinkSecrets(database)
         self.shared_links = SharedLinks(database, self.clock)
         older_note = "" if settings.database_url is None else database.name
@@ -92,10 +109,10 @@ class JobService:
         self._database = database
         folder = Path(database.url.database or "").parent
         self._database_disk = DiskSpace(folder) if database.is_sqlite else None
-        self._clips = ClipStore(database)
+        self._clips = ClipStore(database, self.front_end)
         self._runner = JobRunner(service, self.store, self._clips, settings)
+        self.front_end.on_lost = self._runner.abandon
         self._subscriptions = Subscriptions()
-        self.front_end = FrontEnd(database)
         self._changes = Changes(
             database=database,
             front_end=self.front_end,
@@ -126,19 +143,24 @@ class JobService:
     async def start(self) -> None:
         """Requeue the jobs that an earlier process left running, remove leftover files, and run jobs.
 
-        Raises InvalidSetting if the database cannot be used.
+        Raises InvalidSetting if the database cannot be used, or the folder is not the others'.
         """
         await self._database.open()
+        await self.front_end.start()
         await self.store.advance_clock()
         await self._load_access()
-        for job in await self.store.with_status([Status.RUNNING]):
-            await self.store.requeue(job, interrupted=True)
-        for job in await self.store.with_status([Status.CANCELLED]):
-            await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
-        queued = await self.store.with_status([Status.QUEUED])
+        await self._runner.requeue_orphans()
+        await self._end_deletions()
+        unfinished = await self.store.with_status(UNFINISHED)
+        queued = [job for job in unfinished if job.status is Status.QUEUED]
         files = await self.store.files() | await self.uploads.start()
-        await self._clean(files, {job.id for job in queued})
-        await self._service.media.copies.load()
+        decoded = {decoded_file(job.pcm) for job in unfinished if job.pcm is not None}
+        path = self._service.media.folder.path / "start.lock"
+        while (lock := await asyncio.to_thread(try_lock, path)) is None:  # noqa: ASYNC110 (of a file)
+            await asyncio.sleep(_OTHER_START_S)
+        with closing(lock):
+            await self._clean(files, decoded)
+        await self._service.media.copies.load(self._leftover_before)
         self.disk.stored = await self.store.bytes_by_owner()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
@@ -155,22 +177,44 @@ class JobService:
         await self.terms.load()
         self.on_links_ended()
 
+    @property
+    def _leftover_before(self) -> float:
+        """When files must have been written last (Unix time, s) to be left over if no job names them.
+
+        Other front ends may be writing such files now.
+        """
+        return time.time() - _LEFT_AFTER_S if self._database.is_shared else math.inf
+
+    async def _end_deletions(self) -> None:
+        """Delete cancelled jobs: an earlier process stopped in the middle of their deletion."""
+        for job in await self.store.with_status([Status.CANCELLED]):
+            is_going_on = self._database.is_shared and time.time() - (job.finished_at or 0.0) < _SWEEP_S
+            if not is_going_on and await self.store.delete(job):
+                await self._remove_files(job)
+
     async def _clean(self, uploads: set[str], pcm: set[str]) -> None:
         """Remove all files but those named; none if they may belong to the jobs of another database."""
         folder = self._service.media.folder
         aside = await asyncio.to_thread(folder.finish_restoration, uploads)
         if aside is not None:
             log.warning("the recordings of the database before the restoration are aside", folder=str(aside))
-        if not await self._token.check():
+        is_valid = await self._token.check()
+        if self.front_end.others and not (is_valid and self._token.is_noted):
+            raise InvalidSetting(
+                f"WHISPER_DATA_DIR={folder.path}: other front ends use this database with another data "
+                "folder. Give all of them the same one"
+            )
+        if not is_valid:
             log.warning(
                 "the data folder's recordings may belong to jobs in another database, or in another state of "
                 "this one, and are kept",
                 remove_to_go_on=str(folder.note),
             )
             return
-        await asyncio.to_thread(folder.clean, uploads, pcm)
-        await asyncio.to_thread(remove_leftover_copies, folder.copies, uploads)
-        await asyncio.to_thread(clean_downloads, folder.uploads)
+        before = self._leftover_before
+        await asyncio.to_thread(folder.clean, uploads, pcm, before)
+        await asyncio.to_thread(remove_leftover_copies, folder.copies, uploads, before)
+        await asyncio.to_thread(clean_downloads, folder.uploads, before)
         with suppress(DiskFull, OSError):  # the sweeper does it later
             await self._token.renew()
 
@@ -203,6 +247,7 @@ class JobService:
         await self.recordings.stop()
         await self._runner.stop()
         await self.webhooks.stop()
+        await self.front_end.stop()
         await self._database.close()
 
     async def check_space(self) -> None:
@@ -374,7 +419,7 @@ class JobService:
                 cancelled = await self.store.trash(job)
             for each in cancelled:
                 await self._runner.cancel(each.id)
-                await self._service.remove_decoded(JobName("job", each.id))
+                await self._service.remove_decoded(run_name(each))
                 trace_job(each)
         await self.recordings.cancel(job)
         return await self.store.get_any(job.id)
@@ -451,7 +496,7 @@ class JobService:
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
         await self.recordings.cancel(job)
-        await self._service.remove_decoded(JobName("job", job.id))
+        await self._service.remove_decoded(run_name(job))
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
@@ -465,8 +510,9 @@ class JobService:
                 await self._database.verify_lock()
                 await self.sweep()
                 await self._remove_files_without_job()
-                await self.store.add_passages(_SWEPT_AT_ONCE)
-                await self._token.renew()
+                if self.front_end.leads:
+                    await self.store.add_passages(_SWEPT_AT_ONCE)
+                    await self._token.renew()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)
                 signal.raise_signal(signal.SIGTERM)
@@ -479,7 +525,10 @@ class JobService:
     async def sweep(self) -> None:
         """Advance the time of service, and delete all whose time is over. Raises what `Database` raises."""
         await self.store.advance_clock()
-        await self._remove_expired()
+        if self.front_end.leads:
+            await self._remove_expired()
+            if self._database.is_shared:
+                await self._end_deletions()
         await self.uploads.sweep()
         await self.shared_links.load()
         self.disk.stored = await self.store.bytes_by_owner()
