@@ -40,6 +40,7 @@ from app.api.transcripts.cues import cue_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.wyoming.server import WyomingServer
 from app.database.connection import Database
+from app.database.front_ends import FrontEnd
 from app.engines.plan import make_plan
 from app.intake.limits import Admission
 from app.jobs.service import JobService
@@ -68,11 +69,11 @@ def create_app(
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
     keys = key_ring(settings)
-    jobs = JobService(running, settings, database)
+    siblings = siblings or Siblings(settings.data_dir)
+    jobs = JobService(running, settings, database, FrontEnd(database, siblings.address))
     admission = Admission(settings, running.fleet.jobs_at_once)
     live = LiveService(running)
     wyoming = WyomingServer(settings, live.open, running.fleet.catalogue, admission.live_streams)
-    siblings = siblings or Siblings(settings.data_dir)
     others = OtherFleets(siblings, running.fleet.ledger)
     worker_events = WorkerEvents(running.fleet, others, jobs, live.metrics)
     requests = RequestCounts()
