@@ -248,7 +248,10 @@ async def _supervise(settings: Settings, overrides: dict[str, Any]) -> int:
 
 
 def serve_process(overrides: dict[str, Any], index: int, sockets: Sequence[socket.socket]) -> None:
-    """Be one of several server processes: the target of a spawned process."""
+    """Be one of several server processes: the target of a spawned process.
+
+    Its arguments stay as they are: after an update, the supervisor of the version before starts it.
+    """
     gc.disable()
     try:
         sys.exit(_run_process(overrides, index, sockets))

@@ -21,7 +21,8 @@ from app.common.ids import ID
 from app.media.sound_encoder import SoundEncoder
 from workers.messages import TrackChoice
 
-_COPY_NAME = re.compile(rf"({ID.pattern})\.(flac|ogg)")
+_FORMS = ("flac", "ogg")
+_COPY_NAME = re.compile(rf"({ID.pattern})\.({'|'.join(_FORMS)})")
 _PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
 _IDLE_SPANS = 16  # that stay for further requests: players ask for ranges of them
 _ALL = (0.0, math.inf)
@@ -97,6 +98,8 @@ class SoundCopies:
         copies = [copy for name, copy in self._copies.items() if name.startswith(f"{recording}.")]
         await end_tasks(*(copy.making for copy in copies))
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
+        made_elsewhere = [self._folder / f"{recording}.{form}" for form in _FORMS]  # by another front end
+        await run_shielded(asyncio.to_thread(remove_files, made_elsewhere))
 
     def _find_or_make(
         self, recording: str, form: str, track: TrackChoice, span: tuple[float, float]
