@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from app.common.concurrency import run_shielded
 from app.common.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.common.files import try_lock
-from app.database.tables import metadata
+from app.database.tables import front_ends, metadata, readers
 from workers.messages import NO_SPACE_ERRNOS
 
 P = ParamSpec("P")
@@ -39,6 +39,9 @@ _DRIVERS = {
 }
 _WRITE_LOCK_S = 30.0  # a write waits so long for earlier writes
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
+# Programs that know the tables from this version on may use the newest ones. A migration that they would not
+# survive raises it: then all front ends must stop before the first new one starts.
+OLDEST_READER = "0022"
 _LAST_OLDER = "2bf9b34"  # the last commit that migrates older tables than the first migration makes
 _MIGRATIONS = files("app.database") / "migrations"
 _versions = sa.Table(  # Alembic's
@@ -414,6 +417,7 @@ def _migrate(connection: sa.Connection) -> None:
         metadata.create_all(connection, checkfirst=False)  # tables of another program are no jobs
         _versions.create(connection, checkfirst=True)
         connection.execute(sa.insert(_versions).values(version_num=known[-1]))
+        connection.execute(sa.insert(readers).values(oldest=OLDEST_READER))
         return
     if present < known[0]:
         raise InvalidSetting(
@@ -422,13 +426,40 @@ def _migrate(connection: sa.Connection) -> None:
             f"{_LAST_OLDER}, which changes the tables, or give this one a database of its own"
         )
     if present not in known:
+        if sa.inspect(connection).has_table(readers.name):
+            oldest = connection.scalar(sa.select(readers.c.oldest))
+            if oldest is not None and oldest <= known[-1]:
+                return
         raise InvalidSetting(
             f"a newer version of whisperfleet has written the database (its tables are of version {present}, "
             f"this one knows up to {known[-1]}). Start the newer version again, or restore a backup from "
             "before its first start"
         )
     if present != known[-1]:
+        _check_readers(connection)
         _upgrade(connection)
+        connection.execute(sa.delete(readers))
+        connection.execute(sa.insert(readers).values(oldest=OLDEST_READER))
+
+
+def _check_readers(connection: sa.Connection) -> None:
+    """Raise InvalidSetting if a front end runs whose program may not use the newest tables."""
+    if sa.inspect(connection).has_table(front_ends.name):
+        is_live = front_ends.c.expires_at > clock_of(connection.dialect.name)
+        is_older = front_ends.c.version < int(OLDEST_READER)
+        names = connection.scalars(sa.select(front_ends.c.name).where(is_live, is_older)).all()
+        if names:
+            raise InvalidSetting(
+                f"this version changes the database so that the versions of front ends that run "
+                f"({', '.join(names)}) cannot use it. Stop them first"
+            )
+
+
+def clock_of(kind: str) -> sa.ColumnElement[float]:
+    """The clock of a database of that kind: Unix time (s)."""
+    if kind == "sqlite":
+        return sa.literal_column("((julianday('now') - 2440587.5) * 86400)", sa.Float)
+    return sa.literal_column("extract(epoch FROM clock_timestamp())::float8", sa.Float)
 
 
 def _upgrade(connection: sa.Connection) -> None:

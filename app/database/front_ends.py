@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.concurrency import end_tasks
 from app.common.errors import InvalidSetting, WhisperfleetError
 from app.common.machine import boot_id
-from app.database.connection import Database, Then, known_versions
+from app.database.connection import Database, Then, clock_of, known_versions
 from app.database.tables import front_ends
 
 LEASE_S = 30.0
@@ -71,6 +71,7 @@ class FrontEnd:
         self.on_lost: Callable[[], Awaitable[None]] = _nothing
         self._database = database
         self._address = address
+        self._now = clock_of(database.url.get_backend_name())
         self._seen: dict[FrontEndRow, float] = {}  # rows as they are, and since when (monotonic)
         self._renewed_at = self._observed_at = -inf  # monotonic
         self._task: asyncio.Task[None] | None = None
@@ -134,13 +135,6 @@ class FrontEnd:
     @property
     def _is_own(self) -> sa.ColumnElement[bool]:
         return sa.and_(front_ends.c.name == self.name, front_ends.c.epoch == self.epoch)
-
-    @property
-    def _now(self) -> sa.ColumnElement[float]:
-        """The database's clock: Unix time (s)."""
-        if self._database.is_sqlite:
-            return sa.literal_column("((julianday('now') - 2440587.5) * 86400)", sa.Float)
-        return sa.literal_column("extract(epoch FROM clock_timestamp())::float8", sa.Float)
 
     @property
     def _end(self) -> sa.ColumnElement[float]:

@@ -267,6 +267,9 @@ front_ends = sa.Table(
     sa.Column("expires_at", sa.Float, nullable=False),  # s, by the database's clock
 )
 
+# In one row, the oldest version of the tables whose programs may use these: see `connection.OLDEST_READER`.
+readers = sa.Table("readers", metadata, sa.Column("oldest", sa.String(32), primary_key=True))
+
 # What the service keeps to itself: tokens that the data folder also has.
 secrets = sa.Table(
     "secrets",

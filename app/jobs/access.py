@@ -11,6 +11,7 @@ from app.database import tables
 from app.database.connection import Database
 
 _NAME = "access"  # of a random value, which is replaced with each change
+ACCESS = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == _NAME).scalar_subquery()
 
 
 async def note_access(database: Database, connection: AsyncConnection) -> None:
@@ -20,10 +21,3 @@ async def note_access(database: Database, connection: AsyncConnection) -> None:
         insert = postgresql.insert(tables.secrets).values(row)  # SQLite has PostgreSQL's syntax
         changed = {"value": insert.excluded.value, "created_at": insert.excluded.created_at}
         await connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=changed))
-
-
-async def access_state(database: Database) -> bytes | None:
-    """What differs from the last answer if one of them has changed something since."""
-    query = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == _NAME)
-    state: bytes | None = await database.scalar(query)
-    return state

@@ -3,35 +3,56 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.common.concurrency import end_tasks
-from app.common.errors import UnknownJob
 from app.database.connection import Database
 from app.database.front_ends import FrontEnd
+from app.database.tables import jobs
 from app.intake.disk import DiskSpace
 from app.intake.resumable import Uploads
-from app.jobs.access import access_state
-from app.jobs.events import Subscriptions
+from app.jobs.access import ACCESS
+from app.jobs.events import LAST_EVENT, Event, Subscriptions, read_events
 from app.jobs.job import Status
 from app.jobs.running.executor import run_name
 from app.jobs.running.runner import JobRunner
+from app.jobs.storage.retention import IN_TRASH
 from app.jobs.storage.store import Store
 from app.recording.service import TranscriptionService
 
-NOTICED_S = 1.0  # others have noticed a change by then, unless they are overloaded
-_LOOK_S = 0.25  # between two looks at the database
+NOTICED_S = 1.5  # others have noticed a change by then, unless they are overloaded
+_LOOK_S = 0.4  # between two looks at the database
 _EXCHANGE_S = 1.0  # between two exchanges of what no table has
-_COUNT_S = 15.0  # between two counts of what the jobs of each owner hold
+_COUNT_S = 10.0  # between two counts of what others take of the disk
+_MOST_EVENTS = 500  # of a job at once
 _RETRY_S = 2.0  # after an error
 
+_IS_ONE = jobs.c.id.in_(sa.bindparam("ids", expanding=True))
+_LAST_EVENTS = sa.select(jobs.c.id, jobs.c.number, LAST_EVENT).where(_IS_ONE)
+_GOING_ON = sa.select(jobs.c.id).where(_IS_ONE, ~IN_TRASH, jobs.c.status != Status.CANCELLED.value)
+_NEWEST_QUEUED = sa.select(sa.func.max(jobs.c.number)).where(jobs.c.status == Status.QUEUED.value)
+_NEWEST = sa.select(_NEWEST_QUEUED.scalar_subquery(), ACCESS)
+
 log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _News:
+    """What others may have changed."""
+
+    newest_queued: int | None  # the number of the queued job that was added last
+    access: bytes | None
+    events: dict[str, list[Event]] = field(default_factory=dict)  # of followed jobs, by id
+    deleted: set[str] = field(default_factory=set)  # followed jobs
+    ended: set[str] = field(default_factory=set)  # jobs that run here: cancelled, in the trash, or deleted
 
 
 @dataclass(slots=True, eq=False)
@@ -75,12 +96,12 @@ class Changes:
         return self.subscriptions.has(job_id) or job_id in self._followed_elsewhere
 
     async def _count(self) -> None:
-        """Count what the jobs of each owner hold: some were submitted elsewhere."""
+        """Count what uploads and jobs take of the disk: some have come elsewhere."""
+        await self.uploads.refresh()
         self.disk.stored = await self.store.bytes_by_owner()
 
     async def _exchange_notes(self) -> None:
         """Exchange with others what is reserved on the disk, and which jobs are followed."""
-        await self.uploads.refresh()
         note = {"reserved": self.disk.requested, "followed": [*self.subscriptions.followed]}
         notes = await asyncio.to_thread(self._exchange, json.dumps(note).encode())
         self.disk.elsewhere = sum((Counter(note["reserved"]) for note in notes), Counter())
@@ -109,42 +130,43 @@ class Changes:
         state = await self.database.state()  # first: later changes are seen the next time
         if state == self._seen:
             return
-        await self._publish_events()
-        await self._end_cancelled()
-        await self.uploads.give_way()
-        newest = await self.store.newest_queued()
-        if newest != self._newest_queued:
-            self._newest_queued = newest
+        running = self.runner.running
+        news = await self.database.query(_read_news, self.subscriptions.followed, [*running])
+        for job_id, events in news.events.items():
+            for event in events:
+                self.subscriptions.publish(job_id, event)
+        for job_id in news.deleted:
+            self.subscriptions.end(job_id)
+        for job_id in news.ended:
+            await self.runner.cancel(job_id)
+            await self.service.remove_decoded(run_name(running[job_id]))
+        if news.newest_queued != self._newest_queued:
+            self._newest_queued = news.newest_queued
             self.runner.wake()
-        access = await access_state(self.database)
-        if access != self._access:
+        if news.access != self._access:
             await self.load_access()
-            self._access = access
+            self._access = news.access
+        await self.uploads.give_way()
         self._seen = state
 
-    async def _publish_events(self) -> None:
-        """Publish the events of followed jobs that others have stored."""
-        followed = self.subscriptions.followed
-        numbers = await self.store.last_events(followed) if followed else {}
-        for job_id, known in followed.items():
-            number = numbers.get(job_id)
-            if number is None:
-                self.subscriptions.end(job_id)
-            elif number > known:
-                with suppress(UnknownJob):  # the next look ends its subscriptions
-                    job = await self.store.get_any(job_id)
-                    # A new subscriber reads those before the last one.
-                    for event in await self.store.events(job, known or number - 1):
-                        self.subscriptions.publish(job_id, event)
 
-    async def _end_cancelled(self) -> None:
-        """Stop running the jobs that others have cancelled, put into the trash or deleted."""
-        running = self.runner.running
-        statuses = await self.store.statuses([*running]) if running else {}
-        for job_id, job in running.items():
-            if statuses.get(job_id) in (None, Status.CANCELLED):
-                await self.runner.cancel(job_id)
-                await self.service.remove_decoded(run_name(job))
+async def _read_news(
+    connection: AsyncConnection, followed: Mapping[str, int], running: Collection[str]
+) -> _News:
+    """`followed`: jobs, and the number of their last event that is known here, 0: none. `running`: here."""
+    news = _News(*(await connection.execute(_NEWEST)).one())
+    if followed:
+        rows = await connection.execute(_LAST_EVENTS, {"ids": [*followed]})
+        last_events = {row.id: (row.number, row.last) for row in rows}
+        news.deleted.update(followed.keys() - last_events.keys())
+        for job_id, (number, last) in last_events.items():
+            if last > (known := followed[job_id]):
+                # A new subscriber reads those before the last one.
+                news.events[job_id] = await read_events(connection, number, known or last - 1, _MOST_EVENTS)
+    if running:
+        rows = await connection.execute(_GOING_ON, {"ids": [*running]})
+        news.ended.update({*running} - {row.id for row in rows})
+    return news
 
 
 async def _repeat(step: Callable[[], Awaitable[None]], pause_s: float) -> None:

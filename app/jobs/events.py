@@ -128,7 +128,7 @@ async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[in
     return (row.number, Event(*row).span) if row else (0, (0, 0))
 
 
-async def read_events(connection: AsyncConnection, job: Job, after: int, limit: int) -> list[Event]:
+async def read_events(connection: AsyncConnection, job_number: int, after: int, limit: int) -> list[Event]:
     """A job's events with higher numbers than `after`, in order."""
     # Without an end after which the job ran again: clients would take it for the last one.
     later = events.alias()
@@ -136,14 +136,14 @@ async def read_events(connection: AsyncConnection, job: Job, after: int, limit: 
     is_past = sa.and_(events.c.type.in_(_FINAL_TYPES), has_later)
     query = (
         sa.select(events.c.number, events.c.type, events.c.data)
-        .where(events.c.job_number == job.number, events.c.number > after, sa.not_(is_past))
+        .where(events.c.job_number == job_number, events.c.number > after, sa.not_(is_past))
         .order_by(events.c.number)
         .limit(limit)
     )
     rows = (await connection.execute(query)).all()
     if not rows:
         return []
-    of_first = sa.select(events.c.data).where(events.c.job_number == job.number, events.c.number == 1)
+    of_first = sa.select(events.c.data).where(events.c.job_number == job_number, events.c.number == 1)
     first = json.loads(await connection.scalar(of_first) or "{}")
     return [
         Event(row.number, row.type, row.data if row.type == SEGMENTS else restore(first, row.data))

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from app.common.concurrency import end_tasks
 from app.common.errors import PreconditionFailed, UnknownJob, UploadConflict, UploadLocked
+from app.database import front_ends
 from app.database.connection import Database
 from app.database.tables import deliveries
 from app.intake import partial_file
@@ -61,8 +63,11 @@ class FrontEnds:
 
 
 @pytest.fixture
-async def two(url: str, tmp_path: Path) -> AsyncIterator[FrontEnds]:
-    """Two front ends with one database and one folder."""
+async def two(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FrontEnds]:
+    """Two front ends with one database and one folder, which soon know of each other."""
+    monkeypatch.setattr(front_ends, "RENEW_S", 0.2)
+    monkeypatch.setattr(changes, "_EXCHANGE_S", 0.2)
+    monkeypatch.setattr(changes, "_COUNT_S", 0.2)
     folder = tmp_path / "data"
     async with front_end("one", url, folder, runs_jobs=True) as runs, front_end("two", url, folder) as other:
         yield FrontEnds(runs, other)
@@ -101,6 +106,16 @@ async def test_a_job_is_followed_where_it_does_not_run(two: FrontEnds) -> None:
     assert [event.number for event in one] == [1, 2, 3, 4, 5, 6]
     assert others == [one, one]
     assert await late == one[2:]
+
+
+async def test_a_front_end_knows_whether_a_job_is_followed_elsewhere(two: FrontEnds) -> None:
+    """Its text is stored sooner then."""
+    job = await running(two)
+    await until(lambda: not two.runs.store.is_followed(job.id))
+    following = asyncio.create_task(followed(two.other, job))
+    await until(lambda: two.runs.store.is_followed(job.id))
+    await end_tasks(following)
+    await until(lambda: not two.runs.store.is_followed(job.id))
 
 
 @ON_BOTH
@@ -276,11 +291,7 @@ async def test_an_upload_is_continued_elsewhere(two: FrontEnds) -> None:
     assert await two.runs.uploads.offset(OWNER, upload.id) == await two.other.uploads.offset(OWNER, upload.id)
 
 
-async def test_the_space_of_an_upload_is_reserved_everywhere(
-    two: FrontEnds, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(changes, "_EXCHANGE_S", 0.1)
-
+async def test_the_space_of_an_upload_is_reserved_everywhere(two: FrontEnds) -> None:
     def reserved() -> int:
         return sum(each.outstanding for each in two.other.disk.reservations)
 

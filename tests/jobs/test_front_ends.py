@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from app.common.errors import InvalidSetting
+from app.database import connection
 from app.database import front_ends as module
-from app.database.connection import Database
-from app.database.front_ends import FrontEnd
+from app.database.connection import Database, known_versions
+from app.database.front_ends import FrontEnd, FrontEndRow
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, opened
 
@@ -102,11 +104,6 @@ async def test_takeover_after_the_end_of_a_lease(url: str) -> None:
         async with front_end(url, "a") as a:
             await until(lambda: not b.is_alone)
             epoch = a.epoch
-            await b._database._write_lock.acquire()  # b does not see what follows for a while
-        await asyncio.sleep(0.7)
-        b._database._write_lock.release()
-        await asyncio.sleep(0.3)
-        assert not b.expired, "its lease is over, but b has only just found out"
         assert await b.take_over({"a", None}) == set()
         await until(lambda: bool(b.expired))
         assert b.is_alone
@@ -124,6 +121,30 @@ async def test_takeover_after_the_end_of_a_lease(url: str) -> None:
         assert ended == [epoch]
         await until(lambda: not b.is_alone)
         await kill(a)
+
+
+def test_nobody_takes_over_before_the_database_has_answered_for_one_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    b, row = FrontEnd(Database(None, tmp_path, "b")), FrontEndRow("a", 1, "host", "boot", "", 22, 9.0)
+
+    def seen_expired(until_s: float, row: FrontEndRow = row) -> frozenset[str]:
+        nonlocal now
+        while now < until_s:
+            b._observe({row: False})
+            now += 0.1
+        return b.expired
+
+    assert seen_expired(0.55) == set()
+    assert seen_expired(0.75) == {"a"}
+    now += 1.0  # the database did not answer, or this process stood still
+    assert seen_expired(now + 0.45) == set()
+    assert seen_expired(now + 0.25) == {"a"}
+    assert seen_expired(now + 0.45, replace(row, expires_at=10.0)) == set(), (
+        "it has renewed the lease meanwhile"
+    )
 
 
 @ON_BOTH
@@ -180,7 +201,31 @@ async def test_epochs_are_never_used_twice(url: str) -> None:
     await asyncio.gather(*(one.start() for one in many))
     epochs += [one.epoch for one in many]
     assert sorted(set(epochs)) == list(range(1, 10))
-    async with databases[0].read() as connection:
-        assert await connection.scalar(sa.text("SELECT count(*) FROM front_ends")) == 7
+    assert await databases[0].scalar(sa.select(sa.func.count()).select_from(module.front_ends)) == 7
     for one in many:
         await kill(one)
+
+
+@ON_BOTH
+async def test_a_newer_version_that_suits_this_one_is_no_reason_to_stop(url: str, tmp_path: Path) -> None:
+    async with opened(url) as database:
+        await database.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    async with opened(url):
+        pass
+
+
+@ON_BOTH
+async def test_a_migration_waits_for_front_ends_that_it_would_break(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = known_versions()
+    async with front_end(url, "old"):
+        monkeypatch.setattr(connection, "known_versions", lambda: [*known, "9999"])
+        monkeypatch.setattr(connection, "OLDEST_READER", "9999")
+        monkeypatch.setattr(connection, "_upgrade", lambda connection: None)
+        with pytest.raises(InvalidSetting, match=r"front ends that run \(old\)"):
+            await Database(url, tmp_path, "new").open()
+        monkeypatch.setattr(connection, "OLDEST_READER", known[-1])
+        new = Database(url, tmp_path, "new")
+        await new.open()
+        await new.close()

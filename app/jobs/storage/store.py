@@ -30,7 +30,6 @@ from app.database.tables import terms as term_lists
 from app.intake.resumable_rows import mark_used
 from app.jobs.corrections import PackedCorrection
 from app.jobs.events import (
-    LAST_EVENT,
     Event,
     NewEvents,
     last_segments_event,
@@ -401,17 +400,6 @@ class Store:
             await (self._service_clock.advance if self.front_end.leads else self._service_clock.follow)()
         if lag_s != self._service_clock.lag_s:
             self._cache.clear()  # the jobs in it have dates
-
-    async def last_events(self, ids: Collection[str]) -> dict[str, int]:
-        """The number of the last event of each of these jobs, by id; in the trash, too."""
-        query = sa.select(jobs.c.id, LAST_EVENT).where(jobs.c.id.in_(ids))
-        return dict(tuple(row) for row in await self._database.rows(query))
-
-    async def newest_queued(self) -> int | None:
-        """The number of the queued job that was added last."""
-        query = sa.select(sa.func.max(jobs.c.number)).where(jobs.c.status == Status.QUEUED.value)
-        newest: int | None = await self._database.scalar(query)
-        return newest
 
     async def with_status(self, statuses: Collection[Status]) -> list[Job]:
         """All jobs with one of some statuses, oldest first."""
@@ -827,7 +815,7 @@ class Store:
 
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
         """A job's events with higher numbers than `after`, in order."""
-        return await self._database.query(read_events, job, after, limit)
+        return await self._database.query(read_events, job.number, after, limit)
 
     async def has_events(self, job: Job, after: int) -> bool:
         """Whether a job has events with higher numbers than `after`."""

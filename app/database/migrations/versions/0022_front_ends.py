@@ -1,4 +1,4 @@
-"""Several server processes: their leases, and which of them runs a job."""
+"""Several server processes: their leases, which of them runs a job, and which versions may read this."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,3 +22,4 @@ def upgrade() -> None:
         sa.Column("version", sa.Integer, nullable=False),
         sa.Column("expires_at", sa.Float, nullable=False),
     )
+    op.create_table("readers", sa.Column("oldest", sa.String(32), primary_key=True))
