@@ -100,12 +100,15 @@ def _options_of_all_commands(
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on [WHISPER_HOST].")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on [WHISPER_PORT].")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Number of server processes [WHISPER_PROCESSES].")
+    ] = None,
 ) -> None:
     """Start the service."""
     gc.disable()  # `run_server` enables it: libraries that load make many objects, of which few are garbage
     from app.commands.serve import run_server
 
-    _exit(run_server(_given(host=host, port=port)))
+    _exit(run_server(_given(host=host, port=port, processes=processes)))
 
 
 @cli.command(cls=WithOptions)

@@ -67,6 +67,7 @@ OWN_PATHS = frozenset(
 )
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+")
+_FRONT_END = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")  # also the name of a file
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _HOST_PATTERN = re.compile(r"\*|(\*?\.)?[^\s/:@*.\[\]]+(\.[^\s/:@*.\[\]]+)*\.?(:\d+)?")
 
@@ -121,6 +122,12 @@ def _host_and_port(value: str) -> tuple[str, int]:
     if bool(separator) != bool(host) or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise ValueError("write PORT or HOST:PORT, such as 10300, 0.0.0.0:10300 or [::]:10300")
     return host or "127.0.0.1", int(port)
+
+
+def _check_front_end(name: str) -> str:
+    if not _FRONT_END.fullmatch(name):
+        raise ValueError("give a name such as gpu-box-1: at most 60 letters, digits, '.', '_' and '-'")
+    return name
 
 
 def _check_root_path(value: str) -> str:
@@ -315,6 +322,19 @@ class Settings(BaseSettings):
         description="One clip at a time (ignores `WHISPER_BATCH_SIZE`), one model per worker, int8_float16 "
         "or int8 unless `WHISPER_COMPUTE_TYPE` names a type.",
     )
+    processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Number of server processes, which divide the workers among them; a single one feeds "
+        "GPUs of 5,000 times real time. See *Several server processes* below.",
+    )
+    front_end: Annotated[str, AfterValidator(_check_front_end)] | None = Field(
+        None,
+        description="Name of this service among those that share its database: each needs one of its own. "
+        "Of several processes, each has this name, `-` and its number.",
+        json_schema_extra=_computed("none: no other may use the database. Several processes: the host name"),
+    )
     engine: Literal["local", "ray", "inline", "simulated"] = Field(
         "local",
         description="`local`: a process per worker; `ray`: the same on every node of a Ray cluster; "
@@ -487,7 +507,7 @@ class Settings(BaseSettings):
         default_factory=_data_dir,
         description="Folder for jobs with their recordings and copies of them, the database, decoded audio "
         "during transcription, and code that the driver compiled for the GPUs (unless "
-        "`CUDA_CACHE_PATH` names another folder); one process per folder.",
+        "`CUDA_CACHE_PATH` names another folder); one service per folder, or several with names.",
         json_schema_extra=_computed("`~/.local/share/whisperfleet`"),
     )
     database_url: str | None = Field(

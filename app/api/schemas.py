@@ -198,6 +198,7 @@ class Worker(BaseModel):
     notes: list[str] = Field(description="What the results of the worker's models lack, and why.")
     gpu: GpuUsage | None = Field(description="Of all processes on its GPU. Null without a GPU.")
     working: list[Working] = Field(description="The jobs and requests in the batch that it runs now.")
+    front_end: str = Field("", description="The server process that has it. Missing if there is only one.")
 
 
 class WorkerList(BaseModel):
@@ -464,6 +465,9 @@ class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")
     version: str
+    front_ends: int = Field(
+        description="Server processes that live, on all machines that share the database."
+    )
 
 
 class Ready(BaseModel):

@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.QUEUED: frozenset({Status.RUNNING, Status.FAILED, Status.CANCELLED}),
+    Status.QUEUED: frozenset({Status.RUNNING, Status.CANCELLED}),
     # A running job returns to the queue if the service stops, a transient error occurs, or it gives way.
     Status.RUNNING: frozenset({Status.QUEUED, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}),
     Status.SUCCEEDED: frozenset(),
@@ -145,6 +145,9 @@ class Job:
     expires_at: float | None = None  # when the service deletes it; see `app.jobs.storage.retention`
     audio_expires_at: float | None = None  # when it deletes the recording
     trashed_at: float | None = None  # when it was put into the trash, where it is
+    # The front end that runs it, or did so last, and its epoch then; None before the first run.
+    front_end: str | None = None
+    epoch: int | None = None
 
     @property
     def is_live(self) -> bool:

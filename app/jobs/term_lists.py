@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.errors import InvalidSetting
 from app.database.connection import Database, Then
 from app.database.tables import terms
+from app.jobs.access import note_access
 from app.settings import Settings
 from app.transcript.term_list import packed_terms, parse_terms, read_terms
 from app.transcript.terms import Term, joined_terms
@@ -54,10 +55,12 @@ class TermLists:
         """Store another list for an owner. What is transcribed already stays as it is."""
 
         async def write(connection: AsyncConnection, then: Then) -> None:
+            await self._database.serialize(connection, "terms")
             await connection.execute(sa.delete(terms).where(terms.c.owner == owner))
             if new:
                 row = {"owner": owner, "content": packed_terms(new)}
                 await connection.execute(sa.insert(terms).values(row))
+            await note_access(self._database, connection)
             then(self._by_owner.__setitem__, owner, new)
 
         await self._database.transact(write)

@@ -128,7 +128,7 @@ class TranscriptionService:
         """
         dispatcher = self.fleet.dispatcher
         if dispatcher is None or not dispatcher.has_in_flight(job):
-            await asyncio.to_thread(remove_channels, self.media.folder.pcm / job.id)
+            await asyncio.to_thread(remove_channels, self.media.folder.pcm / job.file)
         elif job not in self._removals:
             removal = self._removals[job] = spawn_shared(self._remove_later(dispatcher, job))
             removal.add_done_callback(lambda _: self._removals.pop(job, None))
@@ -139,7 +139,7 @@ class TranscriptionService:
 
     async def _remove_later(self, dispatcher: WindowDispatcher, job: JobName) -> None:
         await dispatcher.until_ended(job)
-        await run_shielded(asyncio.to_thread(remove_channels, self.media.folder.pcm / job.id))
+        await run_shielded(asyncio.to_thread(remove_channels, self.media.folder.pcm / job.file))
 
     def pipeline(
         self,
@@ -166,7 +166,7 @@ class TranscriptionService:
             job=job,
             upload=upload,
             media_pool=self.media.pool,
-            pcm_path=self.media.folder.pcm / job.id,
+            pcm_path=self.media.folder.pcm / job.file,
             max_duration_s=self.settings.max_duration_s,
             selection=options.selection,
             decoded=decoded,

@@ -77,6 +77,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.HostNotAllowed: Kind(421, "host_not_allowed"),
+    errors.UploadLocked: Kind(423, "upload_locked"),
     errors.UpgradeRequired: Kind(426, "web_socket_required"),
     errors.PreconditionRequired: Kind(428, "if_match_required"),
     errors.QueueFull: Kind(429, "queue_full"),

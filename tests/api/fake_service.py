@@ -432,10 +432,10 @@ class FakeService:
         allowance: Allowance | None = None,
     ) -> "FakePipeline":
         more = (results, observer, decoded, known, terms, allowance)
-        return FakePipeline(self, self.media.folder.pcm / job.id, upload, options, model, *more)
+        return FakePipeline(self, self.media.folder.pcm / job.file, upload, options, model, *more)
 
     async def remove_decoded(self, job: JobName) -> None:
-        remove_channels(self.media.folder.pcm / job.id)
+        remove_channels(self.media.folder.pcm / job.file)
 
     async def keep_decoded(self, job: JobName) -> None: ...
 

@@ -19,6 +19,7 @@ from app.api.audio.realtime_session import (
     RealtimeSession,
 )
 from app.api.audio.realtime_sessions import RealtimeSessions
+from app.api.audio.relayed_stream import connect_elsewhere
 from app.api.http.forms import JobFields
 from app.api.jobs.submissions import submission_of
 from app.common.concurrency import end_tasks, run_shielded
@@ -40,6 +41,7 @@ from app.server.errors import documented_errors, error_detail
 from app.server.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.server.listening import STREAM_PATH
 from app.server.requests import client_of
+from app.server.siblings import Siblings
 from app.transcript.terms import Term
 
 PROTOCOL = "realtime"
@@ -64,6 +66,7 @@ def realtime_routes(
     service: TranscriptionService,
     live: LiveService,
     streams: RealtimeSessions,
+    siblings: Siblings,
     jobs: JobService,
     admission: Admission,
 ) -> APIRouter:
@@ -156,11 +159,16 @@ def realtime_routes(
         if intent != INTENT:
             raise InvalidInput(CONVERSATIONS, param="intent")
 
+        owner = client_of(request).owner
+        if session and siblings.others and not streams.has(session, owner):
+            relay = await connect_elsewhere(request.scope, siblings, session, owner, last_event_id)
+            if relay is not None:
+                return relay
+        if session:
+            return connect_again(request.scope, streams, session, owner, last_event_id)
+
         async def find() -> tuple[RealtimeSession, int]:
-            if not session:
-                return await open_session(request, fields, job, job_id), 0
-            known = streams.find(session, client_of(request).owner)
-            return known, _event_number(known, last_event_id)
+            return await open_session(request, fields, job, job_id), 0
 
         return RealtimeResponse(request.scope, streams, find)
 
@@ -184,6 +192,18 @@ def _words_of(fields: JobFields) -> Transcription:
         prompt=fields.prompt,
         keywords=[fields.hotwords] if fields.hotwords else None,
     )
+
+
+def connect_again(
+    scope: Scope, streams: RealtimeSessions, session: str, owner: str, last_event_id: str
+) -> Response:
+    """Continues a stream of this process, after the event that its client got last."""
+
+    async def find() -> tuple[RealtimeSession, int]:
+        known = streams.find(session, owner)
+        return known, _event_number(known, last_event_id)
+
+    return RealtimeResponse(scope, streams, find)
 
 
 def _event_number(session: RealtimeSession, event_id: str) -> int:

@@ -144,7 +144,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         response_model=Job,
         responses={
             202: {"headers": WARNING},
-            **documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
+            **documented_errors(400, 401, 404, 409, 410, 413, 415, 423, 429, 500, 503, 507),
         },
         openapi_extra=submission_body(),
     )

@@ -106,7 +106,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
     @router.head(
         "/{upload_id}",
         summary="Ask how much of an upload has arrived",
-        responses=documented_errors(400, 401, 404, 410, 412, 503),
+        responses=documented_errors(400, 401, 404, 410, 412, 423, 503),
         response_class=Response,
         dependencies=versioned,
     )
@@ -122,7 +122,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         "/{upload_id}",
         summary="Send a part of an upload",
         status_code=204,
-        responses=documented_errors(400, 401, 404, 409, 410, 412, 413, 415, 429, 503, 507),
+        responses=documented_errors(400, 401, 404, 409, 410, 412, 413, 415, 423, 429, 503, 507),
         dependencies=versioned,
         openapi_extra={"requestBody": {"required": True, **PART}},
     )
@@ -145,7 +145,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         "/{upload_id}",
         summary="Delete an upload; the recording of a job stays",
         status_code=204,
-        responses=documented_errors(400, 401, 404, 410, 412, 503, 507),
+        responses=documented_errors(400, 401, 404, 410, 412, 423, 503, 507),
         dependencies=versioned,
     )
     async def delete_upload(request: Request, upload_id: str) -> Response:

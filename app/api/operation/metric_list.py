@@ -51,6 +51,7 @@ class Metric:
     help: str
     # With all values of each, or none if they depend on the machine or on the endpoints.
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_shared: bool = False  # all server processes have the same value
 
 
 def _worker_states(source: Sources) -> Samples:

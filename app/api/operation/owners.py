@@ -2,18 +2,21 @@
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
+import httpx
 import structlog
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.audio.realtime_sessions import RealtimeSessions
 from app.api.http.keys import Authentication
-from app.common.errors import WhisperfleetError
+from app.common.errors import NotReady, WhisperfleetError
 from app.common.owners import LINK_OWNER, KeyRing
 from app.jobs.service import JobService
 from app.server.errors import documented_errors
+from app.server.siblings import Siblings
 
 _END_S = 30  # in which requests end that are cancelled
 
@@ -22,7 +25,7 @@ log = structlog.get_logger("whisperfleet.api")
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Those that have keys."""
+    """Those that have keys, in this process."""
 
     keys: KeyRing
     authentication: Authentication
@@ -71,18 +74,28 @@ class Owners:
         await self.streams.end_of(owner)
 
 
-def owner_routes(owners: Owners) -> APIRouter:
+def owner_routes(owners: Owners, siblings: Siblings) -> APIRouter:
     router = APIRouter(prefix="/v1/owners", tags=["service"])
 
     @router.post(
         "/{name:path}/withdraw",
         summary="End all that an owner has made or holds open",
         status_code=204,
-        responses=documented_errors(401, 403, 503, 507),
+        responses=documented_errors(401, 403, 423, 503, 507),
     )
     async def withdraw_owner(name: str) -> Response:
         """Requests, streams, links, uploads and webhooks. Its jobs stay, and its keys: remove them first."""
-        await owners.withdraw(name)
+
+        async def withdraw_at(other: str) -> None:
+            with suppress(httpx.ConnectError):  # the process has ended, and its requests with it
+                await siblings.ask(other, "/withdraw", {"owner": name}, method="POST", wait_s=2 * _END_S)
+
+        try:
+            await asyncio.gather(owners.withdraw(name), *map(withdraw_at, siblings.others))
+        except httpx.HTTPError as error:
+            raise NotReady(
+                "A process of the service did not answer, and may still serve the owner; try again later."
+            ) from error
         return Response(status_code=204)
 
     return router

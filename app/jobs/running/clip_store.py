@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.concurrency import Wakeup, end_tasks
 from app.common.errors import Interrupted, WhisperfleetError
 from app.database.connection import Database, Then
+from app.database.front_ends import FrontEnd
 from app.database.tables import clips, jobs, voices
 from app.intake.budgets import Used
 from app.jobs.job import Job, Status
@@ -58,8 +59,10 @@ class ClipStore:
     A kill loses them, so they may be used before they are stored, but not shown: call `flush` before that.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, front_end: FrontEnd | None = None) -> None:
+        """`front_end`: only results of its own jobs are stored."""
         self._database = database
+        self._front_end = front_end or FrontEnd(database)
         self._unstored: list[_UnstoredRow] = []
         self._used: list[Used] = []  # that is not stored
         self._storing = asyncio.Lock()
@@ -105,7 +108,7 @@ class ClipStore:
     ) -> asyncio.Future[None]:
         """Store a clip's packed result, or how many workers crashed on it, in the background, with retries.
 
-        The future is done once that is stored, or the job has ended.
+        The future is done once that is stored, or the job has ended or is another front end's.
         """
         start, end, language, channel = clip
         row = {
@@ -130,6 +133,7 @@ class ClipStore:
 
     def _put(self, table: sa.Table, values: Mapping[str, Any]) -> asyncio.Future[None]:
         stored = asyncio.get_running_loop().create_future()
+        values = {**values, "of_epoch": self._front_end.epoch}
         self._unstored.append(_UnstoredRow(table, values, time.monotonic(), stored))
         self._wakeup.set()
         return stored
@@ -260,13 +264,15 @@ def _clip_key(row: sa.Row[Any]) -> ClipKey:
 def _upsert(table: sa.Table, key: Sequence[str], values: Sequence[str]) -> sa.Insert:
     """Inserts the row of a clip, or else changes these values of the row with its key; NULL changes nothing.
 
-    Does nothing for a job that is deleted or has ended.
+    Does nothing for a job that is deleted or has ended, or that another front end runs.
     """
     columns = [sa.bindparam(name, type_=table.c[name].type) for name in (*key, *values)]
     row = sa.select(jobs.c.number, *columns).where(
         jobs.c.number == sa.bindparam("job_number"),
         sa.or_(*(jobs.c.status == status for status in _UNFINISHED)),
+        jobs.c.epoch == sa.bindparam("of_epoch", type_=jobs.c.epoch.type),
     )
+    row = row.with_for_update(read=True)  # or another front end could begin in between
     insert = postgresql.insert(table).from_select(("job_number", *key, *values), row)
     return insert.on_conflict_do_update(  # SQLite has PostgreSQL's syntax
         index_elements=["job_number", *key],

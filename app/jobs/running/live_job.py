@@ -74,7 +74,8 @@ class LiveJob:
             self.encoding = encoding
             self._pending += audio
             self.received += len(audio)
-            if len(self._pending) >= _WRITTEN_S * encoding.bytes_per_second:
+            is_due = len(self._pending) >= _WRITTEN_S * encoding.bytes_per_second
+            if is_due and self.store.front_end.holds:  # or another one may read the recording by now
                 await self._write()
                 if time.monotonic() - self._size_stored_at >= _STORE_SIZE_S:
                     await self._store_size()
@@ -86,7 +87,8 @@ class LiveJob:
 
     async def configure(self, model: str, options: Options) -> None:
         """Change the model and the options with which all of it is transcribed."""
-        await self.store.update(self.job.id, model=model, options=options.model_dump(mode="json"))
+        stored = options.model_dump(mode="json")
+        await self.store.update(self.job.id, by_run=True, model=model, options=stored)
 
     def publish(self, clip: Span, result: ClipResult) -> None:
         """Show the text of a clip, whose span is in samples at 16 kHz, until all is transcribed."""
@@ -111,7 +113,7 @@ class LiveJob:
                 return
             self.is_closed = True
             try:
-                if self._pending:
+                if self._pending and self.store.front_end.holds:
                     await self._write()
             except (WhisperfleetError, OSError) as error:
                 log.warning("the end of a live recording is lost", job=self.job.id, error=str(error))
@@ -142,4 +144,4 @@ class LiveJob:
     async def _store_size(self) -> None:
         self._size_stored_at = time.monotonic()
         if self._wav is not None:
-            await self.store.update(self.job.id, size=self._wav.size)
+            await self.store.update(self.job.id, by_run=True, size=self._wav.size)

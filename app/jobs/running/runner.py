@@ -21,10 +21,9 @@ from app.common.errors import (
     UnknownStream,
     WhisperfleetError,
 )
-from app.engines.ledger import JobName
-from app.jobs.job import Job, Status, Submission
+from app.jobs.job import Job, Stage, Status, Submission
 from app.jobs.running.clip_store import ClipStore
-from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
+from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor, run_name
 from app.jobs.running.live_job import LiveJob
 from app.jobs.running.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
 from app.jobs.running.progress import Lengths, ProgressBuffer
@@ -88,6 +87,12 @@ class JobRunner:
             asyncio.create_task(self._progress.store_forever(), name="job-progress"),
         ]
 
+    @property
+    def running(self) -> dict[str, Job]:
+        """The jobs that it runs, live ones among them, by id."""
+        runs: list[RunningJob | LiveJob] = [*self._running.values(), *filter(None, self._live.values())]
+        return {run.job.id: run.job for run in runs}
+
     def wake(self) -> None:
         """Check for queued jobs now."""
         self._wakeup.set()
@@ -115,6 +120,15 @@ class JobRunner:
             await live.cancel()
         self._end_wait(job_id)
 
+    async def abandon(self) -> None:
+        """End all runs: another front end has their jobs, and none of their writes counts any more."""
+        runs, streams = list(self._running.values()), list(self._live)
+        await end_tasks(*(run.task for run in runs))
+        for job_id in streams:
+            await self.cancel(job_id)
+        for run in runs:
+            await self._service.remove_decoded(run_name(run.job))
+
     async def open_live(self, submission: Submission, terms: tuple[Term, ...]) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`. Raises as `Store.add`."""
         job_id = uuid.uuid4().hex
@@ -133,13 +147,13 @@ class JobRunner:
         self._live[job.id] = live = LiveJob(job, folder.uploads / job.id, max_bytes, folder.disk, *buffers)
         return live
 
-    def await_client(self, job: Job) -> None:
+    def _await_client(self, job: Job) -> None:
         """Let a live job, which runs, wait for its client: the service has ended in its middle."""
         self._live[job.id] = None
         self._awaited[job.id] = asyncio.get_running_loop().call_later(RETURN_S, self._end_wait, job.id)
 
     def _end_wait(self, job_id: str) -> None:
-        """No stream goes on with a live job. `_requeue_orphans` queues it, if it runs."""
+        """No stream goes on with a live job. `requeue_orphans` queues it, if it runs."""
         self._live.pop(job_id, None)
         if (timer := self._awaited.pop(job_id, None)) is not None:
             timer.cancel()
@@ -165,7 +179,7 @@ class JobRunner:
     async def end_live(self, live: LiveJob, *, waits: bool = False) -> None:
         """The stream has ended: queue the job as an upload of what came, unless it is cancelled.
 
-        `waits`: the service ends, and the job is for `await_client` when it starts again.
+        `waits`: the service ends, and the job is for `_await_client` when it starts again.
         """
         if live.is_closed:  # then it may have been restored from the trash, and run
             return
@@ -174,7 +188,7 @@ class JobRunner:
             await self._service.media.copies.remove(live.job.id)  # they lack the end
             if not waits:
                 await self._requeue(live.job)
-        except WhisperfleetError as error:  # `_requeue_orphans` does it later
+        except WhisperfleetError as error:  # `requeue_orphans` does it later
             log.warning("a live job cannot be queued yet", job=live.job.id, error=error.message)
         finally:
             if not waits:
@@ -187,7 +201,7 @@ class JobRunner:
             try:
                 if time.monotonic() >= check_orphans_at:
                     check_orphans_at = time.monotonic() + _POLL_S
-                    await self._requeue_orphans()
+                    await self.requeue_orphans()
                 while await self._take_step():
                     pass
             except WhisperfleetError as error:
@@ -196,11 +210,26 @@ class JobRunner:
                 log.exception("a job could not be started")
             await self._wakeup.wait(_POLL_S)
 
-    async def _requeue_orphans(self) -> None:
-        """Requeue jobs that are running in the database only: a change seemed to fail, and was committed."""
-        for job in await self._store.with_status([Status.RUNNING]):
-            if job.id not in self._running and job.id not in self._live:
-                await self._requeue(job)
+    async def requeue_orphans(self) -> None:
+        """Requeue jobs that are running in the database only.
+
+        Their front end has ended, or a change seemed to fail, and was committed.
+        """
+        here, front_end = {*self._running, *self._live}, self._store.front_end
+        found = await self._store.with_status([Status.RUNNING])
+        orphans = [job for job in found if job.id not in here]
+        taken = await front_end.take_over({job.front_end for job in orphans})
+        for job in orphans:
+            if job.front_end not in {*taken, None, front_end.name}:
+                continue
+            interrupted = job.epoch != front_end.epoch
+            if interrupted and job.progress.stage is Stage.RECORDING:
+                with suppress(IllegalTransition, UnknownJob):
+                    self._await_client(await self._store.adopt(job))
+                continue
+            await self._requeue(job, interrupted=interrupted)
+            if job.pcm is None:
+                await self._service.remove_decoded(run_name(job))
 
     async def _take_step(self) -> bool:
         """Start the next job once there is a worker, or let another give way. False if nothing can start."""
@@ -261,7 +290,7 @@ class JobRunner:
         await asyncio.gather(run.task, return_exceptions=True)
         log.info("the job gives way to another", job=job_id)
         await self._requeue(run.job)
-        await self._executor.remove_partly_decoded(job_id)
+        await self._executor.remove_partly_decoded(run.job)
 
     async def _run(self, job: Job) -> None:
         self._progress.begin(job.id)
@@ -269,17 +298,15 @@ class JobRunner:
         with working_for(Work(submission.request_id, job.id, submission.owner)):
             try:
                 with traces.job_run(job.id, submission.traceparent):
-                    while not await self._executor.run(job):
+                    while (downloaded := await self._executor.run(job)) is not None:
+                        job = downloaded
                         if not self._leave_downloads(job.id):
                             await self._requeue(job)
                             break
-                        job = await self._store.get(job.id)
                 self._failed_attempts.pop(job.id, None)
             except TRANSIENT_ERRORS as error:
                 log.warning("the job will be retried", error=error.message)
                 await self._retry_or_fail(job, error)
-            except UnknownJob:
-                log.info("the job was deleted while it was downloaded")
             except Exception as error:
                 log.exception("the end of a job could not be stored")
                 await self._retry_or_fail(job, error)
@@ -310,7 +337,7 @@ class JobRunner:
     async def _retry_or_fail(self, job: Job, error: Exception) -> None:
         """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""
         if isinstance(error, DiskFull):
-            await self._service.remove_decoded(JobName("job", job.id))
+            await self._service.remove_decoded(run_name(job))
         may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)
         self._failed_attempts[job.id][may_be_at_fault] += 1
         attempts = self._failed_attempts[job.id][may_be_at_fault]
@@ -324,7 +351,7 @@ class JobRunner:
                 del self._failed_attempts[job.id]
                 return
             await self._requeue(job)
-        except (DatabaseUnavailable, DiskFull) as worse:  # `_requeue_orphans` does it later
+        except (DatabaseUnavailable, DiskFull) as worse:  # `requeue_orphans` does it later
             log.warning("the job cannot be requeued yet", error=worse.message)
         pause_s = _BACKOFF_S[min(attempts, len(_BACKOFF_S)) - 1]
         self._paused[job.id] = asyncio.get_running_loop().call_later(pause_s, self._end_pause, job.id)
@@ -333,9 +360,9 @@ class JobRunner:
         self._paused.pop(job_id, None)
         self.wake()
 
-    async def _requeue(self, job: Job) -> None:
+    async def _requeue(self, job: Job, *, interrupted: bool = False) -> None:
         with suppress(IllegalTransition, UnknownJob):
-            await self._store.requeue(job)
+            await self._store.requeue(job, interrupted=interrupted)
 
 
 def trace_job(job: Job) -> None:

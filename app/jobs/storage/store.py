@@ -18,11 +18,13 @@ from app.common.errors import (
     DiskFull,
     IllegalTransition,
     JobNotDone,
+    LostLease,
     OutcomeUnknown,
     UnknownJob,
     WhisperfleetError,
 )
 from app.database.connection import Database, Then
+from app.database.front_ends import FrontEnd
 from app.database.tables import clips, deliveries, job_terms, jobs, passages, peaks, shared_links, uploads
 from app.database.tables import terms as term_lists
 from app.intake.budgets import Used
@@ -114,7 +116,9 @@ class QueuedRow(NamedTuple):
 class Store:
     """Jobs, their events and transcripts. Raises what `Database` raises.
 
-    A job in the trash is unknown to all functions but those that say otherwise.
+    A job in the trash is unknown to all functions but those that say otherwise. What a run writes counts only
+    while the job is this front end's: each transaction of a run first changes the job's row, or locks it,
+    where the epoch is its own (`_is_own`). What it would write later is refused, or skipped.
     """
 
     def __init__(
@@ -124,14 +128,16 @@ class Store:
         helper: Helper | None = None,
         retention: Retention | None = None,
         service_clock: ServiceClock | None = None,
+        front_end: FrontEnd | None = None,
     ) -> None:
-        """`helper` packs transcripts. Without `retention`, no job expires."""
+        """`helper` packs transcripts. Without `retention`, no job expires. `front_end`: that runs jobs."""
         self._database = database
+        self.front_end = front_end or FrontEnd(database)
         self._retention = retention or Retention()
         self._clock = clock
         self._service_clock = service_clock or ServiceClock(database, clock)
         self._helper = helper or Helper()
-        self._cache = JobCache()
+        self._cache = JobCache(is_shared=database.is_shared)
         self.counts: dict[Status, int] = {}  # of all jobs by status, at the last `refresh_counts`
         self._counting: asyncio.Task[None] | None = None
         # Called with the job's id and each event, once the event is in the database.
@@ -170,7 +176,7 @@ class Store:
             **asdict(JobProgress()),
         }
         if live_id is not None:
-            values |= {"status": Status.RUNNING.value, "stage": Stage.RECORDING.value}
+            values |= {"status": Status.RUNNING.value, "stage": Stage.RECORDING.value, **self._claim}
             values["started_at"] = values["created_at"]
 
         async def insert(connection: AsyncConnection, then: Then) -> Job:
@@ -203,7 +209,7 @@ class Store:
 
     async def _check_parent(self, connection: AsyncConnection, again: Again, child: str = "") -> None:
         """Raise the error of a job that cannot transcribe its parent again now. `child`: its id, if any."""
-        parent = await self._get(connection, again.parent)
+        parent = await self._get(connection, again.parent, lock=True)
         if parent.status is not Status.SUCCEEDED or parent.revision != again.revision:
             raise _not_correctable(parent)
         of_parent = sa.and_(jobs.c.parent == parent.id, jobs.c.id != child, jobs.c.status.not_in(ENDED))
@@ -398,7 +404,7 @@ class Store:
         """Advance the time of service. On a full disk, it goes on for a day: what expires makes space."""
         lag_s = self._service_clock.lag_s
         with suppress(DiskFull):
-            await self._service_clock.advance()
+            await (self._service_clock.advance if self.front_end.leads else self._service_clock.follow)()
         if lag_s != self._service_clock.lag_s:
             self._cache.clear()  # the jobs in it have dates
 
@@ -424,9 +430,9 @@ class Store:
         return {row.file for row in await self._database.rows(query)}
 
     async def begin(self, job: Job) -> Job:
-        """Mark a queued job as running. Raises IllegalTransition."""
+        """Mark a queued job as running, by this front end. Raises IllegalTransition."""
         stage = Stage.DOWNLOADING if job.submission.is_download else Stage.DECODING
-        changes: dict[str, Any] = asdict(replace(job.progress, stage=stage))
+        changes: dict[str, Any] = asdict(replace(job.progress, stage=stage)) | self._claim
         if job.started_at is None:
             changes["started_at"] = self._clock()
         return await self._transition(job, Status.RUNNING, changes)
@@ -434,15 +440,18 @@ class Store:
     async def set_result_digest(self, job: Job, digest: str) -> Job:
         """Store the digest of everything that clip results depend on.
 
-        Removes the clip results, the voices and the decoded audio of another digest. Raises UnknownJob.
+        Removes the clip results, the voices and the decoded audio of another digest. Raises UnknownJob, and
+        LostLease.
         """
         if job.result_digest == digest:
             return job
 
         async def change(connection: AsyncConnection, then: Then) -> Job:
+            changed = await self._change(
+                connection, job.id, fence=self._is_own, result_digest=digest, pcm=None
+            )
             event = await drop_published(connection, job)
             await drop_voices(connection, job)
-            changed = await self._change(connection, job.id, result_digest=digest, pcm=None)
             then(self._cache.put, changed)
             if event is not None:
                 then(self.on_event, job.id, event)
@@ -453,10 +462,23 @@ class Store:
     async def requeue(self, job: Job, *, interrupted: bool = False) -> Job:
         """Return a running job to the queue; its clip results are kept. Raises IllegalTransition.
 
-        `interrupted`: the whole service has ended in its middle.
+        `interrupted`: its front end has ended in its middle.
         """
         changes = {"stage": Stage.QUEUED.value, "interruptions": job.interruptions + interrupted}
-        return await self._transition(job, Status.QUEUED, changes)
+        is_same_run = jobs.c.epoch.is_not_distinct_from(job.epoch)
+        return await self._transition(job, Status.QUEUED, changes, fence=is_same_run)
+
+    async def adopt(self, job: Job) -> Job:
+        """Let this front end go on with a running job of one that has ended. Raises LostLease, UnknownJob."""
+        is_same_run = jobs.c.epoch.is_not_distinct_from(job.epoch)
+        fence = sa.and_(is_same_run, jobs.c.status == Status.RUNNING.value)
+
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            adopted = await self._change(connection, job.id, fence=fence, **self._claim)
+            then(self._cache.put, adopted)
+            return adopted
+
+        return await self._write(change)
 
     async def succeed(
         self, job: Job, transcript: Transcript, keep_file: bool, *, had_live_text: bool = False
@@ -478,7 +500,9 @@ class Store:
         async def succeed(connection: AsyncConnection, then: Then) -> Job | None:
             if had_live_text and await read_corrected(connection, job) != corrected:
                 return None
-            return await self._transit(connection, then, job, Status.SUCCEEDED, changes, **more)
+            return await self._transit(
+                connection, then, job, Status.SUCCEEDED, changes, fence=self._is_own, **more
+            )
 
         while done is None:  # or else somebody has corrected it meanwhile
             if had_live_text:
@@ -510,12 +534,12 @@ class Store:
                 await self._correct(connection, then, parent.id, correction)
             await move_voices(connection, job, parent if replaces_voices else None)
 
-        return await self._transition(job, Status.SUCCEEDED, changes, also=revise)
+        return await self._transition(job, Status.SUCCEEDED, changes, fence=self._is_own, also=revise)
 
     async def fail(
         self, job: Job, failure: JobError, keep_file: bool, transcript: Transcript | None = None
     ) -> Job:
-        """Mark an unfinished job as failed, with its partial transcript, if any. Raises IllegalTransition."""
+        """Mark a running job as failed, with its partial transcript, if any. Raises IllegalTransition."""
         changes: dict[str, Any] = {"error": {"message": failure.message, "code": failure.code}}
         changes |= {} if keep_file or job.submission.file is None else {"file": None}
         content = None
@@ -523,7 +547,7 @@ class Store:
             changes |= _done(transcript)
             if job.submission.again is None:  # a parent's transcript stays as it is
                 content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
-        return await self._transition(job, Status.FAILED, changes, transcript=content)
+        return await self._transition(job, Status.FAILED, changes, fence=self._is_own, transcript=content)
 
     async def reopen(self, job: Job) -> Job:
         """Return a failed job to the queue. Results of clips stay, and a transcript until the next one.
@@ -587,8 +611,9 @@ class Store:
         return await self._write(restore)
 
     async def _family(self, connection: AsyncConnection, job: Job) -> list[Job]:
-        """A job, and those that transcribe it again; in the trash, too."""
-        rows = await connection.execute(sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number))
+        """A job, and those that transcribe it again; in the trash, too. Locks their rows."""
+        query = sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number)
+        rows = await connection.execute(query.with_for_update())
         return [self._job(row) for row in rows]
 
     async def delete(self, job: Job, *, only_expired: bool = False) -> bool:
@@ -627,25 +652,33 @@ class Store:
 
         return await self._write(drop)
 
-    async def update(self, job_id: str, *, packed_peaks: bytes | None = None, **changes: Any) -> None:
-        """Change what is known of a job's recording, without an event. Skips a job that is deleted.
+    async def update(
+        self, job_id: str, *, by_run: bool = False, packed_peaks: bytes | None = None, **changes: Any
+    ) -> Job | None:
+        """Change what is known of a job's recording, without an event. Returns the job.
 
-        It may be in the trash. `packed_peaks`: to store with it. `changes`: of the columns of the job.
+        Skips a job that is deleted, or if its run does this (`by_run`), one that another front end runs; it
+        returns None then. The job may be in the trash. `packed_peaks`: to store with it. `changes`: of the
+        columns of the job.
         """
+        fence = self._is_own if by_run else sa.true()
 
-        async def change(connection: AsyncConnection, then: Then) -> None:
-            job = await self._change(connection, job_id, trashed=True, **changes)
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            job = await self._change(connection, job_id, fence=fence, trashed=True, **changes)
             if "filename" in changes:
                 await index_details(connection, job)
             if packed_peaks is not None:
+                await self._database.serialize(connection, job_id)
                 await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
                 row = {"job_number": job.number, "content": packed_peaks}
                 await connection.execute(sa.insert(peaks).values(row))
             if job.trashed_at is None:
                 then(self._cache.put, job)  # many clients poll it: they must not all ask the database
+            return job
 
-        with suppress(UnknownJob):
-            await self._write(change)
+        with suppress(UnknownJob, LostLease):
+            return await self._write(change)
+        return None
 
     async def describe(self, job: Job, check: Callable[[Job], None], **changes: Any) -> Job:
         """Change the `title`, the `notes` or the `tags` of a job, without an event.
@@ -654,7 +687,7 @@ class Store:
         """
 
         async def change(connection: AsyncConnection, then: Then) -> Job:
-            check(await self._get(connection, job.id))
+            check(await self._get(connection, job.id, lock=True))
             described = await self._change(connection, job.id, **changes)
             await index_details(connection, described)
             then(self._cache.put, described)
@@ -674,10 +707,17 @@ class Store:
         progress: Mapping[str, JobProgress],
         published: Mapping[str, Sequence[PublishedClip]] = MappingProxyType({}),
     ) -> None:
-        """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
+        """Store the progress of jobs and their newly published clips, by id.
 
+        Skips jobs that do not run, or that another front end runs.
+        """
         ids = sorted({*progress, *published})
-        query = sa.select(jobs).where(jobs.c.id.in_(ids), jobs.c.status == Status.RUNNING.value)
+        query = (
+            sa.select(jobs)
+            .where(jobs.c.id.in_(ids), jobs.c.status == Status.RUNNING.value, self._is_own)
+            .order_by(jobs.c.number)  # all lock rows in this order
+            .with_for_update()
+        )
 
         async def change(connection: AsyncConnection, then: Then) -> None:
             running = [self._job(row) for row in await connection.execute(query)]
@@ -715,7 +755,7 @@ class Store:
         """Store the voices in the clips of a job, unless its recording is gone: they go with it."""
 
         async def store(connection: AsyncConnection, then: Then) -> None:
-            if (await self._get(connection, job.id)).submission.file is not None:
+            if (await self._get(connection, job.id, lock=True)).submission.file is not None:
                 await drop_voices(connection, job)
                 await add_voices(connection, job, content)
 
@@ -833,7 +873,7 @@ class Store:
 
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
         """A job's events with higher numbers than `after`, in order."""
-        return await self._database.query(read_events, job, after, limit)
+        return await self._database.query(read_events, job.number, after, limit)
 
     async def has_events(self, job: Job, after: int) -> bool:
         """Whether a job has events with higher numbers than `after`."""
@@ -855,13 +895,14 @@ class Store:
         changed_segments: Span | None = None,
         also: Callable[[AsyncConnection, Then], Awaitable[None]] | None = None,
         since: Sequence[Status] = (),
+        fence: sa.ColumnElement[bool] = sa.true(),
     ) -> Job:
         """Change a job's status and other columns, and add an event.
 
         `transcript`: to store, from `pack_with_summary`. `correction`: of it. `changed_segments`: where
         its segments differ from those that are published, for an event before that. `also`: what else is part
-        of the transaction.
-        `since`: the statuses that may become the new one, if not those of `TRANSITIONS`.
+        of the transaction. `since`: the statuses that may become the new one, if not those of `TRANSITIONS`.
+        `fence`: without it, LostLease is raised.
 
         A terminal status also queues the job's webhook, and removes its clips, and its voices unless it
         succeeds. A failed job keeps both, or its published clips alone if its recording goes, and so does one
@@ -878,11 +919,13 @@ class Store:
         if correction is not None:
             values |= {"revision": correction.transcript.revision, "corrected_at": now}
             values |= _listed(correction.summary)
-        may_change = sa.and_(jobs.c.status.in_(allowed), ~IN_TRASH)
+        may_change = sa.and_(jobs.c.status.in_(allowed), ~IN_TRASH, fence)
         change = sa.update(jobs).where(jobs.c.id == before.id, may_change).values(values)
         changed = (await connection.execute(change)).rowcount
         job = await self._get(connection, before.id, trashed=True)
         if not changed:
+            if job.status.value in allowed and job.trashed_at is None:
+                raise _lost(job)
             raise IllegalTransition(f"Job {job.id} is {job.status} and cannot become {status}.")
         may_go_on = job.trashed_at is not None or (status is Status.FAILED and "file" not in changes)
         if status.is_terminal and not may_go_on:
@@ -926,24 +969,57 @@ class Store:
         self._cache.put(job)
         self.on_event(job.id, event)
 
+    @property
+    def _claim(self) -> dict[str, Any]:
+        """The columns of a job that say that this front end runs it."""
+        return {"front_end": self.front_end.name, "epoch": self.front_end.epoch}
+
+    @property
+    def _is_own(self) -> sa.ColumnElement[bool]:
+        """The fence: whether this front end runs a job, or did so last."""
+        return jobs.c.epoch == self.front_end.epoch
+
     async def _write(self, work: Callable[[AsyncConnection, Then], Awaitable[T]]) -> T:
         """See `Database.transact`. All changes of jobs go through this function."""
         return await self._database.transact(work, self._cache.writing())
 
     async def _change(
-        self, connection: AsyncConnection, job_id: str, *, trashed: bool = False, **changes: Any
+        self,
+        connection: AsyncConnection,
+        job_id: str,
+        *,
+        trashed: bool = False,
+        fence: sa.ColumnElement[bool] = sa.true(),
+        **changes: Any,
     ) -> Job:
-        """Change columns of a job. `trashed`: also of one in the trash. Raises UnknownJob."""
+        """Change columns of a job. `trashed`: also of one in the trash. `fence`: see `_transit`.
+
+        Raises UnknownJob, and LostLease.
+        """
+        is_changed = True
         if changes:
-            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
-        return await self._get(connection, job_id, trashed=trashed)
+            change = sa.update(jobs).where(jobs.c.id == job_id, fence).values(changes)
+            is_changed = bool((await connection.execute(change)).rowcount)
+        job = await self._get(connection, job_id, trashed=trashed)
+        if not is_changed:
+            raise _lost(job)
+        return job
 
     async def _get(
-        self, connection: AsyncConnection, job_id: str, owner: str | None = None, *, trashed: bool = False
+        self,
+        connection: AsyncConnection,
+        job_id: str,
+        owner: str | None = None,
+        *,
+        trashed: bool = False,
+        lock: bool = False,
     ) -> Job:
-        """A job. `trashed`: also one in the trash. Raises UnknownJob."""
+        """A job. `trashed`: also one in the trash. `lock`: nobody else changes it in this transaction.
+
+        Raises UnknownJob.
+        """
         query = sa.select(jobs).where(jobs.c.id == job_id, _of(owner), sa.true() if trashed else ~IN_TRASH)
-        row = (await connection.execute(query)).one_or_none()
+        row = (await connection.execute(query.with_for_update() if lock else query)).one_or_none()
         if row is None:
             why = "it may have been deleted, or its time may be over"
             raise UnknownJob(f"There is no job {job_id!r}; {why}.")
@@ -989,6 +1065,10 @@ def _listed(summary: Summary) -> dict[str, Any]:
         "languages": summary.languages,
         "failed_spans": list(summary.failed_spans),
     }
+
+
+def _lost(job: Job) -> LostLease:
+    return LostLease(f"The front end {job.front_end} runs the job {job.id} by now.")
 
 
 def _not_correctable(job: Job) -> WhisperfleetError:
