@@ -104,6 +104,8 @@ class FrontEnd:
 
     async def stop(self) -> None:
         """Give the lease up: what still runs may be taken over."""
+        if self._task is None:
+            return
         await end_tasks(self._task)
         with suppress(WhisperfleetError):  # it expires
             await self._database.execute(sa.update(front_ends).where(self._is_own).values(expires_at=0.0))

@@ -203,8 +203,7 @@ async def test_runs_end_when_the_lease_is_lost(tmp_path: Path) -> None:
         write.release()
         await until(lambda: a.front_end.epoch != epoch)
         assert not a.runner._running
-        [decoded] = b.decoded
-        assert decoded == f"{job.id}-{b.front_end.epoch}"
+        await until(lambda: b.decoded == [f"{job.id}-{b.front_end.epoch}"])
         for site in (a, b):
             site.service.work_on_job = succeed
         other = await a.add(file="1" * 32)

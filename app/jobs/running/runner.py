@@ -4,6 +4,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -27,7 +28,7 @@ from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor,
 from app.jobs.running.live_job import LiveJob
 from app.jobs.running.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
 from app.jobs.running.progress import Lengths, ProgressBuffer
-from app.jobs.storage.store import Store
+from app.jobs.storage.store import QueuedRow, Store
 from app.recording.service import TranscriptionService
 from app.settings import Settings
 from app.telemetry import traces
@@ -233,21 +234,25 @@ class JobRunner:
 
     async def _take_step(self) -> bool:
         """Start the next job once there is a worker, or let another give way. False if nothing can start."""
-        step = await self._next_step()
-        if step is None:
-            return False
+        rows = await self._store.queued()
+        while (step := self._next_step(rows)) is not None:
+            if await self._take(step):
+                return True
+            rows = [row for row in rows if row.id != step.job_id]
+        return False
+
+    async def _take(self, step: Start | GiveWay) -> bool:
+        """Returns False if the job is gone: another front end was faster, or it is deleted."""
         if self._service.fleet.readiness() is not None:
             while self._service.fleet.readiness() is not None:  # noqa: ASYNC110 (it has no event)
                 await asyncio.sleep(_READY_POLL_S)
             return True  # another job may be the next one by now
         if isinstance(step, GiveWay):
             await self._give_way(step.job_id)
-        else:
-            await self._start(step.job_id)
-        return True
+            return True
+        return await self._start(step.job_id)
 
-    async def _next_step(self) -> Start | GiveWay | None:
-        rows = await self._store.queued()
+    def _next_step(self, rows: Sequence[QueuedRow]) -> Start | GiveWay | None:
         self._lengths.keep({*self._running, *(row.id for row in rows)})
         transcriptions: list[QueuedJob] = []
         downloads: list[QueuedJob] = []
@@ -271,14 +276,15 @@ class JobRunner:
             if run.downloads is downloads
         ]
 
-    async def _start(self, job_id: str) -> None:
+    async def _start(self, job_id: str) -> bool:
         try:
             job = await self._store.begin(await self._store.get(job_id))
         except (IllegalTransition, UnknownJob):
-            return  # deleted meanwhile
+            return False
         task = asyncio.create_task(self._run(job), name=f"job {job.id}")
         downloads = job.submission.is_download
         self._running[job.id] = RunningJob(job, task, time.monotonic(), downloads)
+        return True
 
     async def _give_way(self, job_id: str) -> None:
         """Requeue a running job. Its clip results stay, and so does its decoded audio if it is complete."""

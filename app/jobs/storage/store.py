@@ -91,6 +91,7 @@ from app.transcript.terms import Term
 from app.transcript.timeline import Transcript
 from workers.messages import Span, seconds
 
+_QUEUED_AT_ONCE = 300  # of one owner; what comes later passes none of them
 _COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long
 
 T = TypeVar("T")
@@ -111,6 +112,19 @@ class QueuedRow(NamedTuple):
     total_s: float | None
     done_s: float
     has_file: bool
+
+
+def _queued() -> sa.Select[*tuple[Any, ...]]:
+    """See `Store.queued`, which is asked before each start."""
+    columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
+    has_file = sa.or_(jobs.c.file.is_not(None), jobs.c.parent.is_not(None)).label("has_file")
+    place = sa.func.row_number().over(partition_by=jobs.c.owner, order_by=jobs.c.number).label("place")
+    all_queued = sa.select(*columns, has_file, place).where(jobs.c.status == Status.QUEUED.value).subquery()
+    query = sa.select(*(all_queued.c[name] for name in QueuedRow._fields))
+    return query.where(all_queued.c.place <= _QUEUED_AT_ONCE).order_by(all_queued.c.number)
+
+
+_QUEUED = _queued()
 
 
 class Store:
@@ -346,11 +360,8 @@ class Store:
                 await self._write(partial(_add_passages, job.id, packed.revision, content))
 
     async def queued(self) -> list[QueuedRow]:
-        """What the order of jobs depends on, of each queued job, oldest first."""
-        columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
-        has_file = sa.or_(jobs.c.file.is_not(None), jobs.c.parent.is_not(None)).label("has_file")
-        query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
-        return [QueuedRow(*row) for row in await self._database.rows(query.order_by(jobs.c.number))]
+        """What the order of jobs depends on, of each owner's first `_QUEUED_AT_ONCE` jobs, oldest first."""
+        return [QueuedRow(*row) for row in await self._database.rows(_QUEUED)]
 
     async def count(self, statuses: Collection[Status]) -> int:
         """The number of jobs with one of some statuses."""
