@@ -56,7 +56,7 @@ class Simulation:
     poisoned_for_good: tuple[int, ...] = ()  # slots whose device never works
     slow: dict[int, float] = field(default_factory=dict)  # slot, and the factor on its times
     speed: float = 1.0  # simulated seconds that pass in a real one
-    languages: tuple[tuple[float, str], ...] = ()  # from which second of a recording on; before: English
+    languages: tuple[tuple[float, str], ...] = ()  # each from a second of a recording on; English before
 
 
 def parse_simulation(text: str) -> Simulation:

@@ -126,3 +126,25 @@ def test_without_a_secure_context_there_is_a_reason_instead_of_the_microphone(pa
     page.goto("/")
     expect(page.get_by_text("The microphone can be used only if")).to_be_visible()
     expect(page.get_by_role("button", name="Record", exact=True)).to_have_count(0)
+
+
+def test_a_tab_without_sound_says_what_to_choose(page):
+    page.add_init_script("""
+        MediaDevices.prototype.getDisplayMedia = async () => document.createElement("canvas").captureStream();
+    """)
+    page.goto("/")
+    page.get_by_role("button", name="Record a tab").click()
+    expect(page.get_by_role("alert")).to_contain_text("Also share tab audio")
+
+
+def test_words_of_a_tab_come_without_a_microphone(page, site):
+    page.add_init_script(SPEAKING)
+    page.add_init_script("""
+        MediaDevices.prototype.getDisplayMedia = MediaDevices.prototype.getUserMedia;
+        MediaDevices.prototype.getUserMedia = () => Promise.reject(new DOMException("", "NotFoundError"));
+    """)
+    page.goto("/")
+    page.get_by_role("button", name="Record a tab").click()
+    expect(page.locator(".spoken")).to_contain_text(re.compile(r"\w+ \w+"))
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".microphone")).to_have_count(0)

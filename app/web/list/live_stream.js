@@ -1,6 +1,7 @@
 /** The stream of a recording: its sound on the way to the service, over connections that may break. */
 
-import { apiKey, request } from "../core/api.js";
+import { apiKey, request, unreachable } from "../core/api.js";
+import { mayPass } from "../core/events.js";
 import { address } from "../core/service.js";
 import { save } from "../core/storage.js";
 import { errorText, t } from "../core/text.js";
@@ -26,6 +27,7 @@ export const STORED = "recording";
 export const PARTS_PER_S = 10;
 const PART_BYTES = 4800;
 const PATH = "/v1/realtime";
+const NO_HANDSHAKE = 426; // the answer to all other requests
 const TICK_MS = 1000;
 const ASK_MS = 2000; // how much the service has
 const DEAD_MS = 20_000; // the browser notices a dead connection only after minutes
@@ -101,9 +103,10 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
       hear(event);
     };
     opened.onclose = ({ code }) => {
+      const wasOpen = isOpen;
       drop();
       if (error && code !== ABNORMAL && code !== RESTART) refused(error);
-      else if (!hasBegun) void explain(path, key);
+      else if (!wasOpen) void explain(path, key);
     };
   }
 
@@ -137,12 +140,10 @@ export function openStream(stored, { first, parts }, { onEvent, onEnd }) {
   /** Browsers hide why a handshake failed: ask without one. @param {string} path @param {string} key */
   async function explain(path, key) {
     retryAt = Number.POSITIVE_INFINITY;
-    const error = await request(path, { cache: "no-store" }).then(
-      () => new Error(t("microphone.offline")),
-      (reason) => reason,
-    );
-    if (key === apiKey.peek()) close(error);
-    else retryAt = 0;
+    const error = await request(path, { cache: "no-store" }).then(unreachable, (reason) => reason);
+    const passes = hasBegun && (mayPass(error) || error.status === NO_HANDSHAKE);
+    if (passes || key !== apiKey.peek()) retryAt = Date.now();
+    else close(error);
   }
 
   /** @param {LiveEvent} event */
