@@ -69,6 +69,7 @@ class Changes:
     disk: DiskSpace
     folder: Path  # of the files in which front ends say what no table has
     load_access: Callable[[], Awaitable[None]]  # reads links, their secrets and terms again
+    load_used: Callable[[], Awaitable[None]]  # reads what owners have used of their budgets again
     _seen: object = None  # the state of the database at the last look
     _newest_queued: int | None = None
     _access: bytes | None = None
@@ -96,7 +97,8 @@ class Changes:
         return self.subscriptions.has(job_id) or job_id in self._followed_elsewhere
 
     async def _count(self) -> None:
-        """Count what uploads and jobs take of the disk: some have come elsewhere."""
+        """Count what uploads and jobs take of the disk and of budgets: some have come elsewhere."""
+        await self.load_used()
         await self.uploads.refresh()
         self.disk.stored = await self.store.bytes_by_owner()
 

@@ -128,6 +128,7 @@ class JobService:
             disk=self.disk,
             folder=service.media.folder.path / "front_ends",
             load_access=self._load_access,
+            load_used=self.load_used,
         )
         self.store.on_event = self._subscriptions.publish
         self.store.is_followed = self._changes.is_followed
@@ -278,6 +279,9 @@ class JobService:
         day = today()
         rows = await self.usage(f"{day[:7]}-01", day, ["owner"])
         used = {(day[:7], row.owner): row.seconds for row in sorted(rows, key=lambda row: -row.seconds)}
+        if self._database.is_shared:  # what is not stored yet counts, too
+            for key, seconds in self.budgets.used.items():
+                used[key] = max(seconds, used.get(key, 0.0))
         self.budgets.used = defaultdict(float, used)
 
     def _ended(self, job: Job) -> None:

@@ -16,6 +16,7 @@ from app.common.errors import PreconditionFailed, UnknownJob, UploadConflict, Up
 from app.database import front_ends
 from app.database.connection import Database
 from app.database.tables import deliveries
+from app.intake.budgets import Used, today
 from app.intake import partial_file
 from app.jobs import changes
 from app.jobs.events import Event
@@ -299,6 +300,13 @@ async def test_the_space_of_an_upload_is_reserved_everywhere(two: FrontEnds) -> 
     await until(lambda: reserved() == len(CONTENT))
     await send(two.runs, upload.id, 0, chunks(CONTENT[:3000]))
     await until(lambda: reserved() == len(CONTENT) - 3000)
+
+
+async def test_what_an_owner_uses_counts_everywhere(two: FrontEnds) -> None:
+    two.other.budgets.count(Used(today(), OWNER, "tiny", 1, 5.0))  # and is not stored yet
+    two.runs.budgets.on_charge(Used(today(), OWNER, "tiny", 1, 20.0))
+    await two.runs._clips.flush()
+    await until(lambda: two.other.budgets.used[today()[:7], OWNER] == 20)
 
 
 async def test_an_upload_that_is_not_given_up_is_locked(
