@@ -16,8 +16,8 @@ from app.common.errors import PreconditionFailed, UnknownJob, UploadConflict, Up
 from app.database import front_ends
 from app.database.connection import Database
 from app.database.tables import deliveries
-from app.intake.budgets import Used, today
 from app.intake import partial_file
+from app.intake.budgets import Used, today
 from app.jobs import changes
 from app.jobs.events import Event
 from app.jobs.job import Job, JobProgress, Stage, Status
