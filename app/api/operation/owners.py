@@ -90,12 +90,16 @@ def owner_routes(owners: Owners, siblings: Siblings) -> APIRouter:
             with suppress(httpx.ConnectError):  # the process has ended, and its requests with it
                 await siblings.ask(other, "/withdraw", {"owner": name}, method="POST", wait_s=2 * _END_S)
 
+        elsewhere = asyncio.gather(*map(withdraw_at, siblings.others))
         try:
-            await asyncio.gather(owners.withdraw(name), *map(withdraw_at, siblings.others))
+            await owners.withdraw(name)  # by the task of this request, which it does not end
+            await elsewhere
         except httpx.HTTPError as error:
             raise NotReady(
                 "A process of the service did not answer, and may still serve the owner; try again later."
             ) from error
+        finally:
+            elsewhere.cancel()
         return Response(status_code=204)
 
     return router

@@ -85,6 +85,7 @@ const texts = {
     unsuitable_format: "Das Transkript passt nicht in dieses Format. Ein anderes wählen.",
     unsupported_codec: "Der Dienst kann diese Art von Ton nicht lesen. Ihn in MP3 umwandeln.",
     upload_incomplete: "Das Hochladen wurde unterbrochen. Die Datei erneut senden.",
+    upload_locked: "Ein anderes Fenster oder Programm sendet diese Datei noch. Gleich noch einmal versuchen.",
     upload_stalled: "Das Hochladen wurde unterbrochen. Die Datei erneut senden.",
     upload_too_slow: "Das Hochladen wurde unterbrochen. Die Datei erneut senden.",
     url_refused:

@@ -73,6 +73,7 @@ export default {
     unsuitable_format: "The transcript does not fit this format. Choose another one.",
     unsupported_codec: "The service cannot read this kind of sound. Convert it to MP3.",
     upload_incomplete: "The upload was interrupted. Send the file again.",
+    upload_locked: "Another window or program is still sending this file. Try again in a moment.",
     upload_stalled: "The upload was interrupted. Send the file again.",
     upload_too_slow: "The upload was interrupted. Send the file again.",
     url_refused:

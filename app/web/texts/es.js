@@ -79,6 +79,7 @@ const texts = {
     unsuitable_format: "La transcripción no cabe en este formato. Elige otro.",
     unsupported_codec: "El servicio no puede leer este tipo de sonido. Conviértelo a MP3.",
     upload_incomplete: "La subida se interrumpió. Envía el archivo de nuevo.",
+    upload_locked: "Otra ventana u otro programa aún envía este archivo. Inténtalo de nuevo en un momento.",
     upload_stalled: "La subida se interrumpió. Envía el archivo de nuevo.",
     upload_too_slow: "La subida se interrumpió. Envía el archivo de nuevo.",
     url_refused:
