@@ -70,6 +70,7 @@ def steady_requests(server: Server) -> Iterator[list[str]]:
         asking.join()
 
 
+@pytest.mark.soak
 def test_processes_are_replaced_and_an_update_refuses_no_request(commands: Commands, talk: Any) -> None:
     server = commands.serve(**THREE)
     before = all_pids(server)

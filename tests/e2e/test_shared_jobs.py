@@ -90,6 +90,7 @@ def test_an_upload_goes_on_elsewhere(three: list[Server], talk: Talk) -> None:
     assert three[0].finished(answer.json()["id"])["status"] == "succeeded"
 
 
+@pytest.mark.soak  # a lease lasts half a minute
 def test_jobs_of_a_killed_service_go_on_elsewhere(commands: Commands, tmp_path: Path, talk: Talk) -> None:
     servers = [
         commands.ready(**SLOW, WHISPER_DATA_DIR=tmp_path / "shared", WHISPER_FRONT_END=name) for name in "ab"

@@ -1,6 +1,5 @@
 """How much was transcribed: it is the sum of what has ended well, whatever becomes of the jobs."""
 
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -38,9 +37,10 @@ async def running(store: Store, **changes: Any) -> Job:
 
 
 @ON_BOTH
-async def test_two_thousand_jobs_of_twenty_owners_sum_up_to_their_recordings(
+async def test_many_jobs_of_twenty_owners_sum_up_to_their_recordings(
     database: Database, store: Store
 ) -> None:
+    count = 2000 if database.is_sqlite else 400
     told: Counter[str] = Counter()
     store.on_used = lambda used: told.update({used.owner: used.seconds})
     first = await running(store)
@@ -51,14 +51,13 @@ async def test_two_thousand_jobs_of_twenty_owners_sum_up_to_their_recordings(
         row = {columns[name]: value for name, value in row.items()}
         others = [
             row | {"id": f"{number + 1:032}", "owner": f"owner{number % 20}", "model": f"model{number % 3}"}
-            for number in range(2000)
+            for number in range(count)
         ]
         await connection.execute(sa.insert(jobs), others)
     wanted: Counter[tuple[str, str]] = Counter()
-    began = time.monotonic()
 
     async def end_all(connection: Any, then: Any) -> None:
-        for number in range(2000):
+        for number in range(count):
             job = await store._get(connection, f"{number + 1:032}")
             seconds = 0.5 + number / 7
             changes = {"done_s": seconds, "total_s": seconds, "duration": seconds}
@@ -66,17 +65,18 @@ async def test_two_thousand_jobs_of_twenty_owners_sum_up_to_their_recordings(
             wanted[job.submission.owner, job.submission.model] += seconds
 
     await store._write(end_all)
-    print(f"{1000 * (time.monotonic() - began) / 2000:.2f} ms each")
     found = await sums(database, "owner", "model")
     assert [row[:2] for row in found] == sorted(wanted)
     assert {row[:2]: row[3] for row in found} == pytest.approx(dict(wanted), abs=0.002)
-    assert {row[2] for row in found} <= {33, 34}
-    assert await sums(database, "day") == [(today(), 2000, pytest.approx(sum(wanted.values()), abs=0.01))]
+    assert {row[2] for row in found} <= {count // 60, count // 60 + 1}
+    assert await sums(database, "day") == [(today(), count, pytest.approx(sum(wanted.values()), abs=0.01))]
     assert sum(told.values()) == pytest.approx(sum(wanted.values()))
     await store.delete(await store.get(f"{8:032}"))
     assert await sums(database, "owner", "model") == found
     of_one = sum(seconds for (owner, _), seconds in wanted.items() if owner == "owner7")
-    assert await sums(database, "owner", owner="owner7") == [("owner7", 100, pytest.approx(of_one, abs=0.01))]
+    assert await sums(database, "owner", owner="owner7") == [
+        ("owner7", count // 20, pytest.approx(of_one, abs=0.01))
+    ]
     assert (await store.get(first.id)).progress.done_s == 0
 
 
