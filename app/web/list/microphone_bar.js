@@ -15,8 +15,8 @@ export function MicrophoneBar() {
   const current = recording.value;
   const stop = useRef(/** @type {HTMLButtonElement | null} */ (null));
   useEffect(() => {
-    // The button that has started it is gone, and the focus with it.
-    if (document.activeElement === document.body) stop.current?.focus();
+    // The button that has started it is gone, and the focus with it; a new screen gives it to all of itself.
+    if (["BODY", "MAIN"].includes(document.activeElement?.tagName ?? "")) stop.current?.focus();
   }, [current]);
   if (!current) return null;
   const state = current.state.value;
