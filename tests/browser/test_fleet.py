@@ -129,6 +129,7 @@ def test_what_was_transcribed_this_month_is_listed_and_downloaded(page, site, jo
     page.get_by_text("Transcribed this month").click()
     table = page.locator("details table")
     expect(table.locator("thead")).to_have_text("WhoModelRecordingsMinutes")
+    expect(table.locator("tbody tr")).to_have_count(1)
     owner, model, jobs, minutes = table.locator("tbody tr").locator("th, td").all_inner_texts()
     assert (owner, float(minutes) >= 5 * int(jobs) > 0) == ("–", True)
     with page.expect_download() as download:

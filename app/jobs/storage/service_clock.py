@@ -52,8 +52,8 @@ class ServiceClock:
 
     async def follow(self) -> None:
         """Take over the number in the database, which another front end advances: their clocks may differ."""
-        row = (await self._database.rows(sa.select(service_clock)))[0]
-        self._set(max(row.time, self()), self._wall(), self._monotonic())
+        for row in await self._database.rows(sa.select(service_clock)):  # none: all of them have just begun
+            self._set(max(row.time, self()), self._wall(), self._monotonic())
 
     async def _advance(self, connection: AsyncConnection, then: Then) -> None:
         row = (await connection.execute(sa.select(service_clock).with_for_update())).one_or_none()
