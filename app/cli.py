@@ -49,6 +49,13 @@ _Task = Annotated[
 ]
 _Prompt = Annotated[str | None, typer.Option(help="Text that sets style and spelling.")]
 _Hotwords = Annotated[str | None, typer.Option(help="Words to expect.")]
+_Terms = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSON file with names and terms: how they should be written, and what is written today.",
+        show_default=False,
+    ),
+]
 _Model = Annotated[
     str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model)
 ]
@@ -93,12 +100,15 @@ def _options_of_all_commands(
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on [WHISPER_HOST].")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on [WHISPER_PORT].")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Number of server processes [WHISPER_PROCESSES].")
+    ] = None,
 ) -> None:
     """Start the service."""
     gc.disable()  # `run_server` enables it: libraries that load make many objects, of which few are garbage
     from app.commands.serve import run_server
 
-    _exit(run_server(_given(host=host, port=port)))
+    _exit(run_server(_given(host=host, port=port, processes=processes)))
 
 
 @cli.command(cls=WithOptions)
@@ -116,6 +126,7 @@ def transcribe(
     task: _Task = "transcribe",
     prompt: _Prompt = None,
     hotwords: _Hotwords = None,
+    terms: _Terms = None,
     model: _Model = None,
     diarize: Annotated[bool, typer.Option("--diarize", help="Say who speaks.")] = False,
     speakers: Annotated[
@@ -157,6 +168,7 @@ def transcribe(
         model,
         server,
         api_key,
+        terms=terms,
         overwrite=overwrite,
         kept={name: str(value) for name, value in kept.items()} if keep else None,
     )
@@ -270,6 +282,21 @@ def fetch(
     from app.commands.fetch import run_fetch
 
     _exit(run_fetch(server, api_key, text, tag or [], file_format, _named(option), output))
+
+
+@cli.command()
+def usage(
+    first: Annotated[str, typer.Option("--from", help="First day. Default: of this month.")] = "",
+    last: Annotated[str, typer.Option("--to", help="Last day. Default: today.")] = "",
+    by: Annotated[str, typer.Option(help="Some of owner, model, day, with commas.")] = "owner,model",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for programs.")] = False,
+    server: _ServerAddress = _LOCALHOST,
+    api_key: _ApiKey = None,
+) -> None:
+    """Print how much was transcribed on a service: with an operator's key, by all owners."""
+    from app.commands.usage import run_usage
+
+    _exit(run_usage(server, api_key, {"from": first, "to": last, "by": by}, as_csv=as_csv))
 
 
 @cli.command()

@@ -23,12 +23,16 @@ from app.api.jobs.links import link_routes
 from app.api.jobs.peaks import peak_routes
 from app.api.jobs.routes import job_routes, job_webhooks
 from app.api.jobs.shared import shared_routes
+from app.api.jobs.terms import term_routes
 from app.api.jobs.tus import EXPOSED_HEADERS
 from app.api.jobs.uploads import upload_routes
+from app.api.operation.for_siblings import ForSiblings
 from app.api.operation.metric_list import Sources
-from app.api.operation.metrics import metric_routes
+from app.api.operation.metrics import MetricTexts, metric_routes
+from app.api.operation.other_fleets import OtherFleets
 from app.api.operation.owners import Owners, owner_routes
 from app.api.operation.system import VERSION, model_routes, probe_routes
+from app.api.operation.usage import usage_routes
 from app.api.operation.worker_events import WorkerEvents
 from app.api.operation.workers import node_routes, worker_routes
 from app.api.page.pages import add_docs, add_pages
@@ -37,6 +41,7 @@ from app.api.transcripts.cues import cue_routes
 from app.api.transcripts.segments import segment_routes
 from app.api.wyoming.server import WyomingServer
 from app.database.connection import Database
+from app.database.front_ends import FrontEnd
 from app.engines.plan import make_plan
 from app.intake.limits import Admission
 from app.jobs.service import JobService
@@ -45,25 +50,33 @@ from app.recording.service import TranscriptionService
 from app.server.connections import EnsureResponse
 from app.server.errors import add_error_handlers
 from app.server.requests import WARNING_HEADER, RequestCounts, RequestLog, RootPath
+from app.server.siblings import Siblings
 from app.settings import Settings, key_ring
 
 
 def create_app(
-    settings: Settings, service: TranscriptionService | None = None, database: Database | None = None
+    settings: Settings,
+    service: TranscriptionService | None = None,
+    database: Database | None = None,
+    siblings: Siblings | None = None,
 ) -> FastAPI:
     """The application with `service`, by default the real one. Its lifespan starts and stops the service.
 
-    The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
-    fit.
+    `siblings`: the processes that serve it together with this one; None: there are none. They are answered by
+    the application `state.for_siblings`. The server calls `state.stopping()` when it begins to stop, before
+    that `state.draining()` if requests may end first, and on SIGHUP `state.reload()`. Raises InvalidSetting
+    if the settings do not fit.
     """
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
     keys = key_ring(settings)
-    jobs = JobService(running, settings, database)
+    siblings = siblings or Siblings(settings.data_dir)
+    jobs = JobService(running, settings, database, FrontEnd(database, siblings.address))
     admission = Admission(settings, running.fleet.jobs_at_once)
     live = LiveService(running)
     wyoming = WyomingServer(settings, live.open, running.fleet.catalogue, admission.live_streams)
-    worker_events = WorkerEvents(running.fleet, jobs, live.metrics)
+    others = OtherFleets(siblings, running.fleet.ledger)
+    worker_events = WorkerEvents(running.fleet, others, jobs, live.metrics)
     requests = RequestCounts()
     streams = RealtimeSessions()
     authentication = Authentication(settings, keys, jobs)
@@ -84,15 +97,20 @@ def create_app(
                     await wyoming.stop()
                     await streams.stop()
                     await live.stop()
+                    await siblings.close()
                 finally:
                     await jobs.stop()
         finally:
             await running.stop()
 
-    def stopping() -> None:
+    def draining() -> None:
         worker_events.close()
         streams.begin_shutdown()
         wyoming.begin_shutdown()
+        jobs.end_event_streams()
+
+    def stopping() -> None:
+        draining()
         jobs.begin_shutdown()
 
     app = FastAPI(
@@ -110,15 +128,16 @@ def create_app(
         # `telemetry.traces` makes the spans. FastAPI's have whole addresses, and the errors their messages.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.state.stopping = stopping
+    app.state.stopping, app.state.draining = stopping, draining
+    app.state.readiness = running.fleet.readiness
     app.state.live = live
-    app.state.reload_keys = owners.reload_keys
+    app.state.reload = owners.reload
     add_error_handlers(app)
     of_other_programs = (  # whose clients may send what this service does not know
-        openai_routes(running, admission),
-        realtime_routes(running, live, streams, jobs, admission),
+        openai_routes(running, admission, jobs.terms),
+        realtime_routes(running, live, streams, siblings, jobs, admission),
         speech_routes(running, admission),
-        asr_routes(running, admission),
+        asr_routes(running, admission, jobs.terms),
         model_routes(running.fleet),
     )
     routers = (
@@ -132,10 +151,14 @@ def create_app(
         correction_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         shared_routes(running, jobs, settings),
+        term_routes(running, jobs),
+        usage_routes(running, jobs),
     )
-    workers = worker_routes(running.fleet, worker_events, admission)
-    for_operators = (workers, node_routes(running.fleet), owner_routes(owners))
-    metrics = metric_routes(Sources(running, jobs, admission, requests, live.metrics))
+    workers = worker_routes(running.fleet, others, worker_events, admission)
+    for_operators = (workers, node_routes(running.fleet), owner_routes(owners, siblings))
+    metric_texts = MetricTexts(Sources(running, jobs, admission, requests, live.metrics), siblings)
+    app.state.for_siblings = ForSiblings(running.fleet, live.metrics, streams, owners, metric_texts).app()
+    metrics = metric_routes(metric_texts)
     # For OpenAPI alone: `Authentication` checks the key, before the body is read.
     key = [Depends(HTTPBearer(auto_error=False))] if settings.needs_key else []
     noting, refusing = Depends(note_unknown_parameters), Depends(refuse_unknown_parameters)
@@ -146,7 +169,7 @@ def create_app(
     for router in for_operators:
         app.include_router(router, dependencies=[*key, Depends(operators_only), refusing])
     app.include_router(metrics, dependencies=[*key, Depends(operators_only)])
-    probes = probe_routes(running.fleet)
+    probes = probe_routes(running.fleet, jobs.front_end)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)

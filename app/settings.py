@@ -67,6 +67,7 @@ OWN_PATHS = frozenset(
 )
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+")
+_FRONT_END = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")  # also the name of a file
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _HOST_PATTERN = re.compile(r"\*|(\*?\.)?[^\s/:@*.\[\]]+(\.[^\s/:@*.\[\]]+)*\.?(:\d+)?")
 
@@ -121,6 +122,12 @@ def _host_and_port(value: str) -> tuple[str, int]:
     if bool(separator) != bool(host) or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise ValueError("write PORT or HOST:PORT, such as 10300, 0.0.0.0:10300 or [::]:10300")
     return host or "127.0.0.1", int(port)
+
+
+def _check_front_end(name: str) -> str:
+    if not _FRONT_END.fullmatch(name):
+        raise ValueError("give a name such as gpu-box-1: at most 60 letters, digits, '.', '_' and '-'")
+    return name
 
 
 def _check_root_path(value: str) -> str:
@@ -244,6 +251,11 @@ class Settings(BaseSettings):
         "TitaNet, or one on Hugging Face, as `OWNER/REPOSITORY` or `OWNER/REPOSITORY/FILE.onnx`. If absent, "
         "the weights of the package resemblyzer.",
     )
+    terms: Path | None = Field(
+        None,
+        description="JSON file with names and terms for all owners, as `GET /v1/terms` gives them: how they "
+        "should be written, and what is written today. An owner's own list comes first.",
+    )
     device: Literal["auto", "cuda", "cpu"] = Field(
         "auto", description="`cuda`, `cpu`; `auto` is `cuda` if there is a GPU."
     )
@@ -310,6 +322,19 @@ class Settings(BaseSettings):
         description="One clip at a time (ignores `WHISPER_BATCH_SIZE`), one model per worker, int8_float16 "
         "or int8 unless `WHISPER_COMPUTE_TYPE` names a type.",
     )
+    processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Number of server processes, which divide the workers among them; a single one feeds "
+        "GPUs of 5,000 times real time. See *Several server processes* below.",
+    )
+    front_end: Annotated[str, AfterValidator(_check_front_end)] | None = Field(
+        None,
+        description="Name of this service among those that share its database: each needs one of its own. "
+        "Of several processes, each has this name, `-` and its number.",
+        json_schema_extra=_computed("none: no other may use the database. Several processes: the host name"),
+    )
     engine: Literal["local", "ray", "inline", "simulated"] = Field(
         "local",
         description="`local`: a process per worker; `ray`: the same on every node of a Ray cluster; "
@@ -361,10 +386,19 @@ class Settings(BaseSettings):
         None,
         description="File with more such entries, one in each line. SIGHUP makes the service read it again.",
     )
+    budgets_file: Path | None = Field(
+        None,
+        description="File with budgets, an `OWNER:MINUTES` in each line: how much audio an owner may have "
+        "transcribed in a month (of UTC). `*` stands for all others, `unlimited` for no limit. SIGHUP makes "
+        "the service read it again.",
+    )
     metrics_key: Annotated[str | None, AfterValidator(_check_metrics_key)] = Field(
         None,
         repr=False,
         description="Key for `/metrics` alone, beside those of operators; without any, no key is asked for.",
+    )
+    metrics_by_owner: bool = Field(
+        False, description="`/metrics` says who has had how much audio transcribed in this month."
     )
     trusted_user_header: Annotated[str | None, AfterValidator(_check_header)] = Field(
         None,
@@ -473,7 +507,7 @@ class Settings(BaseSettings):
         default_factory=_data_dir,
         description="Folder for jobs with their recordings and copies of them, the database, decoded audio "
         "during transcription, and code that the driver compiled for the GPUs (unless "
-        "`CUDA_CACHE_PATH` names another folder); one process per folder.",
+        "`CUDA_CACHE_PATH` names another folder); one service per folder, or several with names.",
         json_schema_extra=_computed("`~/.local/share/whisperfleet`"),
     )
     database_url: str | None = Field(

@@ -138,5 +138,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         skipped = [report for report in reporter.stats.get("skipped", []) if reason in str(report.longrepr)]
         if skipped:
             reporter.write_line(f"NOT RUN: {len(skipped)} {kind}, because {reason}.")
-    for name in sorted({report.nodeid for report in reporter.stats.get("rerun", [])}):
+    at_first = reporter.stats.get("rerun", [])
+    for report in at_first:  # pytest prints those of the last run alone, which may be consequences
+        reporter.write_line(report.longreprtext)
+    for name in sorted({report.nodeid for report in at_first}):
         reporter.write_line(f"FAILED AT FIRST: {name}")

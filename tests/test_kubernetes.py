@@ -15,17 +15,22 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
+from app.commands.supervisor import STOP_S
 from app.database.connection import Database
 from app.main import create_app
+from app.server.listening import DRAIN_S
 from app.settings import Settings
 from tests.api.fake_service import FakeService
 from tests.monitoring import GROUP
 from tests.test_containers import COMPOSE, instructions
 
 ROOT = Path(__file__).parents[1]
-MANIFEST, [RESTORE], [BACKUP_CLAIM, BACKUP], [MONITOR, RULES] = (
+MANIFEST, [RESTORE], [BACKUP_CLAIM, BACKUP], [MONITOR, RULES], REPLICAS = (
     list(yaml.safe_load_all((ROOT / "deploy" / f"{name}.yaml").read_text()))
-    for name in ("kubernetes", "kubernetes-restore", "kubernetes-backup", "kubernetes-monitoring")
+    for name in (
+        *("kubernetes", "kubernetes-restore", "kubernetes-backup", "kubernetes-monitoring"),
+        "kubernetes-replicas",
+    )
 )
 WATCH = yaml.safe_load((ROOT / "deploy" / "compose-watch.yaml").read_text())
 OWN_SERVICES = ("gpu", "cpu")
@@ -44,7 +49,7 @@ POD = only("Deployment")["spec"]["template"]["spec"]
 
 @pytest.mark.parametrize("version", [OLDEST, kubernetes_validate.latest_version()])
 def test_the_manifest_is_valid(version: str) -> None:
-    for document in [*MANIFEST, RESTORE, BACKUP_CLAIM, BACKUP]:
+    for document in [*MANIFEST, *REPLICAS, RESTORE, BACKUP_CLAIM, BACKUP]:
         kubernetes_validate.validate(document, version, strict=True)
     broken = json.loads(json.dumps(only("Service")))
     broken["spec"]["port"] = 8000
@@ -102,6 +107,44 @@ def test_the_pod_gets_gpus_and_no_privileges() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+
+
+def test_replicas_have_what_one_pod_has_and_names_of_their_own() -> None:
+    [stateful] = [document for document in REPLICAS if document["kind"] == "StatefulSet"]
+    pod = stateful["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    variables = {variable["name"]: variable for variable in container["env"]}
+    assert variables.keys() - {variable["name"] for variable in CONTAINER["env"]} == {
+        "WHISPER_FRONT_END",
+        "WHISPER_DATABASE_URL",
+    }
+    assert {f"WHISPER_{name.upper()}" for name in Settings.model_fields} >= {"WHISPER_FRONT_END"}
+    for name in ("image", "resources", "startupProbe", "livenessProbe", "readinessProbe", "securityContext"):
+        assert container[name] == CONTAINER[name], name
+    assert pod["securityContext"] == POD["securityContext"]
+    assert {volume["name"] for volume in pod["volumes"]} == {
+        mount["name"] for mount in container["volumeMounts"]
+    }
+    assert pod["terminationGracePeriodSeconds"] > DRAIN_S + STOP_S
+    [budget] = [document for document in REPLICAS if document["kind"] == "PodDisruptionBudget"]
+    assert budget["spec"]["selector"] == stateful["spec"]["selector"]
+    assert budget["spec"]["minAvailable"] < stateful["spec"]["replicas"]
+
+
+def test_the_services_of_the_pair_differ_in_name_and_gpus_alone() -> None:
+    one, other = COMPOSE["services"]["one"], COMPOSE["services"]["other"]
+    assert {
+        name for name in one["environment"] if one["environment"][name] != other["environment"][name]
+    } == {
+        "WHISPER_FRONT_END",
+        "WHISPER_GPUS",
+    }
+    assert one["image"] == COMPOSE["services"]["gpu"]["image"]
+    assert int(one["stop_grace_period"].removesuffix("s")) > DRAIN_S + STOP_S
+    configuration = (ROOT / "deploy" / "nginx-pair.conf").read_text()
+    assert all(f"server {name}:8000 " in configuration for name in ("one", "other"))
+    [port] = COMPOSE["services"]["proxy"]["ports"]
+    assert f"listen {port.rpartition(':')[2]};" in configuration
 
 
 BACKUP_TEMPLATE = BACKUP["spec"]["jobTemplate"]["spec"]["template"]

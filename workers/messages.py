@@ -98,7 +98,7 @@ class Window:
     speech: tuple[Span, ...]  # in samples from the window's start; simulated workers need it
     decoding: DecodingOptions
     pcm_path: str | None = None  # a file of decoded audio: s16le, mono, 16 kHz
-    start: int = 0  # the window in the file, in samples
+    start: int = 0  # the window in the recording, in samples
     end: int = 0
     stretches: tuple[Span, ...] = ()  # whose languages are detected, too; in samples from the window's start
 
@@ -116,7 +116,7 @@ class Window:
             pcm = file.read(self.samples * BYTES_PER_SAMPLE)
         if len(pcm) < self.samples * BYTES_PER_SAMPLE:
             raise OSError(f"the decoded audio ends before sample {self.end}")
-        return Window(pcm, self.speech, self.decoding, stretches=self.stretches)
+        return replace(self, pcm=pcm, pcm_path=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +208,8 @@ class WindowResult:
         Who says a sentence three times takes the time for it. Words that nobody says have no sound, and
         cross-attention leaves several in a row without a duration.
         """
-        if not self.compressible:
-            return False
         short = self._are_short
-        return any(all(short[at : at + 3]) for at in range(len(short) - 2))
+        return self.compressible and any(all(short[at : at + 3]) for at in range(len(short) - 2))
 
     @property
     def looping(self) -> bool:

@@ -1,5 +1,6 @@
 """The JSON of responses as types, which also make the OpenAPI document."""
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -80,6 +81,12 @@ class TranscriptDone(BaseModel):
     usage: TokenUsage
 
 
+class ReplacedTerm(BaseModel):
+    at: int = Field(description="Where it is in the text without white space at its ends (characters).")
+    write: str = Field(description="What is there now.")
+    heard: str = Field(description="What the model wrote.")
+
+
 class TranscriptionSegment(BaseModel):
     id: int
     seek: int = Field(description="Start in frames of 10 ms.")
@@ -95,6 +102,9 @@ class TranscriptionSegment(BaseModel):
         None, description="Spoken language, ISO 639-1; only if several are spoken in the recording."
     )
     speaker: str | None = Field(None, description="Absent if it is not known.")
+    terms: list[ReplacedTerm] | None = Field(
+        None, description="What terms have replaced in the text; absent if there is nothing."
+    )
 
 
 class TranscriptionWord(BaseModel):
@@ -188,6 +198,7 @@ class Worker(BaseModel):
     notes: list[str] = Field(description="What the results of the worker's models lack, and why.")
     gpu: GpuUsage | None = Field(description="Of all processes on its GPU. Null without a GPU.")
     working: list[Working] = Field(description="The jobs and requests in the batch that it runs now.")
+    front_end: str = Field("", description="The server process that has it. Missing if there is only one.")
 
 
 class WorkerList(BaseModel):
@@ -341,6 +352,9 @@ class TimedSegment(BaseModel):
     marks: list[CueMark] | None = Field(
         None, description="Where people want subtitles to begin, and where not; absent if there are none."
     )
+    terms: list[ReplacedTerm] | None = Field(
+        None, description="What terms have replaced in the text; absent if there is nothing."
+    )
     words: list[SegmentWord]
 
 
@@ -431,10 +445,29 @@ class Peaks(BaseModel):
     rms: list[float] = Field(description="How loud each is, 0 to 1: the root mean square of its 20 ms peaks.")
 
 
+class UsageEntry(BaseModel):
+    day: str | None = Field(None, description="In UTC. Absent unless `by` names it, as owner and model are.")
+    owner: str | None = Field(None, description="Empty if the service requires no key.")
+    model: str | None = None
+    jobs: int = Field(description="Jobs, requests and live streams.")
+    minutes: float = Field(description="Length of what was transcribed.")
+
+
+class UsageList(BaseModel):
+    object: Literal["list"] = "list"
+    from_: date = Field(alias="from")
+    to: date
+    data: list[UsageEntry]
+    left_minutes: float | None = Field(description="Of the client's budget for this month, if it has one.")
+
+
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")
     version: str
+    front_ends: int = Field(
+        description="Server processes that live, on all machines that share the database."
+    )
 
 
 class Ready(BaseModel):

@@ -29,6 +29,7 @@ T = TypeVar("T")
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _LONGEST_WAIT_S = 60.0  # also if the service asks for more
+_BUDGET_USED = "insufficient_quota"  # a 429 until the month is over
 _FAULTS = 3  # of the service itself, after which it gets no more attempts
 
 
@@ -51,7 +52,7 @@ WATCH = Patience(
     COMMAND.statuses.union(range(200, 400), {401, 403, 404, 405, 421, 507}),
     float("inf"),
     httpx.Timeout(600.0, connect=30.0),
-    frozenset(FAILURE_CODES.values()),
+    frozenset({*FAILURE_CODES.values(), _BUDGET_USED}),
 )
 
 
@@ -111,7 +112,8 @@ class ServiceClient:
             return answer
         elif code == "idempotency_key_reused":
             raise KeyTaken(message)
-        if status in self._patience.statuses or code in self._patience.codes:
+        may_pass = status in self._patience.statuses and code != _BUDGET_USED
+        if may_pass or code in self._patience.codes:
             raise NotNow(message, wait_s=retry_after_s(answer), busy=status == 429)
         if answer.is_server_error:
             raise ServiceFault(message)

@@ -18,6 +18,8 @@ from app.common.options import Options
 from app.common.suggestions import nearest_name
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import without_effect
+from app.transcript.term_list import EXAMPLE, read_terms
+from app.transcript.terms import Term
 
 STANDARD_STREAM = Path("-")
 
@@ -222,6 +224,16 @@ def check_options(options: dict[str, object]) -> Options:
         # A check of several fields together names none of them.
         faults = [": ".join([*map(str, problem["loc"][:1]), fault_of(problem)]) for problem in error.errors()]
         raise InvalidInput("; ".join(faults)) from None
+
+
+def check_terms(file: Path | None) -> tuple[Term, ...]:
+    """The terms in the file that the user named, if any. Raises `InvalidInput`."""
+    try:
+        return () if file is None else read_terms(file)
+    except OSError as error:
+        raise InvalidInput(f"--terms {file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidInput(f"--terms {file}: {error}. It is JSON as {EXAMPLE}") from None
 
 
 def note_without_effect(options: Options, chosen: str | None) -> None:

@@ -24,6 +24,8 @@ from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.jobs.search_terms import MAX_TAG_CHARS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
+from app.transcript.term_list import packed_terms
+from app.transcript.terms import Term
 
 UPLOADS_AT_ONCE = 4  # a tenth of WHISPER_MAX_UPLOADS is what a key may have
 MIN_JOBS_AT_ONCE = 8
@@ -44,9 +46,10 @@ class Remote(JobClient):
         transport: httpx.AsyncBaseTransport | None = None,
         kept: Mapping[str, str] | None = None,
         recordings: Sequence[Input] = (),
+        terms: tuple[Term, ...] = (),
     ) -> None:
         """`kept`: further fields of jobs that stay on the service; None: they are deleted. `recordings`: what
-        the targets are besides paths.
+        the targets are besides paths. `terms`: instead of those of the key's owner; empty: these.
 
         Raises `InvalidInput` for a malformed address or key.
         """
@@ -57,6 +60,8 @@ class Remote(JobClient):
         self._fields = option_fields(options) | {"model": model or DEFAULT_MODEL_ALIAS}
         self._keeps = kept is not None
         self._fields |= kept or {}
+        if terms:
+            self._fields["terms"] = packed_terms(terms)
         self._recordings = {one.path: one for one in recordings}
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 

@@ -14,6 +14,7 @@ from app.commands.arguments import (
     Input,
     Target,
     check_options,
+    check_terms,
     choose_format,
     find_recordings,
     note_without_effect,
@@ -31,12 +32,14 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, check_compute_type, make_plan
 from app.intake.uploads import Upload
+from app.jobs.term_lists import common_terms
 from app.recording.recording_work import Observer
 from app.recording.recording_work import Progress as PipelineProgress
 from app.recording.service import TranscriptionService
 from app.settings import Settings, load_settings
 from app.telemetry.logs import configure_logs
 from app.transcript.rendering import render_transcript, with_word_times
+from app.transcript.terms import Term, joined_terms
 from app.transcript.timeline import Transcript
 
 MIN_FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
@@ -66,6 +69,7 @@ def run_transcribe(
     server: str | None,
     api_key: str | None,
     *,
+    terms: Path | None = None,
     overwrite: bool = False,
     kept: Mapping[str, str] | None = None,
 ) -> int:
@@ -83,7 +87,7 @@ def run_transcribe(
             "download the recording and name its file"
         )
     chosen = choose_format(output, file_format, recordings)
-    given = check_options(options)
+    given, own_terms = check_options(options), check_terms(terms)
     note_without_effect(given, chosen if kept is None else None)  # other formats of jobs come later
     checked = with_word_times(given, chosen)
     targets = plan_targets(recordings, output, chosen)
@@ -99,9 +103,11 @@ def run_transcribe(
             "name of its file, or name one recording at a time"
         )
     if server is None:
-        work = _transcribe_here(targets, checked, chosen, model)
+        work = _transcribe_here(targets, checked, chosen, model, own_terms)
     else:
-        remote = Remote(server, api_key, given, chosen, model, kept=kept, recordings=recordings)
+        remote = Remote(
+            server, api_key, given, chosen, model, kept=kept, recordings=recordings, terms=own_terms
+        )
         work = _transcribe_there(targets, remote)
     return run_until(work, signal.SIGTERM)
 
@@ -123,11 +129,16 @@ def _without_existing(recordings: Sequence[Input], targets: Sequence[Target]) ->
 
 
 async def _transcribe_here(
-    targets: Sequence[Target], options: Options, chosen: str, model: str | None
+    targets: Sequence[Target],
+    options: Options,
+    chosen: str,
+    model: str | None,
+    own_terms: tuple[Term, ...],
 ) -> int:
     overrides = {"model": model} if model else {}
     settings = load_settings(log_level="warning", **overrides)
     configure_logs(settings)
+    terms = joined_terms(own_terms, common_terms(settings))
     plan = make_plan(settings)  # CUDA's compiled code stays in the usual data folder
     ModelCatalogue(plan.models[0], idle_s=0).resolve("", options.task, options.language)
     check_compute_type(plan)
@@ -138,7 +149,7 @@ async def _transcribe_here(
         async def transcriber(target: Target, bar: FileBar) -> bytes:
             file, default = target[0], service.fleet.catalogue.resolve("")
             upload = Upload(file.resolve(), file.name, file.stat().st_size, sha256="")
-            transcript = await service.transcribe(upload, options, default, BarObserver(bar))
+            transcript = await service.transcribe(upload, options, default, BarObserver(bar), terms=terms)
             for warning in transcript.warnings:
                 bar.note(warning.message)
             return await asyncio.to_thread(_render, transcript, options, chosen, target)

@@ -97,7 +97,7 @@ async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     from app.telemetry.logs import configure_logs
 
     no_keys = {"api_keys": (), "api_keys_file": None, "trusted_user_header": None}
-    settings = settings.model_copy(update={**no_keys, "max_upload_mb": _NO_LIMIT_MB})
+    settings = settings.model_copy(update={**no_keys, "max_upload_mb": _NO_LIMIT_MB, "processes": 1})
     plan = make_plan(settings)
     check_compute_type(plan)
     configure_logs(settings)

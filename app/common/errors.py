@@ -161,6 +161,10 @@ class UploadConflict(WhisperfleetError):
     """The request does not fit the state of a resumable upload: its offset, or whether it is complete."""
 
 
+class UploadLocked(WhisperfleetError):
+    """Another front end has the upload, and does not give it up."""
+
+
 class UnsupportedTusVersion(WhisperfleetError):
     """The request does not name the version of the protocol for resumable uploads that the service speaks."""
 
@@ -173,12 +177,20 @@ class IllegalTransition(WhisperfleetError):
     """A job cannot change from its current state to the requested one."""
 
 
+class LostLease(IllegalTransition):
+    """Another front end runs the job by now: see `app.database.front_ends`."""
+
+
 class UnknownStream(WhisperfleetError):
     """There is no live stream with this id that belongs to the client, or it can no longer be continued."""
 
 
 class QueueFull(WhisperfleetError):
     """The queue has reached its limit."""
+
+
+class InsufficientQuota(WhisperfleetError):
+    """The owner's budget of this month does not suffice."""
 
 
 class NotReady(WhisperfleetError):

@@ -36,6 +36,15 @@ _DEVICE = re.compile(
 SUFFIXES = frozenset((*_AUDIO.split(), *_VIDEO.split()))
 
 
+def entries_of(path: Path) -> list[str]:
+    """The lines of a text file, without empty ones and those that begin with `#`.
+
+    Raises OSError, and ValueError if it is not UTF-8.
+    """
+    lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def is_recording(path: PurePath) -> bool:
     """Whether a file in a folder is taken for a recording. Hidden files are not."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
@@ -62,15 +71,15 @@ def safe_name(text: str) -> str:
     return f"_{name}" if _DEVICE.fullmatch(name) else name
 
 
-def try_lock(path: Path) -> BinaryIO | None:
+def try_lock(path: Path, *, shared: bool = False) -> BinaryIO | None:
     """Lock the file at `path`, creating it if needed. Closing the returned file releases the lock.
 
-    One process at a time can hold it, and the kernel releases it when that process ends. Returns None if
-    another process holds the lock. Raises OSError if the file cannot be created.
+    One process at a time can hold it, or any number that all share it. The kernel releases it when a process
+    ends. Returns None if another process holds the lock. Raises OSError if the file cannot be created.
     """
-    lock = path.open("wb")
+    lock = path.open("ab+")  # NFS shares locks of files that can be read
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
         return None
@@ -148,6 +157,14 @@ def _renameat2(source: Path, target: Path, flag: int) -> bool:
     if number in NO_LINKS or number == errno.EINVAL:
         return False
     raise OSError(number, os.strerror(number), str(source), None, str(target))
+
+
+def is_older(path: Path, before: float) -> bool:
+    """Whether there is a file or a folder, last written before a Unix time (s)."""
+    try:
+        return path.stat().st_mtime < before
+    except FileNotFoundError:
+        return False
 
 
 def remove_files(paths: Iterable[Path]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.common.files import entries_of
+
 LINK_OWNER = "link"  # of all requests by link: no user has this name
 
 _OPERATOR = "operator"
@@ -110,13 +112,11 @@ class KeyRing:
     def load(self) -> None:
         """Read the file again. After an error, all keys stay as they were.
 
-        One entry in each line; empty lines and those that begin with `#` do not count. Raises ValueError for
-        a wrong entry or no key at all, and OSError.
+        Raises ValueError for a wrong entry or no key at all, and OSError.
         """
         lines: list[str] = []
         if self._file is not None:
-            lines = [line.strip() for line in self._file.read_text("utf-8").splitlines()]
-            lines = [line for line in lines if line and not line.startswith("#")]
+            lines = entries_of(self._file)
             if not lines and not self._entries:
                 raise ValueError(
                     f"{self._file} has no key. Write one in a line: KEY, NAME:KEY or NAME:KEY:operator"

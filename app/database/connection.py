@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -18,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from app.common.concurrency import run_shielded
 from app.common.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.common.files import try_lock
-from app.database.tables import metadata
+from app.database.tables import front_ends, metadata, readers
 from workers.messages import NO_SPACE_ERRNOS
 
 P = ParamSpec("P")
@@ -38,14 +39,22 @@ _DRIVERS = {
 }
 _WRITE_LOCK_S = 30.0  # a write waits so long for earlier writes
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
+# Programs that know the tables from this version on may use the newest ones. A migration that they would not
+# survive raises it: then all front ends must stop before the first new one starts.
+OLDEST_READER = "0023"
 _LAST_OLDER = "2bf9b34"  # the last commit that migrates older tables than the first migration makes
+_MIGRATIONS = files("app.database") / "migrations"
 _versions = sa.Table(  # Alembic's
     "alembic_version",
     sa.MetaData(),
     sa.Column("version_num", sa.String(32)),
     sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
+# The transactions that are seen, and those that are not: each that writes has a number of its own.
+_SNAPSHOT = sa.select(sa.cast(sa.func.txid_current_snapshot(), sa.Text))
 _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
+_MIGRATION_LOCK = sa.text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK + 1})")
+_IMMEDIATE = "begin_immediate"
 _END_MS = 5000  # in which a process of PostgreSQL ends
 # PostgreSQL's processes: a number is used again, with another start.
 _IS_OURS = "pid || ' ' || extract(epoch FROM backend_start) = ANY(:ours)"
@@ -59,24 +68,36 @@ _THIS_AND_OURS = sa.text(
 class Database:
     """One database. Reads run concurrently; writes take turns, as SQLite requires.
 
-    One process at a time uses it, which a lock ensures. `rows`, `scalar`, `query`, `execute` and `transact`
-    run to completion although their caller is cancelled: a SQLite statement that is cancelled midway keeps
-    the database locked until it is garbage-collected. `read` and `write` are for callers that nobody cancels.
+    One process at a time uses it, or several front ends that have names: a lock ensures that. `rows`,
+    `scalar`, `query`, `execute` and `transact` run to completion although their caller is cancelled: a SQLite
+    statement that is cancelled midway keeps the database locked until it is garbage-collected. `read` and
+    `write` are for callers that nobody cancels.
     """
 
-    def __init__(self, url: str | None, data_dir: Path) -> None:
+    def __init__(self, url: str | None, data_dir: Path, front_end: str | None = None) -> None:
         """`url`: a SQLAlchemy URL without a driver. None: a SQLite file in `data_dir`.
+
+        `front_end`: the name of this process, if it shares the database with others that have other names.
 
         Raises InvalidSetting if the URL is invalid or names an unsupported database.
         """
         file_url = URL.create(_DRIVERS["sqlite"], database=str(data_dir / FILE_NAME))
         self.url = file_url if url is None else _parse_url(url)
+        self.front_end = front_end
         self._engine = _engine(self.url)
+        # SQLite would refuse a transaction that begins to write after another process has written.
+        self._writing = self._engine.execution_options(**{_IMMEDIATE: True})
         self._write_lock = asyncio.Lock()
         self._is_open = False
         self._lock_connection: AsyncConnection | None = None  # holds PostgreSQL's advisory lock
         self._lock_backends: set[str] = set()  # of that connection, and of those before which may live on
-        self._lock_file: BinaryIO | None = None
+        self._lock_files: list[BinaryIO] = []
+        self._watching: sqlite3.Connection | None = None  # see `state`
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other front ends may use it, too."""
+        return self.front_end is not None
 
     @property
     def is_sqlite(self) -> bool:
@@ -100,6 +121,8 @@ class Database:
             async with self.write() as connection:
                 if self.is_sqlite:
                     await _check_fts5(connection)
+                else:  # front ends take turns, as they do with SQLite
+                    await connection.execute(_MIGRATION_LOCK)
                 await connection.run_sync(_migrate)
         except InvalidSetting:
             await self.close()
@@ -116,9 +139,11 @@ class Database:
             connection, self._lock_connection = self._lock_connection, None
             await connection.close()
         await self._engine.dispose()
-        if self._lock_file is not None:
-            self._lock_file.close()
-            self._lock_file = None
+        if self._watching is not None:
+            self._watching.close()
+            self._watching = None
+        while self._lock_files:
+            self._lock_files.pop().close()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -139,7 +164,7 @@ class Database:
                 async with asyncio.timeout(_WRITE_LOCK_S):
                     await self._write_lock.acquire()
                 try:
-                    async with self._engine.begin() as connection:
+                    async with self._writing.begin() as connection:
                         yield connection
                         committing = True
                 finally:
@@ -205,6 +230,32 @@ class Database:
 
         return await run_shielded(run())
 
+    async def serialize(self, connection: AsyncConnection, what: str) -> None:
+        """Let no two front ends have a transaction with this call (about the same thing) at the same time."""
+        if self.is_shared and not self.is_sqlite:  # of which writes take turns
+            lock = sa.func.pg_advisory_xact_lock(sa.func.hashtext(what))
+            await connection.execute(sa.select(lock))
+
+    async def state(self) -> object:
+        """What differs from the last answer if anybody has committed a change since; perhaps also if not.
+
+        Raises as `read` does.
+        """
+        if not self.is_sqlite:
+            return await self.scalar(_SNAPSHOT)
+        try:
+            return await run_shielded(asyncio.to_thread(self._data_version))
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"The service's database does not answer ({error}).") from error
+
+    def _data_version(self) -> int:
+        """SQLite's counter of others' commits, for one connection: so it is always the same one."""
+        if self._watching is None:
+            path = str(self.url.database)
+            self._watching = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
+        (version,) = self._watching.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
     async def verify_lock(self) -> None:
         """Check that this process holds the lock: PostgreSQL releases it when its connection is lost.
 
@@ -227,6 +278,9 @@ class Database:
         Behind a proxy that has lost its state, a connection lives on for PostgreSQL, and has the lock.
         """
         query = sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK))
+        if self.front_end is not None:
+            of_name = sa.func.pg_try_advisory_lock(_ADVISORY_LOCK, sa.func.hashtext(self.front_end))
+            query = sa.select(sa.and_(sa.func.pg_try_advisory_lock_shared(_ADVISORY_LOCK), of_name))
         before = self._lock_backends
         try:
             with translate_errors():
@@ -252,10 +306,15 @@ class Database:
             await connection.close()
 
     async def _acquire_file_lock(self) -> None:
-        """Lock a file beside SQLite's, until `close` or the end of the process."""
-        self._lock_file = await asyncio.to_thread(try_lock, Path(f"{self.url.database}.lock"))
-        if self._lock_file is None:
-            raise self._in_use()
+        """Lock a file beside SQLite's, until `close` or the end of the process; with a name, another one."""
+        path = f"{self.url.database}.lock"
+        of_name = [] if self.front_end is None else [f"{path}-{self.front_end}"]
+        for name in (path, *of_name):
+            shared = self.is_shared and name is path
+            lock = await asyncio.to_thread(try_lock, Path(name), shared=shared)
+            if lock is None:
+                raise self._in_use()
+            self._lock_files.append(lock)
         await asyncio.to_thread(_make_private, str(self.url.database))
 
     def _in_use(self) -> InvalidSetting:
@@ -319,7 +378,8 @@ def _sqlite_engine(url: URL) -> AsyncEngine:
     @sa.event.listens_for(engine.sync_engine, "begin")
     def begin(connection: sa.Connection) -> None:
         # The driver would commit before each change of a table, and a kill could leave half a migration.
-        connection.exec_driver_sql("BEGIN")
+        is_write = connection.get_execution_options().get(_IMMEDIATE)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
     return engine
 
@@ -342,16 +402,22 @@ async def _check_fts5(connection: AsyncConnection) -> None:
         )
 
 
+def known_versions() -> list[str]:
+    """The versions of the tables that this program knows, oldest first."""
+    versions = _MIGRATIONS / "versions"
+    return sorted(path.name[:4] for path in versions.iterdir() if path.name.endswith(".py"))
+
+
 def _migrate(connection: sa.Connection) -> None:
     """Create the tables, or migrate those of an older version."""
-    scripts = files("app.database") / "migrations"
-    known = sorted(path.name[:4] for path in (scripts / "versions").iterdir() if path.name.endswith(".py"))
+    known = known_versions()
     has_tables = sa.inspect(connection).has_table(_versions.name)
     present = connection.scalar(sa.select(_versions)) if has_tables else None
     if present is None:
         metadata.create_all(connection, checkfirst=False)  # tables of another program are no jobs
         _versions.create(connection, checkfirst=True)
         connection.execute(sa.insert(_versions).values(version_num=known[-1]))
+        connection.execute(sa.insert(readers).values(oldest=OLDEST_READER))
         return
     if present < known[0]:
         raise InvalidSetting(
@@ -360,22 +426,49 @@ def _migrate(connection: sa.Connection) -> None:
             f"{_LAST_OLDER}, which changes the tables, or give this one a database of its own"
         )
     if present not in known:
+        if sa.inspect(connection).has_table(readers.name):
+            oldest = connection.scalar(sa.select(readers.c.oldest))
+            if oldest is not None and oldest <= known[-1]:
+                return
         raise InvalidSetting(
             f"a newer version of whisperfleet has written the database (its tables are of version {present}, "
             f"this one knows up to {known[-1]}). Start the newer version again, or restore a backup from "
             "before its first start"
         )
     if present != known[-1]:
-        _upgrade(connection, str(scripts))
+        _check_readers(connection)
+        _upgrade(connection)
+        connection.execute(sa.delete(readers))
+        connection.execute(sa.insert(readers).values(oldest=OLDEST_READER))
 
 
-def _upgrade(connection: sa.Connection, scripts: str) -> None:
+def _check_readers(connection: sa.Connection) -> None:
+    """Raise InvalidSetting if a front end runs whose program may not use the newest tables."""
+    if sa.inspect(connection).has_table(front_ends.name):
+        is_live = front_ends.c.expires_at > clock_of(connection.dialect.name)
+        is_older = front_ends.c.version < int(OLDEST_READER)
+        names = connection.scalars(sa.select(front_ends.c.name).where(is_live, is_older)).all()
+        if names:
+            raise InvalidSetting(
+                f"this version changes the database so that the versions of front ends that run "
+                f"({', '.join(names)}) cannot use it. Stop them first"
+            )
+
+
+def clock_of(kind: str) -> sa.ColumnElement[float]:
+    """The clock of a database of that kind: Unix time (s)."""
+    if kind == "sqlite":
+        return sa.literal_column("((julianday('now') - 2440587.5) * 86400)", sa.Float)
+    return sa.literal_column("extract(epoch FROM clock_timestamp())::float8", sa.Float)
+
+
+def _upgrade(connection: sa.Connection) -> None:
     from alembic import command  # takes a tenth of a second
     from alembic.config import Config
 
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", scripts)
+    config.set_main_option("script_location", str(_MIGRATIONS))
     command.upgrade(config, "head")
 
 

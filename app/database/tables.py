@@ -74,6 +74,10 @@ jobs = sa.Table(
     sa.Column("retained_since", sa.Float),
     # Since when it is in the trash, as a time of service. Its children are there with it.
     sa.Column("trashed_at", sa.Float),
+    sa.Column("has_terms", sa.Boolean, nullable=False, server_default=sa.false()),  # in `job_terms`
+    # The front end that runs it, or did so last, and its epoch then: only the writes of that count.
+    sa.Column("front_end", sa.String(64)),
+    sa.Column("epoch", sa.BigInteger),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sa.Index("jobs_by_owner", "owner", "number"),
@@ -133,6 +137,28 @@ known_speakers = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("embedding", sa.LargeBinary, nullable=False),  # 32-bit floats, little-endian
     sa.Column("model", sa.Text, nullable=False),  # its identity
+)
+
+# The names and terms of owners, as JSON: see `app.transcript.term_list`.
+terms = sa.Table(
+    "terms",
+    metadata,
+    sa.Column("owner", sa.String(64), primary_key=True),
+    sa.Column("content", sa.Text, nullable=False),
+)
+
+# Those that counted when a job was submitted. They go with it: it may run again.
+job_terms = sa.Table("job_terms", metadata, _job_number(), sa.Column("content", sa.Text, nullable=False))
+
+# How much audio was transcribed. It outlives jobs, and names no recording.
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("day", sa.String(10), primary_key=True),  # of UTC, as ISO 8601 has it
+    sa.Column("owner", sa.String(64), primary_key=True),
+    sa.Column("model", sa.Text, primary_key=True),
+    sa.Column("jobs", sa.Integer, nullable=False),  # also requests and streams
+    sa.Column("seconds", sa.Float, nullable=False),
 )
 
 transcripts = sa.Table(
@@ -196,7 +222,8 @@ uploads = sa.Table(
     sa.Column("filename", sa.Text, nullable=False),
     sa.Column("metadata", sa.Text, nullable=False),  # as the client sent it
     sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the complete file
-    sa.Column("unchecked_from", sa.BigInteger),  # not used
+    # The time of service (whole s) at which a front end has asked the one that appends to it to stop.
+    sa.Column("unchecked_from", sa.BigInteger, key="wanted_at"),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float, nullable=False),
     sa.Column("job_id", sa.String(40)),
@@ -237,6 +264,22 @@ service_clock = sa.Table(
     sa.Column("time", sa.Float, nullable=False),
     sa.Column("wall_time", sa.Float, nullable=False),  # the Unix time (s) when `time` was stored
 )
+
+# The server processes that share this database: see `app.database.front_ends`. No epoch is used twice.
+front_ends = sa.Table(
+    "front_ends",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False, unique=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("boot_id", sa.String(40), nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),  # of the tables that it knows
+    sa.Column("expires_at", sa.Float, nullable=False),  # s, by the database's clock
+)
+
+# In one row, the oldest version of the tables whose programs may use these: see `connection.OLDEST_READER`.
+readers = sa.Table("readers", metadata, sa.Column("oldest", sa.String(32), primary_key=True))
 
 # What the service keeps to itself: tokens that the data folder also has.
 secrets = sa.Table(

@@ -9,7 +9,7 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from app.engines.slot import WhisperSlot
 from app.engines.window_request import WindowRequest
@@ -30,6 +30,12 @@ class JobName(NamedTuple):
 
     kind: Literal["job", "request", "stream"]  # a request is synchronous
     id: str  # of the job, as clients know it; else a new one
+    epoch: int | None = None  # of the front end that runs a job, or did so last
+
+    @property
+    def file(self) -> str:
+        """The name of the decoded audio. A front end that lost a job may go on writing for a while."""
+        return f"{self.id}-{self.epoch}" if self.epoch else self.id
 
     def __str__(self) -> str:
         return self.id if self.kind == "job" else f"{self.kind}-{self.id}"
@@ -102,16 +108,34 @@ class BatchLedger:
             self.batch_seconds.add(batch.took_s)
             worker.clips += len(first)
             worker.samples += samples
-        self.last_block += 1
         clips = Counter(task.job for task in batch.tasks)
         audio_s = sum(window.samples for window in windows) / SAMPLE_RATE
-        self._blocks.append(
-            Block(self.last_block, batch.slot, clips, batch.start, batch.end, audio_s, outcome)
-        )
-        while self._blocks[0].end < batch.end - KEPT_S:
-            self._blocks.popleft()
+        self._enter(batch.slot, clips, batch.start, batch.end, audio_s, outcome)
         if traces.is_on():
             _trace(batch, outcome, self.last_block)
+
+    def enter_public(self, block: Mapping[str, Any]) -> None:
+        """Enter a block of another process, as its `Block.public`. It counts in no number."""
+        clips: dict[Hashable, int] = {
+            JobName(entry["kind"], entry["job"].removeprefix(f"{entry['kind']}-")): entry["clips"]
+            for entry in block["jobs"]
+        }
+        outcome = Outcome(block["outcome"])
+        self._enter(block["slot"], clips, block["start"], block["end"], block["audio_s"], outcome)
+
+    def _enter(
+        self,
+        slot: int,
+        clips: Mapping[Hashable, int],
+        start: float,
+        end: float,
+        audio_s: float,
+        outcome: Outcome,
+    ) -> None:
+        self.last_block += 1
+        self._blocks.append(Block(self.last_block, slot, clips, start, end, audio_s, outcome))
+        while self._blocks[0].end < end - KEPT_S:
+            self._blocks.popleft()
 
     def blocks_after(self, id: int) -> list[Block]:
         """The blocks with higher ids, oldest first."""

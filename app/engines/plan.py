@@ -70,6 +70,7 @@ class Plan:
     cluster: ClusterPlan | None = None
     short_context: bool = False  # whether the encoder sees less than 30 s with short windows
     kernel_cache: Path | None = None  # where the driver keeps code that it has compiled for a GPU
+    first_slot: int = 0  # its number: several server processes number their slots together
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
         """How a worker loads a model."""
@@ -111,14 +112,32 @@ class Plan:
             return [WhisperSlot(0, catalogue, limits, InlineProcess(catalogue.options))]
         return [
             WhisperSlot(index, catalogue, self.limits, self._process(index, name))
-            for index, name in enumerate(self.devices.visible)
+            for index, name in enumerate(self.devices.visible, self.first_slot)
         ]
+
+    def of_process(self, index: int, count: int) -> "Plan":
+        """The slots that one of `count` server processes has. Raises InvalidSetting if some would have none.
+
+        Their threads stay as many as they are: those of all slots together fill the cores.
+        """
+        if self.cluster is not None or count > self.worker_count:
+            there = f"there are {self.worker_count} workers, and each process needs one"
+            reason = "WHISPER_ENGINE=ray has one process" if self.cluster is not None else there
+            raise InvalidSetting(f"WHISPER_PROCESSES={count}: {reason}; set a smaller number")
+        slots = divided(self.worker_count, index, count)
+        devices = replace(self.devices, visible=self.devices.visible[slots.start : slots.stop])
+        return replace(self, devices=devices, first_slot=slots.start)
 
     def _process(self, index: int, visible: str) -> WorkerProcess:
         if self.simulation is not None:
             return SimulatedWorker(index, visible, self.simulation)
         cache = self.kernel_cache if self.devices.device == "cuda" else None
         return ChildProcess(runtime.initialise, visible, self.niceness, cache)
+
+
+def divided(total: int, index: int, count: int) -> range:
+    """Those of `total` that the process `index` of `count` gets: as many as the others, or one more."""
+    return range(total * index // count, total * (index + 1) // count)
 
 
 def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.common.errors import Fault, InvalidSetting, ProcessCrashed
-from app.common.languages import LANGUAGES
+from app.common.languages import LANGUAGES, language_code
 from app.engines.window_request import expected_tokens
 from app.pool.batching import BatchCost
 from workers.messages import (
     FULL_CONTEXT_S,
     SAMPLE_RATE,
     DecodingOptions,
+    LanguageProbs,
     LoadOptions,
     Segment,
     Span,
@@ -55,6 +56,7 @@ class Simulation:
     poisoned_for_good: tuple[int, ...] = ()  # slots whose device never works
     slow: dict[int, float] = field(default_factory=dict)  # slot, and the factor on its times
     speed: float = 1.0  # simulated seconds that pass in a real one
+    languages: tuple[tuple[float, str], ...] = ()  # each from a second of a recording on; English before
 
 
 def parse_simulation(text: str) -> Simulation:
@@ -86,6 +88,11 @@ def _by_slot(value: str) -> _BySlot:
     return tuple((int(slot), float(number)) for slot, number in pairs)
 
 
+def _by_time(value: str) -> tuple[tuple[float, str], ...]:
+    pairs = (entry.split(":") for entry in value.split("+"))
+    return tuple(sorted((float(second), str(language_code(language))) for second, language in pairs))
+
+
 _EXAMPLE = "fixed_ms=10,clip_ms=50,token_ms=2,batch=8,crash=0.01,slow=1:3"
 # Names of the setting, and what `BatchCost` calls them: a task is a window, and its size is in tokens.
 _COSTS = {"clip_ms": "task_ms", "fixed_ms": "fixed_ms", "token_ms": "size_ms"}
@@ -101,6 +108,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "poisoned_for_good": lambda value: tuple(int(slot) for slot in value.split("+")),
     "slow": lambda value: dict(_by_slot(value)),
     "speed": float,
+    "languages": _by_time,
 }
 
 
@@ -213,7 +221,7 @@ class SimulatedWorker:
         context = windows[0].decoding.context_s / FULL_CONTEXT_S  # the same in all of a batch
         cost = replace(cost, task_ms=cost.task_ms * context)
         slowness = simulation.slow.get(self.index, 1.0)
-        seconds = slowness * cost.seconds([expected_tokens(window.speech) for window in windows])
+        seconds = slowness * cost.seconds([_decoder_steps(window) for window in windows])
         if self._random.random() < simulation.crash:
             await self._elapse(seconds * self._random.random())
             self._kill()
@@ -258,9 +266,10 @@ def simulated_result(window: Window, simulation: Simulation) -> WindowResult:
     """A result of the right shape, made of the window's speech spans: the same for the same window.
 
     If the window leaves text for another one, that is the text of some of its last speech. Whether it does
-    is drawn from its audio and the seed.
+    is drawn from its audio and the seed. Its language is that of its first speech.
     """
     decoding = window.decoding
+    [probs, *_] = _spoken(window.speech or ((0, 0),), window, simulation)
     segments = [_segment(span, window) for span in window.speech]
     tail: Segment | None = None
     if segments and (chance := _chance(window, simulation)).random() < simulation.second_window:
@@ -269,15 +278,26 @@ def simulated_result(window: Window, simulation: Simulation) -> WindowResult:
         start, end = window.speech[-1]
         tail = _segment((max(start, closed[-1][1]), end), window)
     return WindowResult(
-        language=decoding.language or "en",
-        language_probs=() if decoding.language else (("en", 1.0),),
+        language=decoding.language or probs[0][0],
+        language_probs=() if decoding.language else probs,
         segments=tuple(segments),
         tail=tail,
         token_count=round(expected_tokens(window.speech)),
-        avg_logprob=0.0,
-        no_speech_prob=0.0,
-        compression_ratio=1.0,
+        stretch_probs=_spoken(window.stretches, window, simulation),
     )
+
+
+def _spoken(spans: Sequence[Span], window: Window, simulation: Simulation) -> tuple[LanguageProbs, ...]:
+    """The language of each span of a window: the one that is spoken where it begins."""
+    spoken = [(-math.inf, "en"), *simulation.languages]
+    seconds = [(window.start + start) / SAMPLE_RATE for start, _ in spans]
+    return tuple((([name for since, name in spoken if since <= at][-1], 1.0),) for at in seconds)
+
+
+def _decoder_steps(window: Window) -> float:
+    """One for each token of the text. The languages of stretches take another one, together."""
+    tokens = 0.0 if window.decoding.language_only else expected_tokens(window.speech)
+    return tokens + bool(window.stretches)
 
 
 def _chance(window: Window, simulation: Simulation) -> random.Random:

@@ -64,6 +64,5 @@ class WindowRequest:
             tuple((start - self.start, end - self.start) for start, end in spans)
             for spans in (self.speech, self.stretches)
         )
-        if isinstance(self.pcm, bytes):
-            return Window(self.pcm, speech, decoding, stretches=stretches)
-        return Window(b"", speech, decoding, str(self.pcm), self.start, self.end, stretches)
+        pcm, path = (self.pcm, None) if isinstance(self.pcm, bytes) else (b"", str(self.pcm))
+        return Window(pcm, speech, decoding, path, self.start, self.end, stretches)

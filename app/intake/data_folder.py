@@ -1,6 +1,7 @@
 """The folder in which the service keeps uploads, copies of them for browsers, and decoded audio."""
 
 import errno
+import math
 import os
 from collections.abc import Collection
 from contextlib import suppress
@@ -17,7 +18,7 @@ _RESTORED = "restored "  # in the note, before the folder for the recordings of 
 
 
 class DataFolder:
-    """The data folder. One process at a time uses it, which a lock file ensures."""
+    """The data folder. One process at a time uses it, or several front ends: a lock file ensures that."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,10 +29,10 @@ class DataFolder:
         self.disk = DiskSpace(path)
         self._lock: BinaryIO | None = None
 
-    def lock(self) -> None:
+    def lock(self, *, shared: bool = False) -> None:
         """Create the folder, for its user alone, and acquire its lock; does nothing if this process holds it.
 
-        The mode of a folder that exists stays as it is.
+        The mode of a folder that exists stays as it is. `shared`: with other front ends.
 
         Raises InvalidSetting if the folder cannot be used, or another process holds the lock.
         """
@@ -42,7 +43,7 @@ class DataFolder:
                 self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.uploads, self.pcm, self.copies):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = try_lock(self.path / "lock")
+            self._lock = try_lock(self.path / "lock", shared=shared)
         except OSError as error:
             raise InvalidSetting(f"WHISPER_DATA_DIR={self.path} cannot be used: {error.strerror}") from None
         if self._lock is None:
@@ -100,13 +101,14 @@ class DataFolder:
             return aside
         return folder
 
-    def clean(self, uploads: Collection[str], pcm: Collection[str]) -> None:
+    def clean(self, uploads: Collection[str], pcm: Collection[str], before: float = math.inf) -> None:
         """Remove the uploads and decoded audio that a killed process left behind.
 
-        `uploads` and `pcm` name the files to keep.
+        `uploads` and `pcm` name the files to keep, besides those that were not last written `before` a Unix
+        time (s).
         """
-        remove_leftovers(self.uploads, uploads)
-        remove_leftovers(self.pcm, pcm)
+        remove_leftovers(self.uploads, uploads, before)
+        remove_leftovers(self.pcm, pcm, before)
 
 
 def _make_private(folder: Path) -> None:

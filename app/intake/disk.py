@@ -32,6 +32,7 @@ class Reservation:
     owner: str | None = None  # whose file it is, if a client declares its size: see `app.intake.limits`
     _expected: int = 0  # bytes of the file, once complete; 0 if unknown
     written: int = 0  # bytes
+    has_row: bool = False  # of a resumable upload: all front ends know it
 
     @property
     def outstanding(self) -> int:
@@ -41,7 +42,8 @@ class Reservation:
     @property
     def available(self) -> int:
         """The bytes that this file may still grow by: those above the margin that no other one needs."""
-        return self._disk.free() - sum(other.outstanding for other in self._disk.reservations - {self})
+        others = sum(other.outstanding for other in self._disk.reservations - {self})
+        return self._disk.free() - others - self._disk.elsewhere.total()
 
     def expect(self, size: int) -> None:
         """Reserve space for all of a file of `size` bytes.
@@ -81,17 +83,20 @@ class DiskSpace:
         self.reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
         # Bytes in the jobs of each owner: counted now and then, with recordings that come and go meanwhile.
         self.stored: Counter[str] = Counter()
+        self.elsewhere: Counter[str] = Counter()  # `requested` at other front ends, at the last exchange
         self.most_stored = sys.maxsize  # bytes that an owner may hold at most
         self.has_others = False  # whether there may be more owners than one: only then, jobs count
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
         self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
-    def reserve(self, owner: str | None = None, size: int = 0, written: int = 0) -> Reservation:
+    def reserve(
+        self, owner: str | None = None, size: int = 0, written: int = 0, *, has_row: bool = False
+    ) -> Reservation:
         """A reservation for the rest of a file of `size` bytes, however little there is, until it is closed.
 
-        `owner`: see `Reservation`. Without a size, of nothing yet.
+        `owner`, `has_row`: see `Reservation`. Without a size, of nothing yet.
         """
-        reservation = Reservation(self, owner, size, written)
+        reservation = Reservation(self, owner, size, written, has_row)
         self.reservations |= {reservation}
         return reservation
 
@@ -101,10 +106,11 @@ class DiskSpace:
         The first upload of one that holds nothing may take all that is free.
         """
         uploads = [other for other in self.reservations if other.owner == owner]
-        missing = sum(upload.outstanding for upload in uploads)
+        missing = sum(upload.outstanding for upload in uploads) + self.elsewhere[owner]
         held = self.stored[owner] + missing + sum(upload.written for upload in uploads)
         counted = held if self.has_others else missing
-        left = self.free() - sum(other.outstanding for other in self.reservations) - size
+        reserved = sum(other.outstanding for other in self.reservations) + self.elsewhere.total()
+        left = self.free() - reserved - size
         if held + size > self.most_stored or (counted and counted + size > _SHARE * left):
             raise DiskFull(
                 f"Your jobs hold {self.stored[owner] / 1e6:,.0f} MB of the service's disk, and your uploads "
@@ -113,6 +119,14 @@ class DiskSpace:
                 "also those in the trash, or uploads, then retry.",
                 code="storage_share_full",
             )
+
+    @property
+    def requested(self) -> Counter[str]:
+        """Bytes that requests have reserved and not written, by owner, without resumable uploads."""
+        requested: Counter[str] = Counter()
+        for each in self.reservations:
+            requested[each.owner or ""] += 0 if each.has_row else each.outstanding
+        return +requested
 
     def check_margin(self) -> None:
         """Raise DiskFull if the margin is in use. May block: call it in a thread."""

@@ -6,6 +6,7 @@ each download keeps one site from affecting the next download.
 
 import asyncio
 import hashlib
+import math
 import os
 import shutil
 import socket
@@ -17,6 +18,7 @@ import structlog
 
 from app.common.concurrency import run_shielded
 from app.common.errors import InvalidInput, ProcessCrashed, TooLarge
+from app.common.files import is_older
 from app.intake.disk import disk_full
 from app.intake.uploads import Upload
 from app.intake.url_policy import refusing
@@ -79,10 +81,11 @@ async def download(
     return Upload(folder / name, _filename(found), size, sha256)
 
 
-def clean(folder: Path) -> None:
-    """Remove the partial downloads of a process that was killed."""
+def clean(folder: Path, before: float = math.inf) -> None:
+    """Remove the partial downloads, begun `before` a Unix time (s), of a process that was killed."""
     for path in folder.glob(f"*{_FOLDER_SUFFIX}"):
-        shutil.rmtree(path, ignore_errors=True)
+        if is_older(path, before):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _move_into_place(source: Path, target: Path) -> tuple[int, str]:

@@ -144,24 +144,27 @@ class Limiter:
 
 
 class Admission:
-    """The limiters of the requests to a service."""
+    """The limiters of the requests to a server process. Several divide the numbers of the settings evenly."""
 
     def __init__(self, settings: Settings, jobs_at_once: int) -> None:
         """`jobs_at_once`: how many requests can run at a time. These do not count."""
 
-        queue = (settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS")
-        uploads = (settings.max_uploads, "WHISPER_MAX_UPLOADS")
-        part = f"1/{CORRECTIONS_DIVISOR} of WHISPER_MAX_UPLOADS"
-        corrections = (max(1, settings.max_uploads // CORRECTIONS_DIVISOR), part)
-        streams = (settings.max_event_streams, "WHISPER_MAX_EVENT_STREAMS")
-        live = (settings.max_streams, "WHISPER_MAX_STREAMS")
+        def part(total: int, setting: str, divisor: int = 1) -> tuple[int, str]:
+            divisor *= settings.processes
+            return max(1, total // divisor), setting if divisor == 1 else f"1/{divisor} of {setting}"
+
+        queue = part(settings.max_queued_jobs, "WHISPER_MAX_QUEUED_JOBS")
+        uploads = part(settings.max_uploads, "WHISPER_MAX_UPLOADS")
+        corrections = part(settings.max_uploads, "WHISPER_MAX_UPLOADS", CORRECTIONS_DIVISOR)
+        streams = part(settings.max_event_streams, "WHISPER_MAX_EVENT_STREAMS")
+        live = part(settings.max_streams, "WHISPER_MAX_STREAMS")
         sent = "spans, archives and long transcripts are being sent"
         self.requests = Limiter(_limit(*queue, "requests are under way"), jobs_at_once)
         self.uploads = Limiter(_limit(*uploads, "uploads are under way", "too_many_uploads"))
         # Their bodies are in memory.
         self.corrections = Limiter(_limit(*corrections, "corrections are under way", "too_many_corrections"))
         self.streams = Limiter(_limit(*streams, "event streams are under way", "too_many_event_streams"))
-        self.live_streams = Limiter(_limit(*live, "live streams are open", "too_many_streams"))
+        self.live_streams = Limiter(_limit(*live, "live streams are open", code="too_many_streams"))
         # They hold memory or temporary files until the client has them.
         self.sending = Limiter(_limit(*uploads, sent, "too_many_downloads"))
         self.recordings = Limiter(_limit(*streams, "recordings are being sent", "too_many_downloads"))

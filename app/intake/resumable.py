@@ -14,13 +14,13 @@ from pathlib import Path
 import structlog
 
 from app.common.concurrency import run_shielded
-from app.common.errors import UnknownUpload, UploadConflict, UploadExpired
+from app.common.errors import UnknownUpload, UploadConflict, UploadExpired, UploadLocked
 from app.common.ids import ID
 from app.database.connection import Database
 from app.intake.data_folder import DataFolder
 from app.intake.disk import Reservation
 from app.intake.limits import limit_of_partial_uploads
-from app.intake.partial_file import PartialFile, beyond_length, size_of
+from app.intake.partial_file import GIVE_WAY_S, PartialFile, beyond_length, size_of
 from app.intake.resumable_rows import ResumableUpload, UploadRows, upload_used
 from app.intake.uploads import Upload
 from app.settings import Settings
@@ -57,13 +57,14 @@ class Uploads:
         now = self._clock()
         expires_at = now + EMPTY_LIFETIME_S
         upload = ResumableUpload(uuid.uuid4().hex, owner, filename, metadata, size, now, expires_at)
-        space = self._folder.disk.reserve(owner)
+        space = self._folder.disk.reserve(owner, has_row=True)
         try:
             await asyncio.to_thread(space.expect, size)
             await self._rows.add(upload, self._limit)
         except BaseException:
             space.close()
             raise
+        self.release(upload.id)  # `refresh` may have found the row
         self._files[upload.id] = PartialFile(self._folder.uploads / upload.id, size, space)
         return upload
 
@@ -91,9 +92,13 @@ class Uploads:
     async def lock(
         self, owner: str, upload_id: str, param: str | None = None
     ) -> AsyncIterator[tuple[ResumableUpload, PartialFile]]:
-        """Lock an upload: ends a request that sends bytes. Raises as `find`."""
+        """Lock an upload: ends a request that sends bytes. Raises UploadLocked, and as `find`."""
         file = await self._file(await self.find(owner, upload_id, param))
-        async with file.lock():
+
+        async def want(is_wanted: bool) -> None:
+            await self._rows.want(upload_id, self._clock() if is_wanted else None)
+
+        async with file.lock(want):
             # It may have been used or deleted while this request waited.
             yield await self.find(owner, upload_id, param), file
 
@@ -177,6 +182,25 @@ class Uploads:
                 with suppress(UnknownUpload, UploadExpired):  # ended just now
                     await self.delete(owner, upload.id)
 
+    async def give_way(self) -> None:
+        """End the requests here that send bytes to uploads which others at another front end want."""
+        receiving = [upload_id for upload_id, file in self._files.items() if file.is_receiving]
+        # One that did not end its wish is forgotten after a while.
+        since = self._clock() - 2 * GIVE_WAY_S
+        for upload_id in await self._rows.wanted(receiving, since) if receiving else ():
+            if (file := self._files.get(upload_id)) is not None:
+                file.end_append()
+
+    async def refresh(self) -> None:
+        """Reserve the space of all live uploads, also of those that are received elsewhere."""
+        live = await self._rows.live(self._clock())
+        written = await asyncio.to_thread(lambda: [size_of(self._path(upload)) for upload in live])
+        for upload, size in zip(live, written, strict=True):
+            if upload.id not in self._files:
+                self._hold(upload, size)
+            elif not self._files[upload.id].is_receiving:
+                self._files[upload.id].space.written = size
+
     def release(self, upload_id: str) -> None:
         """Forget the file of an upload that is no longer live."""
         file = self._files.pop(upload_id, None)
@@ -190,16 +214,19 @@ class Uploads:
             upload = await self._rows.get(upload_id)
             if upload is not None and upload.is_live(now):
                 continue
-            async with file.lock():
-                try:
-                    if await self._rows.has_expired(upload_id, now):
-                        await file.remove()
-                except OSError as error:
-                    log.error(
-                        "the file of an upload cannot be removed", path=str(file.path), error=repr(error)
-                    )
-                self.release(upload_id)
+            file.is_live = upload is not None and upload.job_id is None
+            with suppress(UploadLocked):  # another front end has it: later
+                await self._end(upload_id, file, now)
         await self._rows.delete_expired(now - REMEMBERED_S)
+
+    async def _end(self, upload_id: str, file: PartialFile, now: float) -> None:
+        async with file.lock():
+            try:
+                if await self._rows.has_expired(upload_id, now):
+                    await file.remove()
+            except OSError as error:
+                log.error("the file of an upload cannot be removed", path=str(file.path), error=repr(error))
+            self.release(upload_id)
 
     async def _check_complete(self, upload: ResumableUpload) -> None:
         if upload.job_id is not None:
@@ -215,17 +242,20 @@ class Uploads:
 
     async def _file(self, upload: ResumableUpload) -> PartialFile:
         """The file of an upload. That of an ended one has no reserved space, and nobody writes it."""
+        if upload.job_id is not None:
+            self.release(upload.id)  # a job has it, perhaps by another front end
         if upload.id not in self._files:
             written = await asyncio.to_thread(size_of, self._path(upload))
             now = await self._rows.get(upload.id)  # a job may have used it meanwhile
             if now is None or now.job_id is not None:
-                return PartialFile(self._path(upload), upload.size, Reservation(self._folder.disk))
+                space = Reservation(self._folder.disk)
+                return PartialFile(self._path(upload), upload.size, space, is_live=False)
             if upload.id not in self._files:  # the commit of its creation seemed to fail
                 self._hold(upload, written)
         return self._files[upload.id]
 
     def _hold(self, upload: ResumableUpload, written: int) -> None:
-        space = self._folder.disk.reserve(upload.owner, upload.size, written)
+        space = self._folder.disk.reserve(upload.owner, upload.size, written, has_row=True)
         self._files[upload.id] = PartialFile(self._path(upload), upload.size, space)
 
     def _path(self, upload: ResumableUpload) -> Path:

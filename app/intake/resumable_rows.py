@@ -1,6 +1,6 @@
 """The rows of resumable uploads in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 
 import sqlalchemy as sa
@@ -48,6 +48,7 @@ class UploadRows:
         )
 
         async def insert(connection: AsyncConnection, then: Then) -> None:
+            await self._database.serialize(connection, "uploads")
             held = dict(tuple(row) for row in await connection.execute(live))
             limit.check(upload.owner, held)
             await connection.execute(sa.insert(uploads).values(asdict(upload)))
@@ -68,6 +69,20 @@ class UploadRows:
         """Store a later end of an upload."""
         change = sa.update(uploads).where(uploads.c.id == upload.id).values(expires_at=upload.expires_at)
         await self._database.execute(change)
+
+    async def want(self, upload_id: str, at: float | None) -> None:
+        """Note when (time of service, s) a request wanted an upload that another front end has; None: never.
+
+        See `wanted`.
+        """
+        moment = None if at is None else round(at)
+        change = sa.update(uploads).where(uploads.c.id == upload_id)
+        await self._database.execute(change.values(wanted_at=moment))
+
+    async def wanted(self, ids: Collection[str], since: float) -> Sequence[str]:
+        """Which of these uploads are wanted since some time of service (s) at most."""
+        query = sa.select(uploads.c.id).where(uploads.c.id.in_(ids), uploads.c.wanted_at >= since)
+        return [row.id for row in await self._database.rows(query)]
 
     async def delete(self, upload_id: str) -> bool:
         """Delete a row. Returns whether no job has used the upload, so its file can go."""

@@ -5,6 +5,8 @@ faster than the disk takes it.
 """
 
 import asyncio
+import math
+import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import closing
@@ -15,6 +17,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 
 from app.common.errors import InvalidInput, UnsupportedContentType
+from app.common.files import is_older
 from app.common.ids import ID
 from app.intake.disk import DiskSpace, disk_errors
 from app.intake.file_sink import FileSink, too_large
@@ -23,6 +26,7 @@ from app.telemetry.work import current_work
 
 FEED_BYTES = 1 << 18  # parsed at once, and received: a huge chunk would block the event loop
 OVERHEAD_BYTES = 2 * MAX_FIELD_BYTES  # that a body may have beside its file: fields, headers, boundaries
+_LEFTOVER = re.compile(rf"({ID.pattern}(?:-\d+)?)(?:\.\d+)?")
 
 Fields = Mapping[str, list[str]]
 
@@ -155,17 +159,17 @@ async def receive_raw(
     return Upload(sink.path, name, sink.size, sink.hash.hexdigest())
 
 
-def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
+def remove_leftovers(folder: Path, keep: Collection[str], before: float = math.inf) -> None:
     """Remove files that a killed process left in `folder`, except those named in `keep`.
 
-    Only files with names like those of uploads are removed, and files of channels, which have the number of
-    the channel after such a name.
+    Only files with names like those of uploads are removed, which were last written `before` a Unix time (s),
+    and decoded audio: a name has the epoch of a job's front end and the number of a channel after it.
     """
     if not folder.is_dir():
         return
     for path in folder.iterdir():
-        name = path.name if not path.suffix[1:].isdecimal() else path.stem
-        if ID.fullmatch(name) and name not in keep and path.is_file():
+        match = _LEFTOVER.fullmatch(path.name)
+        if match and match[1] not in keep and path.is_file() and is_older(path, before):
             path.unlink(missing_ok=True)
 
 

@@ -18,7 +18,7 @@ from app.jobs.serialization import (
 )
 from app.transcript.again import ALL_TIME, merge_again, subtract_spans, touched_spans
 from app.transcript.corrections import SegmentEdit, correct
-from app.transcript.edited import EditedSegment
+from app.transcript.edited import EditedSegment, speakers_of
 from app.transcript.timeline import Transcript, joined_spans
 from workers.messages import Span
 
@@ -136,6 +136,27 @@ def apply_again(
     changed = _differing(before, identified(merged))
     packed = PackedTranscript(revision, content)
     return PackedCorrection(packed, summary, changed, by_people=False, reason=Reason.TRANSCRIBED_AGAIN)
+
+
+def keep_corrected(live: bytes, original: bytes) -> PackedCorrection:
+    """The first revision of the transcript of a live job: what people have corrected in its text stays.
+
+    `live`: that text, packed, with the corrections; `original`: all of the job, transcribed at its end. Who
+    speaks at a time there has the name that somebody has in the text then.
+    """
+    so_far, transcript = unpack_transcript(live), unpack_transcript(original)
+    # Other ids than those of the original, which stay.
+    before = tuple(replace(segment, id=f"{segment.id}-r1") for segment in identified(so_far))
+    plain = after = identified(transcript)
+    if any(map(speakers_of, after)):
+        from app.transcript.speakers import labelling
+
+        after = labelling.named_as(before, after)
+        before = labelling.spoken_in(after, before)
+    so_far, transcript = replace(so_far, segments=before), replace(transcript, segments=after)
+    merged = merge_again(so_far, transcript, None, so_far.touched or (), 1, keeps_ids=True)
+    content, summary = pack_with_summary(merged)
+    return PackedCorrection(PackedTranscript(1, content), summary, _differing(plain, identified(merged)))
 
 
 def windows_by_clip(base: PackedTranscript) -> dict[Span, tuple[Span, ...]]:

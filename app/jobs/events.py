@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.tables import events, jobs
 from app.jobs.document import public
-from app.jobs.job import Job, Status
+from app.jobs.job import Job, Stage, Status
 from workers.messages import Span
 
 SEGMENTS = "job.segments"
@@ -103,12 +103,20 @@ class _StoredEvents:
 _OF_JOB = events.c.job_number == jobs.c.number
 _DATA = sa.select(events.c.data).where(_OF_JOB)
 _LAST_SEGMENTS = _DATA.where(events.c.type == SEGMENTS).order_by(events.c.number.desc()).limit(1)
+LAST_EVENT = sa.select(sa.func.max(events.c.number)).where(_OF_JOB).scalar_subquery().label("last")
 _STORED = sa.select(
     jobs.c.number.label("job_number"),
-    sa.select(sa.func.max(events.c.number)).where(_OF_JOB).scalar_subquery().label("last"),
+    LAST_EVENT,
     _DATA.where(events.c.number == 1).scalar_subquery().label("first"),
     _LAST_SEGMENTS.scalar_subquery().label("segments"),
 ).where(jobs.c.number.in_(sa.bindparam("numbers", expanding=True)))
+
+
+def cancellation(job: Job, number: int, now: float) -> Event:
+    """The last event of a job that another front end has cancelled and deleted, so no table has it."""
+    progress = replace(job.progress, stage=Stage.DONE)
+    cancelled = replace(job, status=Status.CANCELLED, finished_at=now, progress=progress)
+    return Event(number, f"job.{cancelled.status}", _json(public(cancelled, now)))
 
 
 async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[int, Span]:
@@ -120,7 +128,7 @@ async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[in
     return (row.number, Event(*row).span) if row else (0, (0, 0))
 
 
-async def read_events(connection: AsyncConnection, job: Job, after: int, limit: int) -> list[Event]:
+async def read_events(connection: AsyncConnection, job_number: int, after: int, limit: int) -> list[Event]:
     """A job's events with higher numbers than `after`, in order."""
     # Without an end after which the job ran again: clients would take it for the last one.
     later = events.alias()
@@ -128,14 +136,14 @@ async def read_events(connection: AsyncConnection, job: Job, after: int, limit: 
     is_past = sa.and_(events.c.type.in_(_FINAL_TYPES), has_later)
     query = (
         sa.select(events.c.number, events.c.type, events.c.data)
-        .where(events.c.job_number == job.number, events.c.number > after, sa.not_(is_past))
+        .where(events.c.job_number == job_number, events.c.number > after, sa.not_(is_past))
         .order_by(events.c.number)
         .limit(limit)
     )
     rows = (await connection.execute(query)).all()
     if not rows:
         return []
-    of_first = sa.select(events.c.data).where(events.c.job_number == job.number, events.c.number == 1)
+    of_first = sa.select(events.c.data).where(events.c.job_number == job_number, events.c.number == 1)
     first = json.loads(await connection.scalar(of_first) or "{}")
     return [
         Event(row.number, row.type, row.data if row.type == SEGMENTS else restore(first, row.data))
@@ -193,11 +201,23 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self._queues: dict[str, set[asyncio.Queue[Event | None]]] = defaultdict(set)
+        self._numbers: dict[str, int] = {}  # of the last event in the queues of a job
 
     def publish(self, job_id: str, event: Event) -> None:
         """Put an event of a job into the queue of each of its subscribers."""
         for queue in self._queues.get(job_id, ()):
+            self._numbers[job_id] = event.number
             queue.put_nowait(event)
+
+    def end(self, job_id: str) -> None:
+        """Put None, the end, into the queue of each subscriber of a job that is deleted."""
+        for queue in self._queues.get(job_id, ()):
+            queue.put_nowait(None)
+
+    @property
+    def followed(self) -> dict[str, int]:
+        """The jobs that have subscribers, and the number of the last event that these got here; 0: none."""
+        return {job_id: self._numbers.get(job_id, 0) for job_id in self._queues}
 
     def close(self) -> None:
         """Put None, the end, into all queues."""
@@ -219,3 +239,4 @@ class Subscriptions:
             self._queues[job_id].discard(queue)
             if not self._queues[job_id]:
                 del self._queues[job_id]
+                self._numbers.pop(job_id, None)

@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.QUEUED: frozenset({Status.RUNNING, Status.FAILED, Status.CANCELLED}),
+    Status.QUEUED: frozenset({Status.RUNNING, Status.CANCELLED}),
     # A running job returns to the queue if the service stops, a transient error occurs, or it gives way.
     Status.RUNNING: frozenset({Status.QUEUED, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}),
     Status.SUCCEEDED: frozenset(),
@@ -38,6 +38,7 @@ class Stage(StrEnum):
 
     QUEUED = "queued"
     DOWNLOADING = "downloading"
+    RECORDING = "recording"  # of a live stream: its sound still comes
     DECODING = "decoding"  # and transcribing the part that is decoded already
     TRANSCRIBING = "transcribing"  # the decoding is complete
     DONE = "done"
@@ -107,6 +108,7 @@ class Submission:
     title_from_text: bool = False  # its transcript gives it a title, unless somebody has done so
     from_upload: bool = False  # `file` is a resumable upload, which the new job uses up; not stored
     again: Again | None = None
+    has_terms: bool = False  # it was submitted with some, which stay with it
 
     @property
     def is_download(self) -> bool:
@@ -143,6 +145,14 @@ class Job:
     expires_at: float | None = None  # when the service deletes it; see `app.jobs.storage.retention`
     audio_expires_at: float | None = None  # when it deletes the recording
     trashed_at: float | None = None  # when it was put into the trash, where it is
+    # The front end that runs it, or did so last, and its epoch then; None before the first run.
+    front_end: str | None = None
+    epoch: int | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its recording comes, or came, by a live stream."""
+        return self.submission.file == self.id
 
     @property
     def file_stem(self) -> str:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from app.jobs.passages import pack_passages
 from app.jobs.search_terms import text_words
-from app.transcript.edited import EditedSegment, speakers_of, with_ids
+from app.transcript.edited import EditedSegment, TermedSegment, speakers_of, with_ids
 from app.transcript.packed import LEVEL, check_scores, unpacked
 from app.transcript.timeline import NO_LANGUAGE, Transcript
 from workers.messages import MAX_LISTED_SPEAKERS, Segment, Span
@@ -24,7 +24,7 @@ TITLE_CHARS = 60  # of one that is the beginning of a transcript
 
 _HEAD_BYTES = 1 << 16
 _TRANSCRIPT = TypeAdapter(Transcript)
-_SEGMENT = TypeAdapter(Segment)
+_SEGMENT, _TERMED = TypeAdapter(Segment), TypeAdapter(TermedSegment)
 _EDITED = TypeAdapter(EditedSegment)
 
 
@@ -45,6 +45,7 @@ class PackedTranscript(NamedTuple):
 
     revision: int  # 0: the original
     content: bytes  # from `pack_transcript`
+    for_link: bool = False  # what is shown of it says nothing of what terms have replaced
 
 
 def pack_transcript(transcript: Transcript) -> bytes:
@@ -56,8 +57,14 @@ def unpack_transcript(content: bytes) -> Transcript:
     """The reverse of `pack_transcript`. Call it in a thread, too."""
     head, *lines = zlib.decompress(content).split(b"\n")
     is_edited = bool(lines) and "id" in json.loads(lines[0])
-    kind: TypeAdapter[Any] = _EDITED if is_edited else _SEGMENT
-    return replace(_TRANSCRIPT.validate_json(head), segments=tuple(map(kind.validate_json, lines)))
+
+    def segment_of(line: bytes) -> Segment:
+        # In a text, a quotation mark has a backslash before it.
+        plain: TypeAdapter[Any] = _TERMED if b'"replaced":' in line else _SEGMENT
+        found: Segment = (_EDITED if is_edited else plain).validate_json(line)
+        return found
+
+    return replace(_TRANSCRIPT.validate_json(head), segments=tuple(map(segment_of, lines)))
 
 
 def transcript_head(content: bytes) -> Transcript:
@@ -123,4 +130,5 @@ def _lines(transcript: Transcript) -> Iterator[bytes]:
         if isinstance(segment, EditedSegment):
             yield _EDITED.dump_json(segment, exclude_defaults=True)
         else:
-            yield _SEGMENT.dump_json(segment)
+            kind: TypeAdapter[Any] = _TERMED if isinstance(segment, TermedSegment) else _SEGMENT
+            yield kind.dump_json(segment)

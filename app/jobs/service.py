@@ -1,12 +1,14 @@
 """The jobs of the service: submit, subscribe to, and delete them."""
 
 import asyncio
+import math
 import signal
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import structlog
 from sqlalchemy.exc import IntegrityError
@@ -26,37 +28,46 @@ from app.common.errors import (
     UnknownJob,
     WhisperfleetError,
 )
+from app.common.files import try_lock
 from app.database.connection import Database
-from app.engines.ledger import JobName
+from app.database.front_ends import FrontEnd
+from app.intake.budgets import today
 from app.intake.disk import DiskSpace
 from app.intake.downloads import clean as clean_downloads
 from app.intake.limits import limit_of_jobs
 from app.intake.resumable import Uploads
+from app.jobs.changes import NOTICED_S, Changes
 from app.jobs.document import timestamp
 from app.jobs.ended import EndedJobs
-from app.jobs.events import Event, Subscriptions
+from app.jobs.events import Event, Subscriptions, cancellation
 from app.jobs.folder_token import FolderToken
 from app.jobs.job import Job, Status, Submission
 from app.jobs.kept_recordings import KeptRecordings
 from app.jobs.link_secrets import LinkSecrets
 from app.jobs.running.again import parent_of
 from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.executor import decoded_file, run_name
 from app.jobs.running.live_job import LiveJob
 from app.jobs.running.runner import JobRunner, trace_job
 from app.jobs.shared_links import SharedLinks
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.service_clock import ServiceClock
 from app.jobs.storage.store import Store
+from app.jobs.storage.usage import sums_of
+from app.jobs.term_lists import TermLists, common_terms
 from app.jobs.webhooks.delivery import Webhooks
 from app.jobs.webhooks.outbox import Outbox
 from app.media.sound_copies import remove_leftover_copies
 from app.recording.service import TranscriptionService
 from app.settings import Settings
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.terms import Term
 
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
+_LEFT_AFTER_S = 86400.0  # a file that no front end has written for so long, and no job names, is left over
+_OTHER_START_S = 0.05  # between two looks whether another front end has cleaned the folder
 _COMMIT_S = 600.0  # a commit that seemed to fail comes through within that time, or never
 _SWEPT_AT_ONCE = 100  # reading thousands of rows at once would block the event loop
 
@@ -66,18 +77,33 @@ log = structlog.get_logger(__name__)
 class JobService:
     """The jobs of one data folder and one database. Look jobs up in `store`; `uploads` are resumable ones."""
 
-    def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
+    def __init__(
+        self,
+        service: TranscriptionService,
+        settings: Settings,
+        database: Database,
+        front_end: FrontEnd | None = None,
+    ) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
+        self.front_end = front_end or FrontEnd(database)
         retention = Retention(settings.result_ttl_s, settings.keep_corrected, settings.trash_ttl_s)
         self.clock = ServiceClock(database)
-        self.store = Store(database, helper=service.helper, retention=retention, service_clock=self.clock)
+        self.store = Store(
+            database,
+            helper=service.helper,
+            retention=retention,
+            service_clock=self.clock,
+            front_end=self.front_end,
+        )
         self.link_secrets = LinkSecrets(database)
         self.shared_links = SharedLinks(database, self.clock)
         older_note = "" if settings.database_url is None else database.name
         self._token = FolderToken(database, service.media.folder.note, older_note)
+        self.terms = TermLists(database, common_terms(settings))
         self.uploads = Uploads(database, service.media.folder, settings, self.clock)
         self.recordings = KeptRecordings(service.media, self.store, service.helper)
         self._service = service
+        self.budgets = service.budgets
         self._settings = settings
         self.disk = service.media.folder.disk
         if settings.owner_storage_mb is not None:
@@ -87,17 +113,33 @@ class JobService:
         self._database = database
         folder = Path(database.url.database or "").parent
         self._database_disk = DiskSpace(folder) if database.is_sqlite else None
-        self._clips = ClipStore(database)
+        self._clips = ClipStore(database, self.front_end)
         self._runner = JobRunner(service, self.store, self._clips, settings)
+        self.front_end.on_lost = self._runner.abandon
         self._subscriptions = Subscriptions()
+        self._changes = Changes(
+            database=database,
+            front_end=self.front_end,
+            store=self.store,
+            subscriptions=self._subscriptions,
+            runner=self._runner,
+            service=service,
+            uploads=self.uploads,
+            disk=self.disk,
+            folder=service.media.folder.path / "front_ends",
+            load_access=self._load_access,
+            load_used=self.load_used,
+        )
         self.store.on_event = self._subscriptions.publish
-        self.store.is_followed = self._subscriptions.has
+        self.store.is_followed = self._changes.is_followed
         self.webhooks = Webhooks(
             Outbox(database), settings.webhook_secret, settings.webhook_allow_private, self.clock
         )
         self.store.on_webhook = self.webhooks.added
         self.ended = EndedJobs()
-        self.store.on_end = self.ended.add
+        self.store.on_end = self._ended
+        self.store.on_used = self.budgets.count
+        self.budgets.on_charge = self._clips.put_used
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
         self._trashing = asyncio.Lock()  # what goes on must wait until its last run has ended
@@ -108,20 +150,27 @@ class JobService:
     async def start(self) -> None:
         """Requeue the jobs that an earlier process left running, remove leftover files, and run jobs.
 
-        Raises InvalidSetting if the database cannot be used.
+        Raises InvalidSetting if the database cannot be used, or the folder is not the others'.
         """
         await self._database.open()
+        await self.front_end.start()
         await self.store.advance_clock()
-        await self.link_secrets.load()
-        await self.shared_links.load()
-        for job in await self.store.with_status([Status.RUNNING]):
-            await self.store.requeue(job, interrupted=True)
-        for job in await self.store.with_status([Status.CANCELLED]):
-            await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
-        queued = await self.store.with_status([Status.QUEUED])
+        await self._load_access()
+        await self.load_used()
+        await self._runner.requeue_orphans()
+        await self._end_deletions()
+        unfinished = await self.store.with_status(UNFINISHED)
+        queued = [job for job in unfinished if job.status is Status.QUEUED]
+        for job in queued:
+            self.budgets.of_job(job.id, job.submission.owner)
         files = await self.store.files() | await self.uploads.start()
-        await self._clean(files, {job.id for job in queued})
-        await self._service.media.copies.load()
+        decoded = {decoded_file(job.pcm) for job in unfinished if job.pcm is not None}
+        path = self._service.media.folder.path / "start.lock"
+        while (lock := await asyncio.to_thread(try_lock, path)) is None:  # noqa: ASYNC110 (of a file)
+            await asyncio.sleep(_OTHER_START_S)
+        with closing(lock):
+            await self._clean(files, decoded)
+        await self._service.media.copies.load(self._leftover_before)
         self.disk.stored = await self.store.bytes_by_owner()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
@@ -129,7 +178,29 @@ class JobService:
         if self._settings.webhook_secret is not None:
             self.webhooks.start()  # without a secret, webhooks stay in the outbox
         self._runner.start()
+        self._changes.start()
         self._sweeper = asyncio.create_task(self._sweep_forever(), name="job-sweeper")
+
+    async def _load_access(self) -> None:
+        await self.link_secrets.load()
+        await self.shared_links.load()
+        await self.terms.load()
+        self.on_links_ended()
+
+    @property
+    def _leftover_before(self) -> float:
+        """When files must have been written last (Unix time, s) to be left over if no job names them.
+
+        Other front ends may be writing such files now.
+        """
+        return time.time() - _LEFT_AFTER_S if self._database.is_shared else math.inf
+
+    async def _end_deletions(self) -> None:
+        """Delete cancelled jobs: an earlier process stopped in the middle of their deletion."""
+        for job in await self.store.with_status([Status.CANCELLED]):
+            is_going_on = self._database.is_shared and time.time() - (job.finished_at or 0.0) < _SWEEP_S
+            if not is_going_on and await self.store.delete(job):
+                await self._remove_files(job)
 
     async def _clean(self, uploads: set[str], pcm: set[str]) -> None:
         """Remove all files but those named; none if they may belong to the jobs of another database."""
@@ -137,16 +208,23 @@ class JobService:
         aside = await asyncio.to_thread(folder.finish_restoration, uploads)
         if aside is not None:
             log.warning("the recordings of the database before the restoration are aside", folder=str(aside))
-        if not await self._token.check():
+        is_valid = await self._token.check()
+        if self.front_end.others and not (is_valid and self._token.is_noted):
+            raise InvalidSetting(
+                f"WHISPER_DATA_DIR={folder.path}: other front ends use this database with another data "
+                "folder. Give all of them the same one"
+            )
+        if not is_valid:
             log.warning(
                 "the data folder's recordings may belong to jobs in another database, or in another state of "
                 "this one, and are kept",
                 remove_to_go_on=str(folder.note),
             )
             return
-        await asyncio.to_thread(folder.clean, uploads, pcm)
-        await asyncio.to_thread(remove_leftover_copies, folder.copies, uploads)
-        await asyncio.to_thread(clean_downloads, folder.uploads)
+        before = self._leftover_before
+        await asyncio.to_thread(folder.clean, uploads, pcm, before)
+        await asyncio.to_thread(remove_leftover_copies, folder.copies, uploads, before)
+        await asyncio.to_thread(clean_downloads, folder.uploads, before)
         with suppress(DiskFull, OSError):  # the sweeper does it later
             await self._token.renew()
 
@@ -161,19 +239,25 @@ class JobService:
         await self.store.drop_webhooks(owner)
         await self.uploads.withdraw(owner)
 
+    def end_event_streams(self) -> None:
+        """End all subscriptions."""
+        self._subscriptions.close()
+
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
         self._stopping = True
-        self._subscriptions.close()
+        self.end_event_streams()
 
     async def stop(self) -> None:
         """Stop all work. Batches in flight have `DRAIN_S` to end; the next start resumes unfinished jobs."""
         self.begin_shutdown()
         await self._service.fleet.drain(DRAIN_S)
         await end_tasks(self._sweeper)
+        await self._changes.stop()
         await self.recordings.stop()
         await self._runner.stop()
         await self.webhooks.stop()
+        await self.front_end.stop()
         await self._database.close()
 
     async def check_space(self) -> None:
@@ -184,8 +268,29 @@ class JobService:
         if self._database_disk is not None:
             await asyncio.to_thread(self._database_disk.check_margin)
 
+    async def usage(self, *asked: Any, limit: int | None = None) -> Sequence[Any]:
+        """The rows of `sums_of`, `limit` at most."""
+        with suppress(WhisperfleetError):  # without what the latest requests have used
+            await self._clips.flush()
+        return await self._database.rows(sums_of(*asked).limit(limit))
+
+    async def load_used(self) -> None:
+        """Read what owners have used in this month, most first."""
+        day = today()
+        rows = await self.usage(f"{day[:7]}-01", day, ["owner"])
+        used = {(day[:7], row.owner): row.seconds for row in sorted(rows, key=lambda row: -row.seconds)}
+        if self._database.is_shared:  # what is not stored yet counts, too
+            for key, seconds in self.budgets.used.items():
+                used[key] = max(seconds, used.get(key, 0.0))
+        self.budgets.used = defaultdict(float, used)
+
+    def _ended(self, job: Job) -> None:
+        self.budgets.end_job(job.id)
+        self.ended.add(job)
+
     async def check_capacity(self, owner: str, key: str | None) -> None:
-        """Raise QueueFull if `owner` cannot submit another job, and as `check_space` and `check_share`.
+        """Raise QueueFull if `owner` cannot submit another job, InsufficientQuota if it has used its budget,
+        and as `check_space` and `check_share`.
 
         A request with an idempotency key that has a job already is no other job.
         """
@@ -194,20 +299,23 @@ class JobService:
             await self._check_capacity(owner)
 
     async def _check_capacity(self, owner: str) -> None:
+        self.budgets.check(owner)
         await self.check_space()
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        at_once = self._service.fleet.jobs_at_once
+        at_once = self._service.fleet.jobs_at_once * (1 + len(self.front_end.others))
         self._limit.check(owner, await self.store.count_by_owner(UNFINISHED), at_once)
 
-    async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
+    async def submit(
+        self, submission: Submission, known: Sequence[KnownSpeaker] = (), terms: tuple[Term, ...] = ()
+    ) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.
 
-        `known`: the voices that its client knows.
+        `known`: the voices that its client knows. `terms`: what it is transcribed with.
 
         If the idempotency key has a job already, that is returned. Its file is replaced if it is gone.
 
-        Raises KeyReused if that job is of another request, QueueFull, DiskFull, NotReady while the service
-        stops, and as `Store.add` does. Only after OutcomeUnknown the file belongs to this service, which
+        Raises KeyReused if that job is of another request, NotReady while the service stops, and as
+        `check_capacity` and `Store.add` do. Only after OutcomeUnknown the file belongs to this service, which
         removes it if it turns out to have no job; in all other cases the caller removes it. A resumable
         upload (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
         """
@@ -223,7 +331,7 @@ class JobService:
             if submission.again is not None and submission.again.parent in self._deleting:
                 raise UnknownJob("The job is being deleted.")
             try:
-                job = await self.store.add(submission, known)
+                job = await self.store.add(submission, known, terms)
             except IntegrityError:
                 # A commit that seemed to fail has come through meanwhile.
                 earlier = await self.store.find(submission.owner, key) if key is not None else None
@@ -236,35 +344,49 @@ class JobService:
                 raise
             finally:
                 self._runner.wake()
+            self.budgets.of_job(job.id, submission.owner)
             if submission.file is not None:
                 self.disk.stored[submission.owner] += submission.size or 0
             if submission.from_upload and submission.file is not None:
                 self.uploads.release(submission.file)
         return job, True
 
-    async def open_live(self, submission: Submission) -> LiveJob:
+    async def open_live(self, submission: Submission, terms: tuple[Term, ...] = ()) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`.
 
-        Raises QueueFull, DiskFull, NotReady while the service stops, and as `Store.add` does.
+        Raises NotReady while the service stops, and as `check_capacity` and `Store.add` do.
         """
         if self._stopping:
             raise NotReady(STOPPING)
         async with self._admission:
             await asyncio.to_thread(self.disk.check_share, submission.owner)
             await self._check_capacity(submission.owner)
-            return await self._runner.open_live(submission)
+            return await self._runner.open_live(submission, terms)
+
+    async def resume_live(self, job_id: str, owner: str) -> LiveJob:
+        """A live job of an owner, whose stream the end of the service has ended, for another stream.
+
+        Raises UnknownJob, UnknownStream if it waits for none, NotReady, DiskFull and OSError.
+        """
+        if self._stopping:
+            raise NotReady(STOPPING)
+        async with self._trashing:
+            return await self._runner.resume_live(await self.store.get(job_id, owner))
 
     async def end_live(self, live: LiveJob) -> None:
-        """The stream of a job has ended: transcribe what came, as an upload of it, or else delete the job."""
+        """The stream of a job has ended: transcribe what came, as an upload of it, or else delete the job.
+
+        When the service stops, it waits for the next start.
+        """
         if live.is_silent and not live.is_closed:
             with suppress(WhisperfleetError):  # it is deleted already
                 await self.delete(live.job.id)
-        await self._runner.end_live(live)
+        await self._runner.end_live(live, waits=self._stopping)
 
     async def run_again(self, job: Job) -> Job:
         """Queue a failed job again, as it was submitted: only what it lacks is transcribed.
 
-        Raises AudioNotKept if its recording is gone, QueueFull, DiskFull, UnknownJob, and as `Store.add`.
+        Raises AudioNotKept if its recording is gone, UnknownJob, and as `check_capacity` and `Store.add` do.
         """
         again, url, size = job.submission.again, job.submission.url, job.submission.size
         recorded = job if again is None else await parent_of(self.store, again)
@@ -343,7 +465,7 @@ class JobService:
                 cancelled = await self.store.trash(job)
             for each in cancelled:
                 await self._runner.cancel(each.id)
-                await self._service.remove_decoded(JobName("job", each.id))
+                await self._service.remove_decoded(run_name(each))
                 trace_job(each)
         await self.recordings.cancel(job)
         return await self.store.get_any(job.id)
@@ -351,7 +473,7 @@ class JobService:
     async def restore(self, job: Job) -> Job:
         """Take a job out of the trash with those that transcribe it again. What was cancelled there goes on.
 
-        Raises QueueFull and DiskFull if it cannot go on now, NoTrash, and UnknownJob.
+        Raises NoTrash, UnknownJob, and as `check_capacity` if it cannot go on now.
         """
         async with self._trashing, self._admission:
             job = await self.store.get_any(job.id)
@@ -372,8 +494,11 @@ class JobService:
 
     async def _delete(self, job: Job) -> None:
         if not job.status.is_terminal:
+            runs_elsewhere = job.status is Status.RUNNING and job.id not in self._runner.running
             with suppress(IllegalTransition):  # it ended just now
                 await self.store.cancel(job)
+            if runs_elsewhere and self._database.is_shared:
+                await asyncio.sleep(NOTICED_S)  # its front end stops it, and removes what is decoded
             await self._runner.cancel(job.id)  # after `cancel`, so the runner cannot start it in between
             job = await self.store.get_any(job.id)
             if job.status is Status.CANCELLED:
@@ -402,17 +527,22 @@ class JobService:
                     return  # `after` is higher than the number of any event
             except UnknownJob:
                 live.put_nowait(None)  # deleted; its cancellation is in the queue, or came before it
-            while (event_or_end := await live.get()) is not None:
-                if event_or_end.number > after:
-                    yield event_or_end
-                    after = event_or_end.number
-                if event_or_end.is_last:
-                    return
+            while (newest := await live.get()) is not None:
+                # Another front end may have stored events between the last one and this.
+                has_gap = newest.number > after + 1
+                for event in [*(await self.store.events(job, after) if has_gap else ()), newest]:
+                    if event.number > after:
+                        yield event
+                        after = event.number
+                    if event.is_last:
+                        return
+            if self._database.is_shared and not self._stopping and not job.status.is_terminal:
+                yield cancellation(job, after + 1, time.time())
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files of a job whose row no longer names them."""
         await self.recordings.cancel(job)
-        await self._service.remove_decoded(JobName("job", job.id))
+        await self._service.remove_decoded(run_name(job))
         if job.submission.file:
             path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
@@ -426,8 +556,9 @@ class JobService:
                 await self._database.verify_lock()
                 await self.sweep()
                 await self._remove_files_without_job()
-                await self.store.add_passages(_SWEPT_AT_ONCE)
-                await self._token.renew()
+                if self.front_end.leads:
+                    await self.store.add_passages(_SWEPT_AT_ONCE)
+                    await self._token.renew()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)
                 signal.raise_signal(signal.SIGTERM)
@@ -440,7 +571,10 @@ class JobService:
     async def sweep(self) -> None:
         """Advance the time of service, and delete all whose time is over. Raises what `Database` raises."""
         await self.store.advance_clock()
-        await self._remove_expired()
+        if self.front_end.leads:
+            await self._remove_expired()
+            if self._database.is_shared:
+                await self._end_deletions()
         await self.uploads.sweep()
         await self.shared_links.load()
         self.disk.stored = await self.store.bytes_by_owner()

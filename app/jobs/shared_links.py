@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.errors import QueueFull, UnknownSharedLink
 from app.database import tables
 from app.database.connection import Database, Then
+from app.jobs.access import note_access
 from app.jobs.job import Job
 from app.jobs.storage.service_clock import ServiceClock
 
@@ -70,6 +71,8 @@ class SharedLinks:
         async def load(connection: AsyncConnection, then: Then) -> None:
             has_ended = sa.or_(table.c.expires_at <= self._clock(), table.c.owner == withdrawn)
             await connection.execute(sa.delete(table).where(has_ended))
+            if withdrawn is not None:
+                await note_access(self._database, connection)
             rows = (await connection.execute(query)).all()
             then(self._replace, {digest: SharedLink(*values) for digest, *values in rows})
 
@@ -113,6 +116,7 @@ class SharedLinks:
 
         async def insert(connection: AsyncConnection, then: Then) -> None:
             await connection.execute(sa.insert(tables.shared_links).values(row))
+            await note_access(self._database, connection)
             then(self._links.__setitem__, digest, link)
             then(self._digests.__setitem__, link.id, digest)
 
@@ -130,6 +134,7 @@ class SharedLinks:
         async def delete(connection: AsyncConnection, then: Then) -> None:
             table = tables.shared_links
             await connection.execute(sa.delete(table).where(table.c.id == link_id))
+            await note_access(self._database, connection)
             then(self._forget, link_id)
 
         await self._database.transact(delete)

@@ -3,6 +3,7 @@
 import asyncio
 
 from app.common.options import Options
+from app.intake.budgets import Allowance
 from app.intake.disk import disk_full
 from app.live.decoder import StreamModel
 from app.live.detection import SpeechDetection
@@ -10,6 +11,7 @@ from app.live.events import StreamOptions
 from app.live.metrics import LiveMetrics
 from app.live.stream import LiveStream
 from app.recording.service import TranscriptionService, max_silence_of
+from app.telemetry.work import current_work
 from workers.messages import FULL_CONTEXT_S
 
 
@@ -25,9 +27,12 @@ class LiveService:
     async def open(self, model: str, options: StreamOptions) -> LiveStream:
         """A new stream for the caller, see `telemetry.work`. `model`: its name, of `ModelCatalogue.resolve`.
 
-        Raises NotReady, ModelUnavailable, DiskFull, and InvalidInput if the model does not know the language.
+        Raises NotReady, ModelUnavailable, DiskFull, InsufficientQuota, and InvalidInput if the model does not
+        know the language.
         """
         fleet, folder = self._service.fleet, self._service.media.folder
+        owner = current_work().owner
+        self._service.budgets.check(owner)
         languages = options.languages or (options.language,)
         for language in languages:
             dispatcher, name = await fleet.ready(model, Options(language=language))
@@ -49,6 +54,7 @@ class LiveService:
             folder.pcm,
             self._detection,
             self.metrics,
+            Allowance(self._service.budgets, owner),
             on_close=self._closed,
             has_space=has_space,
         )

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from app.common.concurrency import BackgroundTasks
-from app.common.errors import ProcessCrashed, StreamRefused, WhisperfleetError
+from app.common.errors import InsufficientQuota, ProcessCrashed, StreamRefused, WhisperfleetError
 from app.engines.ledger import JobName
+from app.intake.budgets import Allowance, Budgets
 from app.intake.disk import disk_full
 from app.live.audio import AudioFile, StreamAudio
 from app.live.decoder import StreamDecoder, StreamModel
@@ -59,11 +60,12 @@ class LiveStream:
         folder: Path,
         detection: SpeechDetection,
         metrics: LiveMetrics,
+        allowance: Allowance | None = None,
         on_close: Callable[["LiveStream"], None] = lambda stream: None,
         has_space: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`folder`: for its audio. `on_close` is called once, when the stream ends. `has_space` says whether
-        there is space for more audio, in a thread.
+        """`folder`: for its audio. `allowance`: of its owner. `on_close` is called once, when it ends.
+        `has_space` says whether there is space for more audio, in a thread.
         """
         self.id = uuid.uuid4().hex
         self.job = JobName("stream", self.id)
@@ -74,6 +76,7 @@ class LiveStream:
         self._model = model
         self._options = options
         self._metrics = metrics
+        self._allowance = allowance or Allowance(Budgets())
         self._on_close = on_close
         self._has_space = has_space
         self._space_until_s = _CHECK_SPACE_S  # of audio in all, before the next look at the disk
@@ -121,9 +124,14 @@ class LiveStream:
     async def append(self, audio: bytes, encoding: Encoding = PCM_16K) -> None:
         """Add audio. Waits while too much of it is ahead of the detection of speech.
 
-        Raises StreamRefused if the stream has ended, or has more audio without a commit than it may have, and
-        DiskFull.
+        Raises StreamRefused if the stream has ended, or has more audio without a commit than it may have,
+        InsufficientQuota, and DiskFull.
         """
+        if self._items:  # whose text is still to come
+            try:
+                self._allowance.reserve((self._turns.position - self._items[0].start) / SAMPLE_RATE)
+            except InsufficientQuota as error:
+                self._audio.fail(error)
         self._check_open()
         seconds = len(audio) / encoding.bytes_per_second
         if self._options.turns is None and self._uncommitted_s + seconds > MAX_UNCOMMITTED_S:
@@ -184,6 +192,9 @@ class LiveStream:
             task.cancel()
         self._model.dispatcher.cancel(self.job)
         self._notify_decoded()
+        for item in self._items:
+            self._charge(item)
+        self._allowance.reserve(0.0)
         self._on_close(self)
         await asyncio.gather(*tasks, return_exceptions=True)
         # Workers read it: without it, they would report errors that nobody waits for.
@@ -268,11 +279,17 @@ class LiveStream:
 
     def _clear(self) -> None:
         if self._open is not None:
-            self._items.pop()  # whatever comes of it is for nobody
+            self._charge(self._items.pop())  # whatever comes of it is for nobody
             self._cancel_draft()
         self._find_turns()
         self._item_start = self._turns.position
         self.on_event(Cleared())
+
+    def _charge(self, item: Item) -> None:
+        """Charge an item that ends, if it has its text, or the client has drafts of it."""
+        if item.has_sent or (item.is_done and item.error is None):
+            end = self._turns.position if item.end is None else item.end
+            self._allowance.charge(self._model.name, (end - item.start) / SAMPLE_RATE)
 
     def _renew_turns(self) -> None:
         """Find turns as the client wants now, once none is open."""
@@ -370,6 +387,7 @@ class LiveStream:
             return
         self._items.remove(item)
         self._metrics.final_s.add(self._loop.time() - item.committed_at)
+        self._charge(item)
         self.on_event(item.outcome())
         self._notify_decoded()
 

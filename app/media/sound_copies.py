@@ -16,12 +16,13 @@ import structlog
 
 from app.common.concurrency import end_tasks, run_shielded
 from app.common.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
-from app.common.files import remove_files
+from app.common.files import is_older, remove_files
 from app.common.ids import ID
 from app.media.sound_encoder import SoundEncoder
 from workers.messages import TrackChoice
 
-_COPY_NAME = re.compile(rf"({ID.pattern})\.(flac|ogg)")
+_FORMS = ("flac", "ogg")
+_COPY_NAME = re.compile(rf"({ID.pattern})\.({'|'.join(_FORMS)})")
 _PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
 _IDLE_SPANS = 16  # that stay for further requests: players ask for ranges of them
 _ALL = (0.0, math.inf)
@@ -59,9 +60,9 @@ class SoundCopies:
         self._copies: dict[str, _Copy] = {}
         self._stopping = False
 
-    async def load(self) -> None:
-        """Find the complete copies of an earlier run, and remove incomplete ones."""
-        copies = await asyncio.to_thread(_complete_copies, self._folder)
+    async def load(self, before: float = math.inf) -> None:
+        """Find the complete copies of earlier runs, and remove incomplete ones of before a Unix time (s)."""
+        copies = await asyncio.to_thread(_complete_copies, self._folder, before)
         self._copies = {copy.name: copy for copy in copies}
         await self._trim()
 
@@ -97,6 +98,8 @@ class SoundCopies:
         copies = [copy for name, copy in self._copies.items() if name.startswith(f"{recording}.")]
         await end_tasks(*(copy.making for copy in copies))
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
+        made_elsewhere = [self._folder / f"{recording}.{form}" for form in _FORMS]  # by another front end
+        await run_shielded(asyncio.to_thread(remove_files, made_elsewhere))
 
     def _find_or_make(
         self, recording: str, form: str, track: TrackChoice, span: tuple[float, float]
@@ -197,21 +200,22 @@ async def until_made(making: asyncio.Task[T], is_stopping: Callable[[], bool]) -
     raise AudioNotKept(NOT_KEPT)
 
 
-def remove_leftover_copies(folder: Path, recordings: Iterable[str]) -> None:
-    """Remove the copies in `folder` of all recordings but those named."""
+def remove_leftover_copies(folder: Path, recordings: Iterable[str], before: float = math.inf) -> None:
+    """Remove the copies in `folder`, made `before` a Unix time (s), of all recordings but those named."""
     kept = set(recordings)
     for path in folder.iterdir():
         match = _COPY_NAME.fullmatch(path.name)
-        if match and match[1] not in kept:
+        if match and match[1] not in kept and is_older(path, before):
             path.unlink(missing_ok=True)
 
 
-def _complete_copies(folder: Path) -> list[_Copy]:
+def _complete_copies(folder: Path, before: float) -> list[_Copy]:
     """The copies in a folder. Removes what else a killed process left there."""
     copies = []
     for path in folder.iterdir():
         if path.suffix == _PART_SUFFIX:
-            path.unlink(missing_ok=True)
+            if is_older(path, before):
+                path.unlink(missing_ok=True)
         elif _COPY_NAME.fullmatch(path.name):
             stat = path.stat()
             copies.append(_Copy(path.name, path, size=stat.st_size, used_ns=stat.st_atime_ns))

@@ -67,6 +67,8 @@ class ChannelPipelines:
             async for decoded in steps:
                 ends = (decoded.samples, decoded.declared)
                 seconds, declared_s = (max(0, end - work.selection.start) / SAMPLE_RATE for end in ends)
+                if work.allowance is not None:
+                    work.allowance.reserve(seconds if decoded.finished else max(seconds, declared_s))
                 work.observer.progressed(Progress(seconds, declared_s=declared_s or None))
                 if decoded.finished:
                     work.observer.decoded(decoded)

@@ -182,7 +182,7 @@ def _decode_with_retries(
     window, first = yield from _decode_in_context(window, first)
     if clip.decoding.temperature > 0:
         return [(window, first)]
-    if first.repetitive and not window.decoding.word_timestamps:
+    if not window.decoding.word_timestamps and first.repetitive:
         # Only the times of words show whether somebody said it so often.
         window = _again(window, language=first.language, word_timestamps=True)
         first = replace((yield window), language_probs=first.language_probs)

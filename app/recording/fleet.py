@@ -177,7 +177,7 @@ class WhisperFleet:
 
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
-        usage = self.gpus.usage(slot)
+        usage = self.gpus.usage(slot - self._plan.first_slot)
         batch = self.dispatcher.running(slot) if self.dispatcher is not None else None
         working: list[dict[str, object]] = []
         if batch is not None:

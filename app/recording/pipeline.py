@@ -78,8 +78,8 @@ class Pipeline:
         """Transcribe the recording. Cancelling this cancels all work that is not in flight.
 
         Raises InvalidInput if the file cannot be transcribed, TooLarge if the recording is too long,
-        DiskFull or OutgrowsDisk, NotReady if there are no workers, and ClipFailed if a clip cannot be
-        transcribed.
+        InsufficientQuota if that is more than its owner's budget, DiskFull or OutgrowsDisk, NotReady if there
+        are no workers, and ClipFailed if a clip cannot be transcribed.
         """
         work = self.work
         async with self._task_group() as group, aclosing(self._search.clips()) as clips:
@@ -153,6 +153,8 @@ class Pipeline:
         ends = (decoded.samples, decoded.declared)
         seconds, declared_s = (max(0, end - work.selection.start) / SAMPLE_RATE for end in ends)
         total_s = seconds if decoded.finished else None
+        if work.allowance is not None:
+            work.allowance.reserve(total_s or max(seconds, declared_s))
         self._report(decoded_s=seconds, total_s=total_s, declared_s=declared_s or None)
 
     async def _transcribe(self, clip: PlannedClip) -> _ClipTranscript | None:
@@ -269,7 +271,7 @@ class Pipeline:
                 result = transcribed.result
                 self._languages.update(samples_by_language(result.segments, result.language))
                 self._published_spans.append(span)
-                place = partial(clip_segments, span, options=self.work.options)
+                place = partial(clip_segments, span, options=self.work.options, terms=self.work.terms)
                 self._segments.add(transcribed.packed, place)
                 if observer.wants_segments and (segments := place(transcribed.result)):
                     observer.transcribed(segments)

@@ -7,6 +7,7 @@ from typing import ClassVar
 from app.common.errors import ClipFailed, Interrupted, TaskCrashes, WhisperfleetError
 from app.common.options import Options
 from app.engines.window_request import WindowRequest
+from app.intake.budgets import Allowance
 from app.media.peaks import PeakCollector
 from app.pool.dispatcher import Dispatcher
 from app.pool.helper import Helper
@@ -15,6 +16,7 @@ from app.recording.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
 from app.recording.clip_search import RecordingWork
 from app.recording.result_cache import ClipResults
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.terms import Term
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoded, Segment, Span, WindowResult
 
 WindowDispatcher = Dispatcher[WindowRequest, WindowResult]
@@ -43,6 +45,7 @@ class Observer:
     """Is called as a recording makes progress. Override what you need."""
 
     wants_segments: ClassVar[bool] = False  # whether `transcribed` is called
+    sent_s = 0.0  # of audio, whose text the client has before the end
     peaks: PeakCollector | None = None  # gets the peaks of the recording, unless an earlier run decoded it
 
     def decoded(self, decoded: Decoded) -> None:
@@ -77,6 +80,8 @@ class TranscriptionWork(RecordingWork):
     channel: int = 0  # of the recording, if its channels are transcribed separately
     # Voices that the client knows. None: they are embedded, and the caller finds who speaks.
     known: Sequence[KnownSpeaker] | None = ()
+    terms: tuple[Term, ...] = ()  # replace what the model wrote
+    allowance: Allowance | None = None  # that reserves its length; None: it is free
     errors: list[ClipFailed] = field(default_factory=list)  # with which it went on
 
 

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Sequence
 
 from app.common.concurrency import end_tasks, run_shielded, spawn_shared
+from app.common.errors import InsufficientQuota
 from app.common.options import Options
 from app.engines.devices import usable_cores
 from app.engines.ledger import JobName, new_request
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, media_workers
+from app.intake.budgets import Allowance, budgets_of
 from app.intake.uploads import Upload
 from app.media.pcm_files import remove_channels
 from app.pool.helper import Helper
@@ -21,7 +23,9 @@ from app.recording.recording_work import Observer, TranscriptionWork, WindowDisp
 from app.recording.result_cache import CachedClipResults, ClipResults, ResultCache
 from app.settings import Settings
 from app.telemetry import traces
+from app.telemetry.work import current_work
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.terms import Term
 from app.transcript.timeline import Transcript
 from workers.messages import Decoded
 
@@ -47,6 +51,7 @@ class TranscriptionService:
         self.settings = settings
         self.media = MediaService(settings, media_workers(settings, plan, usable_cores()))
         self.fleet = WhisperFleet(settings, plan, self.media.pool)
+        self.budgets = budgets_of(settings)
         self.helper = Helper()
         self._cache = ResultCache()
         self._removals: dict[JobName, asyncio.Task[None]] = {}  # of decoded audio that workers still read
@@ -74,22 +79,31 @@ class TranscriptionService:
         model: str,
         observer: Observer | None = None,
         known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
     ) -> Transcript:
         """The transcript of a recording. Does not remove the upload's file.
 
         Cancelling the caller cancels the work. Results are cached for a while then: the same recording with
-        the same options goes on from them.
+        the same options goes on from them. The caller is charged, see `telemetry.work`.
 
         Raises NotReady if there is no model or no worker, and as `Pipeline.run` does.
         """
         dispatcher, model = await self.fleet.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
-        job = new_request()
+        job, observer = new_request(), observer or Observer()
+        allowance = Allowance(self.budgets, current_work().owner)
         with self._cache.recording(key) as results:
-            pipeline = self.pipeline(job, upload, options, model, dispatcher, results, observer, known=known)
+            more = (observer, None, known, terms, allowance)
+            pipeline = self.pipeline(job, upload, options, model, dispatcher, results, *more)
             try:
-                return await traced(pipeline)
+                transcript = await traced(pipeline)
+                allowance.charge(model, transcript.transcribed_s)
+                return transcript
+            except (asyncio.CancelledError, InsufficientQuota):  # the client may have some of the text
+                allowance.charge(model, observer.sent_s)
+                raise
             finally:
+                allowance.reserve(0.0)
                 await self.remove_decoded(job)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
@@ -114,7 +128,7 @@ class TranscriptionService:
         """
         dispatcher = self.fleet.dispatcher
         if dispatcher is None or not dispatcher.has_in_flight(job):
-            await asyncio.to_thread(remove_channels, self.media.folder.pcm / job.id)
+            await asyncio.to_thread(remove_channels, self.media.folder.pcm / job.file)
         elif job not in self._removals:
             removal = self._removals[job] = spawn_shared(self._remove_later(dispatcher, job))
             removal.add_done_callback(lambda _: self._removals.pop(job, None))
@@ -125,7 +139,7 @@ class TranscriptionService:
 
     async def _remove_later(self, dispatcher: WindowDispatcher, job: JobName) -> None:
         await dispatcher.until_ended(job)
-        await run_shielded(asyncio.to_thread(remove_channels, self.media.folder.pcm / job.id))
+        await run_shielded(asyncio.to_thread(remove_channels, self.media.folder.pcm / job.file))
 
     def pipeline(
         self,
@@ -138,19 +152,21 @@ class TranscriptionService:
         observer: Observer | None = None,
         decoded: Decoded | None = None,
         known: Sequence[KnownSpeaker] | None = (),
+        terms: tuple[Term, ...] = (),
+        allowance: Allowance | None = None,
     ) -> Pipeline | ChannelPipelines:
         """A pipeline for a recording, or one for its channels.
 
         `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio by
         `remove_decoded`. `decoded`: what is there from an earlier run, if that decoded all of the recording.
         `known`: voices that the client knows, for `options.diarize`; None: they are embedded, and the caller
-        finds who speaks.
+        finds who speaks. `terms`: replace what the model wrote. `allowance`: reserves the length.
         """
         work = TranscriptionWork(
             job=job,
             upload=upload,
             media_pool=self.media.pool,
-            pcm_path=self.media.folder.pcm / job.id,
+            pcm_path=self.media.folder.pcm / job.file,
             max_duration_s=self.settings.max_duration_s,
             selection=options.selection,
             decoded=decoded,
@@ -163,5 +179,7 @@ class TranscriptionService:
             max_silence=max_silence_of(model),
             min_context_s=self.fleet.catalogue.options[model].min_context_s,
             known=known,
+            terms=terms,
+            allowance=allowance,
         )
         return ChannelPipelines(work) if options.channels == "separate" else Pipeline(work)

@@ -17,7 +17,7 @@ from typing import Any, cast
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from app.server.listening import STREAM_PATH
+from app.server.listening import QUEUE, STREAM_PATH
 from app.server.requests import Proxies
 from app.server.steady_protocol import Steady
 from app.server.web_sockets import WebSocketConnection, is_handshake
@@ -28,7 +28,6 @@ MAX_HEADS = 1024  # incomplete ones, of up to 64 KiB each
 HEADS_PER_ADDRESS = 128
 # In one step of the event loop, before their heads are read: far fewer than the heads of an address.
 ACCEPTED_AT_ONCE = 16
-QUEUE = 4096  # connections that the kernel has for the server, if the machine allows so many
 RESERVED = 64  # connections beyond the limit, one for each address that has none
 
 log = structlog.get_logger("whisperfleet.connections")

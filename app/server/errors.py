@@ -77,9 +77,11 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.HostNotAllowed: Kind(421, "host_not_allowed"),
+    errors.UploadLocked: Kind(423, "upload_locked"),
     errors.UpgradeRequired: Kind(426, "web_socket_required"),
     errors.PreconditionRequired: Kind(428, "if_match_required"),
     errors.QueueFull: Kind(429, "queue_full"),
+    errors.InsufficientQuota: Kind(429),
     errors.ProcessCrashed: Kind(500, "child_died"),
     errors.ClipFailed: Kind(500, "clip_failed"),
     errors.HelperFailed: Kind(503, "helper_failed"),
@@ -144,11 +146,12 @@ def error_response(error: errors.WhisperfleetError) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if kind.status == 426:
         headers |= {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
-    if kind.status in RETRY_AFTER_S:
+    may_pass = kind.status in RETRY_AFTER_S and not isinstance(error, errors.InsufficientQuota)
+    if may_pass:
         headers["Retry-After"] = str(RETRY_AFTER_S[kind.status])
     if kind.status == 429 or kind.status >= 500:
         # OpenAI's clients retry after all of these statuses, unless this header says no.
-        headers["x-should-retry"] = str(kind.status in RETRY_AFTER_S).lower()
+        headers["x-should-retry"] = str(may_pass).lower()
     return json_error(
         kind.status, error.message, param=error.param, code=error.code or kind.code, headers=headers
     )

@@ -17,6 +17,8 @@ PATIENT = "patient"  # in the state of a request whose response costs nothing bu
 STREAM_PATH = "/v1/realtime"  # of WebSockets: their handshake is a GET
 SPARE_DESCRIPTORS = 256  # for the database, the workers and libraries
 GRACE_S = 3  # requests and streams in flight have so long to end once the service stops
+DRAIN_S = 60.0  # requests, if it drains before
+QUEUE = 4096  # connections that the kernel has for the server, if the machine allows so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +94,35 @@ def _bind_error(
 ) -> OSError | None:
     """The error of listening on an address, as `getaddrinfo` describes it."""
     try:
-        with socket.socket(family, kind, protocol) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.bind(address)
+        _bound(family, kind, protocol, "", address).close()
     except OSError as error:
         return error
     return None
+
+
+def listeners(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on all addresses of a host. Raises OSError."""
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found = [_bound(*address) for address in dict.fromkeys(addresses)]
+    for listener in found:
+        listener.listen(QUEUE)
+    return found
+
+
+def _bound(
+    family: int, kind: int, protocol: int, _: str, address: tuple[str | int, ...] | tuple[int, bytes]
+) -> socket.socket:
+    """A socket with an address, as `getaddrinfo` describes it. Raises OSError."""
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 def max_connections(settings: Settings) -> int:
@@ -108,8 +131,8 @@ def max_connections(settings: Settings) -> int:
 
 
 def wanted_connections(settings: Settings) -> int:
-    """How many connections there may be if the limit of descriptors allows it."""
-    return settings.max_connections or MAX_CONNECTIONS
+    """How many connections this process may have if the limit of descriptors allows it."""
+    return max(1, (settings.max_connections or MAX_CONNECTIONS) // settings.processes)
 
 
 def raise_descriptor_limit(settings: Settings) -> None:

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.common.owners import Client
+from app.common.owners import LINK_OWNER, Client
 from app.server.handshakes import is_handshake
 from app.telemetry import traces
 from app.telemetry.histogram import Histogram
@@ -50,6 +50,11 @@ def client_of(request: Request) -> Client:
     """Whose a request is; an operator's if the service requires no key."""
     client: Client = getattr(request.state, "client", Client())
     return client
+
+
+def is_by_link(request: Request) -> bool:
+    """Whether a request is made by a link, which gives less than a key does."""
+    return client_of(request).owner == LINK_OWNER
 
 
 class Proxies:

@@ -35,7 +35,8 @@ class Steady(asyncio.Protocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # `pause_writing` is called if anything waits
         connection = transport.get_extra_info("socket")
-        if connection is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        is_tcp = connection is not None and connection.family != socket.AF_UNIX
+        if is_tcp and hasattr(socket, "TCP_NOTSENT_LOWAT"):
             # Else the kernel takes megabytes, and a slow client seems to stall until they are sent.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
 

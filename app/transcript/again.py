@@ -45,13 +45,20 @@ def _by_people(segment: EditedSegment) -> tuple[object, ...]:
 
 
 def merge_again(
-    base: Transcript, again: Transcript, part: Span | None, touched: Sequence[Span], revision: int
+    base: Transcript,
+    again: Transcript,
+    part: Span | None,
+    touched: Sequence[Span],
+    revision: int,
+    *,
+    keeps_ids: bool = False,
 ) -> Transcript:
     """The base with new text from `again`, as the revision with this number, which no other one has.
 
     Both have `EditedSegment`s. `part`: what was transcribed again, in samples; None: all. `touched`: where
     people changed the base, in order, without overlap; there it stays as it is, as it does outside of the
-    part. Segments of the base that stay are the same objects.
+    part. Segments of the base that stay are the same objects. `keeps_ids`: so are those of `again`, whose ids
+    the base does not have.
     """
     first, last = part or ALL_TIME
     # A segment that rounding alone puts outside of the part is inside of it.
@@ -73,7 +80,8 @@ def merge_again(
         (old if _overlaps((segment.start, segment.end), stays) else replaced).append(segment)
     merged = base if part is not None else again
     starts = [start for start, _ in merged.clips]
-    same = {_content(segment): segment for segment in replaced}
+    kept_ids = _edited(again.segments) if keeps_ids else replaced
+    same = {_content(segment): segment for segment in kept_ids}
     numbers = count()
     new: list[EditedSegment] = []
     other_language = None if again.language == merged.language else again.language

@@ -3,10 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal
 
-from workers.messages import Segment, Span, seconds
+from workers.messages import Segment, Span, Word, seconds
 
 Mark = Literal["break", "join"]  # a cue begins here; no cue ends here
 # In order: how many letters (characters but white space) of the text stand before each mark.
@@ -14,7 +14,24 @@ Marks = tuple[tuple[int, Mark], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class EditedSegment(Segment):
+class Replacement:
+    """A term in the text of a segment, instead of what the model wrote: see `app.transcript.terms`."""
+
+    letter: int  # how many letters of the text stand before it
+    write: str
+    heard: str  # what the model wrote
+    words: tuple[Word, ...]  # all of which a part was replaced; empty if they are not known
+
+
+@dataclass(frozen=True, slots=True)
+class TermedSegment(Segment):
+    """A segment in which terms may have replaced something."""
+
+    replaced: tuple[Replacement, ...] = ()  # in order
+
+
+@dataclass(frozen=True, slots=True)
+class EditedSegment(TermedSegment):
     """A segment of a transcript or of a correction of it. Times in samples of the recording.
 
     Its `id` consists of the first sample of its clip, its place there and, unless that is 0, its channel;
@@ -97,6 +114,23 @@ def listed_marks(segment: EditedSegment) -> Marks:
     return tuple((places[letter], mark) for letter, mark in segment.marks)
 
 
+def place_of(segment: Segment, replacement: Replacement) -> int | None:
+    """Where a replacement begins in the text of its segment, in characters; None if it is not there now."""
+    letters = (at for at, char in enumerate(segment.text) if not char.isspace())
+    at = next(islice(letters, replacement.letter, None), None)
+    return at if at is not None and segment.text.startswith(replacement.write, at) else None
+
+
+def replacement_entries(segment: Segment) -> list[dict[str, Any]]:
+    """What terms have replaced in a segment, as JSON objects. Places count as those of marks."""
+    lead = len(segment.text) - len(segment.text.lstrip())
+    return [
+        {"at": at - lead, "write": each.write, "heard": each.heard}
+        for each in replacements_of(segment)
+        if (at := place_of(segment, each)) is not None
+    ]
+
+
 def mark_entries(marks: Iterable[tuple[int, Mark]]) -> list[dict[str, Any]]:
     """Such marks as JSON objects."""
     return [{"at": at, "kind": mark} for at, mark in marks]
@@ -120,7 +154,21 @@ def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 
 
 def edited(segment: Segment, **more: Any) -> EditedSegment:
     """The segment with `more` of what people read and correct."""
-    return EditedSegment(*[getattr(segment, name) for name in Segment.__match_args__], **more)
+    return EditedSegment(**_plain(segment), replaced=replacements_of(segment), **more)
+
+
+def termed(segment: Segment, replaced: tuple[Replacement, ...]) -> TermedSegment:
+    """The segment with what terms have replaced in it."""
+    return TermedSegment(**_plain(segment), replaced=replaced)
+
+
+def _plain(segment: Segment) -> dict[str, Any]:
+    return {name: getattr(segment, name) for name in Segment.__match_args__}
+
+
+def replacements_of(segment: Segment) -> tuple[Replacement, ...]:
+    """What terms have replaced in the segment."""
+    return segment.replaced if isinstance(segment, TermedSegment) else ()
 
 
 def clip_start(starts: Sequence[int], sample: int) -> int:

@@ -16,6 +16,7 @@ from app.transcript.edited import split_turns
 from app.transcript.formats import DOCUMENT_FORMATS, FORMATS, Format
 from app.transcript.formats.common import FileCue, FileStyle
 from app.transcript.pauses import with_pauses
+from app.transcript.terms import Term, replace_terms
 from app.transcript.text.chinese import LANGUAGES as CHINESE
 from app.transcript.text.chinese import convert_segments
 from app.transcript.text.speaker_text import SpeakerPrefix
@@ -77,15 +78,20 @@ def without_effect(
     return {name: need for name, need in useless.items() if name in changed}
 
 
-def clip_segments(clip: Span, result: ClipResult, options: Options) -> tuple[Segment, ...]:
+def clip_segments(
+    clip: Span, result: ClipResult, options: Options, terms: tuple[Term, ...] = ()
+) -> tuple[Segment, ...]:
     """The segments of a clip, in samples of the recording, in the script that the options ask for.
 
-    The pipeline and jobs that still run share them.
+    `terms`: replace what the model wrote. The pipeline and jobs that still run share the segments.
     """
     segments = place_segments(result.segments, clip)
-    if options.task != "transcribe" or options.chinese == "keep":
+    is_translated = options.task != "transcribe"
+    if not is_translated and options.chinese != "keep":
+        segments = convert_segments(segments, options.chinese, result.language)
+    if not terms:
         return segments
-    return convert_segments(segments, options.chinese, result.language)
+    return replace_terms(segments, terms, result.language, "en" if is_translated else None)
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:

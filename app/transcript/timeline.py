@@ -53,6 +53,11 @@ class Transcript:
         return seconds(self.samples)
 
     @property
+    def transcribed_s(self) -> float:
+        """The length of the part that was transcribed, without what failed."""
+        return seconds(self.samples - self.start - sum(end - start for start, end in self.failed_spans))
+
+    @property
     def languages(self) -> dict[str, float] | None:
         """If several are spoken: each one, ISO 639-1, and its part of the segments' time, most first."""
         parts = parts_by_language(self.segments, self.language)

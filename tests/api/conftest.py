@@ -13,10 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from app.commands.serve import Server, uvicorn_config
+from app.commands.serve import OneOfSeveral, Server, uvicorn_config
 from app.database.connection import FILE_NAME
 from app.intake.limits import Admission
 from app.main import create_app
+from app.server.siblings import Siblings
 from app.settings import Settings
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
@@ -132,7 +133,7 @@ class Site:
 
 
 @contextmanager
-def serve_site(settings: Settings) -> Iterator[Site]:
+def serve_site(settings: Settings, siblings: Siblings | None = None) -> Iterator[Site]:
     database = settings.data_dir / FILE_NAME
     if settings.data_dir.is_dir() and not database.exists():
         put_tables(database)
@@ -140,11 +141,13 @@ def serve_site(settings: Settings) -> Iterator[Site]:
     admission = Admission(settings, service.fleet.jobs_at_once)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.main.Admission", lambda *_: admission)
-        app = create_app(settings, service)  # type: ignore[arg-type]
-    server = Server(app, uvicorn_config(app, settings))
+        app = create_app(settings, service, siblings=siblings)  # type: ignore[arg-type]
+    config = uvicorn_config(app, settings)
+    server = Server(app, config) if siblings is None else OneOfSeveral(app, config, siblings)
     # With IPPROTO_TCP, asyncio disables Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
+    listener.listen()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     site = Site(listener.getsockname()[1], service, admission, server)

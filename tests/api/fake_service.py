@@ -18,6 +18,7 @@ from app.common.options import Options
 from app.engines.catalogue import ModelCatalogue
 from app.engines.gpu_usage import GpuMonitor
 from app.engines.ledger import BatchLedger, JobName
+from app.intake.budgets import Allowance, budgets_of
 from app.intake.data_folder import DataFolder
 from app.intake.uploads import Upload
 from app.media.pcm_files import remove_channels
@@ -32,9 +33,11 @@ from app.recording.recording_work import Observer, Progress, WindowDispatcher
 from app.recording.result_cache import ClipResults
 from app.recording.speech import VadParameters
 from app.settings import Settings
+from app.telemetry.work import current_work
 from app.transcript.edited import EditedSegment
 from app.transcript.speakers.labelling import KnownSpeaker
 from app.transcript.speakers.voices import Voices, pack_voices
+from app.transcript.terms import Term, replace_terms
 from app.transcript.timeline import ClipResult, Transcript
 from tests.sample_peaks import collected
 from workers.messages import (
@@ -146,6 +149,13 @@ class Call:
     options: Options
     model: str
     known: Sequence[KnownSpeaker] = ()
+
+
+def with_terms(transcript: Transcript, terms: tuple[Term, ...]) -> Transcript:
+    """The transcript as the pipeline makes it with terms."""
+    if not terms:
+        return transcript
+    return replace(transcript, segments=replace_terms(transcript.segments, terms, transcript.language))
 
 
 class FakeEncoder:
@@ -332,11 +342,12 @@ class FakeService:
         folder, encoder = DataFolder(self.settings.data_dir), FakeEncoder()
         copies = SoundCopies(folder.uploads, folder.copies, self.settings.audio_cache_bytes, encoder)
         self.media = FakeMedia(self, folder, encoder, copies)
+        self.budgets = budgets_of(self.settings)
 
     def reset(self) -> None:
         """Forget what a test set and did."""
-        settings, running, helper, fleet, media = (
-            self.settings, self.running, self.helper, self.fleet, self.media
+        settings, running, helper, fleet, media, budgets = (
+            self.settings, self.running, self.helper, self.fleet, self.media, self.budgets
         )  # fmt: skip
         vars(fleet).clear()
         fleet.__init__()  # type: ignore[misc]
@@ -345,7 +356,7 @@ class FakeService:
         # The folder knows the space that uploads have reserved, and the copies know their files.
         media.encoder.reset()
         media.__init__(self, media.folder, media.encoder, media.copies)  # type: ignore[misc]
-        self.media = media
+        self.media, self.budgets = media, budgets
 
     async def start(self) -> None:
         for folder in (self.media.folder.uploads, self.media.folder.pcm, self.media.folder.copies):
@@ -364,19 +375,26 @@ class FakeService:
         model: str,
         observer: Observer | None = None,
         known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
     ) -> Transcript:
-        await self.work(upload, options, model, known)
+        allowance = Allowance(self.budgets, current_work().owner)
+        allowance.reserve(self.transcript.seconds)
         try:
-            for segment in self.transcript.segments:
+            await self.work(upload, options, model, known)
+            transcript = with_terms(self.transcript, terms)
+            for segment in transcript.segments:
                 if observer is not None:
                     observer.transcribed([segment])
             await asyncio.sleep(0.01)
             if self.late_error is not None:
                 raise self.late_error
-            return self.transcript
+            allowance.charge(model, transcript.transcribed_s)
+            return transcript
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
+        finally:
+            allowance.reserve(0.0)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
         await self.work(upload, model=self.fleet.catalogue.default)
@@ -410,13 +428,14 @@ class FakeService:
         observer: Observer,
         decoded: Decoded | None = None,
         known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
+        allowance: Allowance | None = None,
     ) -> "FakePipeline":
-        return FakePipeline(
-            self, self.media.folder.pcm / job.id, upload, options, model, results, observer, decoded, known
-        )
+        more = (results, observer, decoded, known, terms, allowance)
+        return FakePipeline(self, self.media.folder.pcm / job.file, upload, options, model, *more)
 
     async def remove_decoded(self, job: JobName) -> None:
-        remove_channels(self.media.folder.pcm / job.id)
+        remove_channels(self.media.folder.pcm / job.file)
 
     async def keep_decoded(self, job: JobName) -> None: ...
 
@@ -450,6 +469,8 @@ class FakePipeline:
     observer: Observer = field(default_factory=Observer)
     decoded: Decoded | None = None
     known: Sequence[KnownSpeaker] = ()
+    terms: tuple[Term, ...] = ()
+    allowance: Allowance | None = None
 
     @property
     def errors(self) -> list[ClipFailed]:
@@ -460,6 +481,8 @@ class FakePipeline:
         total_s = service.transcript.samples / SAMPLE_RATE
         try:
             self.pcm_path.write_bytes(bytes(100))
+            if self.allowance is not None:
+                self.allowance.reserve(total_s)
             if service.work_on_job is not None:
                 return await service.work_on_job(self)
             await service.record(self.upload, self.options, self.model, self.known)
@@ -476,7 +499,7 @@ class FakePipeline:
                 raise service.error
             await self._publish(service.clips[half:])
             self.observer.progressed(Progress(total_s, total_s, total_s, 2, 2))
-            return service.transcript
+            return with_terms(service.transcript, self.terms)
         except asyncio.CancelledError:
             service.cancelled.set()
             raise

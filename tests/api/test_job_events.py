@@ -199,10 +199,10 @@ def test_stopping_the_server_ends_streams_at_once(serve, tmp_path):
 def test_stopping_server_accepts_no_jobs(site, monkeypatch):
     submit = JobService.submit
 
-    async def late(jobs, submission, known):
+    async def late(jobs, *submission):
         jobs.begin_shutdown()
         try:
-            return await submit(jobs, submission, known)
+            return await submit(jobs, *submission)
         finally:
             jobs._stopping = False
 

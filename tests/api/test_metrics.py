@@ -52,7 +52,8 @@ def fresh(serve, tmp_path):
     return serve(data_dir=tmp_path)
 
 
-def test_the_names_kinds_and_labels_are_those_of_the_list(site):
+def test_the_names_kinds_and_labels_are_those_of_the_list(site, monkeypatch):
+    monkeypatch.setattr(site.service.budgets, "_shows_owners", True)
     site.service.fleet.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuSample(1, 2, 0.5)])
     site.service.fleet.on_nodes = Counter({("gpu-1", "busy"): 1})
     site.client.get("/v1/jobs")

@@ -306,7 +306,7 @@ def test_parallel_uploads_arrive_complete(site):
 
 
 def test_large_upload_uses_little_memory(site):
-    async def transcribe(upload, options, model, known):
+    async def transcribe(upload, options, model, **more):
         return TRANSCRIPT
 
     site.service.transcribe = transcribe

@@ -172,6 +172,7 @@ def test_openapi_documents_every_field(site):
     fields = form(openapi(site), "transcriptions")
     own = {"file", "model", "response_format", "timestamp_granularities[]", "stream", "chunking_strategy"}
     own |= {"include[]", "keywords[]", "known_speaker_names[]", "known_speaker_references[]"}
+    own |= {"terms", "terms_as_hotwords"}
     assert fields["properties"].keys() == own | Options.model_fields.keys()
     assert fields["required"] == ["file", "model"]
     assert fields["properties"]["file"]["format"] == "binary"

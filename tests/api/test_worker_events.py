@@ -9,12 +9,14 @@ import pytest
 
 from app.api.http import event_streams as sse
 from app.api.operation import worker_events
+from app.api.operation.other_fleets import OtherFleets
 from app.api.operation.worker_events import WorkerEvents
 from app.common.errors import DatabaseUnavailable
 from app.engines.ledger import Block, JobName
 from app.jobs.storage.store import Store
 from app.live.metrics import LiveMetrics
 from app.pool.tasks import Outcome
+from app.server.siblings import Siblings
 from app.settings import Settings
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
@@ -198,10 +200,15 @@ def service(tmp_path):
     return FakeService(Settings(data_dir=tmp_path, _env_file=None))
 
 
+def new_events(service):
+    others = OtherFleets(Siblings(service.settings.data_dir), service.fleet.ledger)
+    return WorkerEvents(service.fleet, others, Jobs, LiveMetrics())
+
+
 @pytest.mark.anyio
 @pytest.mark.timeout(20)
 async def test_a_slow_client_gets_a_new_snapshot_and_holds_nobody_up(service):
-    events = WorkerEvents(service.fleet, Jobs, LiveMetrics())
+    events = new_events(service)
     slow, quick = events.stream(), events.stream()
     assert (await anext(slow)).startswith("event: fleet\n")
     assert (await anext(quick)).startswith("event: fleet\n")
@@ -227,7 +234,7 @@ async def test_a_long_history_is_one_event(service, monkeypatch):
     monkeypatch.setattr(worker_events, "_BLOCKS_AT_ONCE", 3)
     for _ in range(10):
         add_block(service)
-    stream = WorkerEvents(service.fleet, Jobs, LiveMetrics()).stream()
+    stream = new_events(service).stream()
     event = await anext(stream)
     await stream.aclose()
     assert event.count("\n\n") == 1
@@ -239,7 +246,7 @@ async def test_a_long_history_is_one_event(service, monkeypatch):
 @pytest.mark.timeout(20)
 async def test_what_changes_while_a_snapshot_is_sent_follows_it(service, monkeypatch):
     monkeypatch.setattr(worker_events, "_BLOCKS_AT_ONCE", 1)
-    events = WorkerEvents(service.fleet, Jobs, LiveMetrics())
+    events = new_events(service)
     first = events.stream()
     await anext(first)
     for _ in range(50):
@@ -264,7 +271,7 @@ async def test_what_changes_while_a_snapshot_is_sent_follows_it(service, monkeyp
 @pytest.mark.anyio
 @pytest.mark.timeout(20)
 async def test_a_fault_in_one_round_does_not_end_the_events(service):
-    events = WorkerEvents(service.fleet, Jobs, LiveMetrics())
+    events = new_events(service)
     stream = events.stream()
     await anext(stream)
     workers = service.fleet.workers

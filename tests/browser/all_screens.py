@@ -81,7 +81,7 @@ def uploads_and_options(new_page: Opened, world: World) -> Page:
     page = new_list(new_page, world)
     page.faults.expect("status of 400")  # type: ignore[attr-defined]
     page.locator("input[type=file]").first.set_input_files(world.nothing)
-    page.locator(".upload-message.failed").wait_for()
+    page.locator(".upload-message.wrong").wait_for()
     page.locator(".options > details > summary").click()
     page.locator(".options-more > summary").click()
     return page
@@ -90,7 +90,7 @@ def uploads_and_options(new_page: Opened, world: World) -> Page:
 def recording(new_page: Opened, world: World) -> Page:
     page = new_page(world.site, permissions=["microphone"])
     page.goto("/")
-    page.locator(".drop-zone-sources button").last.click()
+    page.locator(".drop-zone-sources button").nth(-2).click()
     page.locator("meter").wait_for()
     return page
 

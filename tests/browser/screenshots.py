@@ -103,10 +103,15 @@ def draw_transcripts(browser: Browser, server: Server, folder: Path) -> None:
             shoot(page, name)
     with opened(browser, server) as page:
         page.goto(lecture)
-        page.get_by_role("button", name="Subtitles").click()
-        page.get_by_role("listitem").nth(2).dblclick()
+        page.locator(".segment-text > span").nth(6).dblclick()
         expect(page.get_by_role("textbox").first).to_be_visible()
         shoot(page, "correcting")
+        page.get_by_role("button", name="Subtitles").click()
+        page.get_by_label("Subtitle style").select_option("bbc")  # the strictest one
+        page.locator(".cue").first.focus()
+        page.keyboard.press("e")
+        expect(page.locator(".cue-problems button").first).to_be_visible()
+        shoot(page, "subtitles")
         page.goto("/")
         expect(page.get_by_role("link", name="lecture.flac").first).to_be_visible()
         shoot(page, "transcripts")

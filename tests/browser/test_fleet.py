@@ -124,6 +124,21 @@ def test_the_keyboard_alone_reaches_blocks_and_other_workers(page, site, five_mi
     expect(page).to_have_url(re.compile(f"#/jobs/{job}$"))
 
 
+def test_what_was_transcribed_this_month_is_listed_and_downloaded(page, site, job):
+    fleet(page)
+    page.get_by_text("Transcribed this month").click()
+    table = page.locator("details table")
+    expect(table.locator("thead")).to_have_text("WhoModelRecordingsMinutes")
+    expect(table.locator("tbody tr")).to_have_count(1)
+    owner, model, jobs, minutes = table.locator("tbody tr").locator("th, td").all_inner_texts()
+    assert (owner, float(minutes) >= 5 * int(jobs) > 0) == ("–", True)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download by day").click()
+    head, row = download.value.path().read_text("utf-8").splitlines()
+    assert (download.value.suggested_filename, head) == ("usage.csv", "day,owner,model,jobs,minutes")
+    assert row.split(",")[1:4] == ["", model, jobs]
+
+
 def test_direct_requests_have_no_link(page, site, talk):
     fleet(page)
     site.srt(talk.path)
@@ -233,7 +248,7 @@ def test_nothing_is_drawn_while_the_tab_is_hidden(page, site):
           window.drawn = 0;
         }"""
     )
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(600)  # two beats
     assert page.evaluate("drawn") == 0
 
 

@@ -500,7 +500,7 @@ def test_each_language_has_its_own_errors_and_fits_a_phone(new_page, site, tmp_p
         range.selectNodeContents(button.lastChild);
         return range.getClientRects().length;
     })""")
-    assert lines == [1, 1, 1]
+    assert lines == [1, 1, 1, 1]
 
 
 def test_a_pasted_url_says_that_the_service_takes_none(page, site):
@@ -523,69 +523,3 @@ def test_a_url_becomes_a_row_with_the_answer_of_the_service(page, site):
     expect(page.get_by_role("button", name="Link")).to_be_focused()
     # The service itself takes none.
     expect(row(page, "talk.mp3")).to_contain_text("This service takes no links")
-
-
-def test_a_recording_of_the_microphone_becomes_a_job(page, site):
-    page.context.grant_permissions(["microphone"])
-    page.goto("/")
-    page.get_by_role("button", name="Record").click()
-    page.wait_for_function("() => document.querySelector('meter')?.value > 0.3")  # it beeps
-    expect(page.get_by_role("timer")).to_have_text("0:01")
-    with page.expect_request(lambda request: request.url.endswith("/v1/jobs")) as submitted:
-        page.get_by_role("button", name="Stop and transcribe").click()
-    assert submitted.value.post_data_json["title_from_text"] is True  # it has no name of its own
-    (job,) = wait_for_jobs(page, site, 1, done=True)
-    assert re.fullmatch(r"Recording \d{4}-\d\d-\d\d \d\d\.\d\d\.webm", job["filename"])
-    assert job["error"] is None or job["error"]["code"] == "no_speech", job["error"]
-    assert job["duration"] == pytest.approx(1.5, abs=1.4)
-
-
-def test_leaving_while_recording_asks_and_a_discarded_recording_can_be_kept(page, site, shorts):
-    job = site.finished(site.submit(shorts[0])["id"])
-    page.context.grant_permissions(["microphone"])
-    page.goto("/")
-    page.get_by_role("button", name="Record").click()
-    expect(page.get_by_role("button", name="Stop and transcribe")).to_be_focused()
-    asked = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
-    page.close(run_before_unload=True)
-    page.locator(f"[data-job='{job['id']}'] a").first.click()
-    expect(page.locator(".player")).to_be_visible()
-    box = page.locator(".microphone").bounding_box()
-    assert box["y"] + box["height"] <= page.locator(".player").bounding_box()["y"]
-    page.get_by_role("button", name="Discard the recording").click()
-    assert asked == ["beforeunload"]
-    page.get_by_role("button", name="Keep it").click()
-    wait_for_jobs(page, site, 2)
-
-
-def test_a_refused_microphone_says_how_to_allow_it(page):
-    page.add_init_script("""
-        const refuse = async () => { throw new DOMException("no", "NotAllowedError"); };
-        navigator.mediaDevices.getUserMedia = refuse;
-    """)
-    page.goto("/")
-    page.get_by_role("button", name="Record").click()
-    expect(page.get_by_role("alert")).to_contain_text("Allow it for this page")
-
-
-def test_a_recording_that_cannot_begin_releases_the_microphone(page):
-    page.context.grant_permissions(["microphone"])
-    page.add_init_script("""
-        const { getUserMedia } = MediaDevices.prototype;
-        MediaDevices.prototype.getUserMedia = async function (wanted) {
-            return (window.stream = await getUserMedia.call(this, wanted));
-        };
-        MediaRecorder.prototype.start = () => { throw new DOMException("busy", "UnknownError"); };
-    """)
-    page.goto("/")
-    page.get_by_role("button", name="Record").click()
-    expect(page.get_by_role("alert")).to_contain_text("does not start")
-    assert page.evaluate("window.stream.getTracks().map((track) => track.readyState)") == ["ended"]
-
-
-def test_without_a_secure_context_there_is_a_reason_instead_of_the_microphone(page):
-    page.add_init_script("Object.defineProperty(window, 'isSecureContext', { value: false });")
-    page.goto("/")
-    expect(page.get_by_text("The microphone can be used only if")).to_be_visible()
-    expect(page.get_by_role("button", name="Record")).to_have_count(0)

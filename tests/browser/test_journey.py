@@ -36,7 +36,7 @@ def test_from_drop_to_download(page, site, talk, shorts, tmp_path):
     expect(page.locator(".uploads")).to_have_count(0)
     page.get_by_role("link", name="lecture.flac").click()
     segments = page.locator(".segment")
-    first = segments.first.locator("p.segment-text")
+    first = segments.first.locator("span.segment-text")
     before = first.inner_text()
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.locator(".segment[data-playing]")).to_have_count(1)

@@ -86,7 +86,16 @@ def test_a_speaker_is_renamed_everywhere(page, site, found):
     job, labels = found
     rows = open_job(page, job)
     expect(names(page)).to_have_text(["S1", "S2", "S3"])
-    assert len(set(panel(page).locator(".swatch").evaluate_all("all => all.map(one => one.className)"))) == 3
+    assert (
+        len(
+            set(
+                panel(page)
+                .locator(".swatch")
+                .evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
+            )
+        )
+        == 3
+    )
     rows.first.dblclick(position={"x": 300, "y": 40})
     page.keyboard.press("End")
     page.keyboard.type(" Really.")  # not saved yet
@@ -215,7 +224,7 @@ def test_selected_segments_get_a_speaker_together(page, site, lines):
     page.keyboard.press("Escape")
     expect(page.locator(".selection-tools")).to_have_count(0)
 
-    ends = [rows.nth(place).locator("p.segment-text span").last.bounding_box() for place in (0, 1)]
+    ends = [rows.nth(place).locator("span.segment-text span").last.bounding_box() for place in (0, 1)]
     page.mouse.move(ends[0]["x"] + 2, ends[0]["y"] + 8)  # text of two segments is dragged over
     page.mouse.down()
     page.mouse.move(ends[1]["x"] + 20, ends[1]["y"] + 8, steps=4)
@@ -311,7 +320,7 @@ def test_words_of_another_speaker_are_marked_in_the_text(page, site, found):
     etag = document(site, job).headers["etag"]
     page.route(re.compile("/segments$"), lambda route: route.fulfill(json=answer, headers={"ETag": etag}))
     rows = open_job(page, job)
-    text = rows.first.locator("p.segment-text")
+    text = rows.first.locator("span.segment-text")
     expect(text).to_have_text(first["text"])  # without the mark
     assert text.locator("[data-turn]").evaluate_all("all => all.map(one => one.dataset.turn)") == ["S9"]
     expect(names(page).nth(1)).to_have_text("S9")

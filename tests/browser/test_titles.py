@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Axe
 from tests.browser.transcript_pages import stored, with_lines
-from tests.e2e.fixtures import without_jobs
 from tests.e2e.running import Server, wait_for
 
 LINES = [f"Line {number} of the meeting." for number in range(60)]
@@ -17,12 +17,17 @@ def press(target: Locator, key: str = "Enter") -> None:
     target.page.keyboard.press(key)
 
 
-def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
-    page: Page, site: Server, shorts: list[Path], axe: Axe
-) -> None:
+@pytest.fixture(scope="module")
+def jobs(site: Server, shorts: list[Path]) -> list[str]:
     spoken = [*LINES[:40], "Then the Überblick of the budget came.", *LINES[40:]]
     wanted = with_lines(site, shorts[0], spoken, seconds=0.02)
-    other = with_lines(site, shorts[1], ["Nothing of the kind."])
+    return [wanted, with_lines(site, shorts[1], ["Nothing of the kind."])]
+
+
+def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
+    page: Page, site: Server, jobs: list[str], shorts: list[Path], axe: Axe
+) -> None:
+    wanted, other = jobs
     page.goto("/")
     expect(page.locator(".job-row")).to_have_count(2)
     page.keyboard.press("/")
@@ -82,18 +87,16 @@ def test_a_sentence_is_found_opened_named_and_tagged_by_keyboard(
 
 
 def test_a_tag_is_given_to_a_selection_taken_off_and_undone(
-    page: Page, site: Server, shorts: list[Path], axe: Axe
+    page: Page, site: Server, jobs: list[str], axe: Axe
 ) -> None:
-    without_jobs(site)
-    jobs = [with_lines(site, path, ["A line."]) for path in shorts[:2]]
-    site.client.patch(f"/v1/jobs/{jobs[0]}", json={"tags": ["team", "old"]}).raise_for_status()
+    for job, names in zip(jobs, (["team", "old"], []), strict=True):
+        site.client.patch(f"/v1/jobs/{job}", json={"tags": names}).raise_for_status()
 
     def tags() -> list[list[str]]:
         return [site.job(job)["tags"] for job in jobs]
 
     def choose(name: str) -> None:
         press(page.get_by_role("button", name="Tags of 2 recordings"))
-        assert axe(page) == []
         press(page.get_by_role("menu").get_by_text(name, exact=True).locator("xpath=ancestor::button"))
 
     toast = page.locator(".toast").last
@@ -105,6 +108,9 @@ def test_a_tag_is_given_to_a_selection_taken_off_and_undone(
     press(toast.get_by_role("button", name="Undo"))
     wait_for(lambda: tags() == [["team", "old"], []])
 
+    press(page.get_by_role("button", name="Tags of 2 recordings"))
+    assert axe(page) == []
+    page.keyboard.press("Escape")
     choose("New tag")
     page.keyboard.type("2026")
     page.keyboard.press("Enter")

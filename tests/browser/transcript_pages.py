@@ -30,18 +30,24 @@ def texts(site: Server, job_id: str) -> list[str]:
 
 def correct(site: Server, job_id: str, segments: Sequence[Segment]) -> None:
     """Store other segments."""
-    answer = site.client.put(
-        f"/v1/jobs/{job_id}/segments",
-        json={"segments": segments},
-        headers={"If-Match": document(site, job_id).headers["etag"]},
-    )
+    _put(site, job_id, {"segments": segments})
+
+
+def restore(site: Server, job_id: str, revision: int) -> None:
+    """Bring a revision back."""
+    _put(site, job_id, {"revision": revision})
+
+
+def _put(site: Server, job_id: str, body: dict[str, Any]) -> None:
+    headers = {"If-Match": document(site, job_id).headers["etag"]}
+    answer = site.client.put(f"/v1/jobs/{job_id}/segments", json=body, headers=headers)
     assert answer.status_code == 200, answer.text
 
 
 def timed(lines: Sequence[str], seconds: float) -> list[Segment]:
-    """A segment for each line, one after the other."""
+    """A segment for each line, one after the other, without marks that a test before has made."""
     return [
-        {"start": number * seconds, "end": (number + 1) * seconds, "text": line}
+        {"start": number * seconds, "end": (number + 1) * seconds, "text": line, "marks": []}
         for number, line in enumerate(lines)
     ]
 

@@ -192,6 +192,16 @@ async def test_a_command_gives_up(
     assert (600 < sum(service.waits) < 640) if service.answers else len(service.requests) == len(answers)
 
 
+async def test_a_command_does_not_wait_for_another_month_and_a_watch_does(
+    serve: Callable[..., Service],
+) -> None:
+    service = serve(error(429, "insufficient_quota", "Used up."), patience=COMMAND)
+    with pytest.raises(Refused, match=r"Used up\."):
+        await service.client.job("9b2e")
+    service = serve(*[error(429, "insufficient_quota")] * 3, JOB)
+    assert await service.client.job("9b2e") == JOB.json()
+
+
 async def test_a_command_waits_for_a_full_queue(serve: Callable[..., Service], film: Path) -> None:
     service = serve(*[error(429)] * 20, JOB, patience=replace(COMMAND, give_up_s=0.0))
     assert (await submit(service, film))["id"] == "1"

@@ -13,6 +13,7 @@ from app.commands import transcribe
 from app.commands.progress import Meter, clock_time, speed
 from app.common.errors import InvalidInput
 from app.engines.catalogue import ModelCatalogue
+from app.transcript.terms import Term, replace_terms
 from app.transcript.timeline import Transcript
 from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment
@@ -35,8 +36,9 @@ class FakeService:
 
     async def stop(self) -> None: ...
 
-    async def transcribe(self, *_: Any) -> Transcript:
-        return Transcript("transcribe", "demo", "ja", 3 * SAMPLE_RATE, (), (SEGMENT,))
+    async def transcribe(self, *_: Any, terms: tuple[Term, ...]) -> Transcript:
+        segments = replace_terms([SEGMENT], terms, "ja")
+        return Transcript("transcribe", "demo", "ja", 3 * SAMPLE_RATE, (), segments)
 
 
 @pytest.fixture
@@ -101,12 +103,30 @@ def talks(recording: Path, tmp_path: Path) -> Path:
     )
 
 
-def transcribe_all(*files: str, output: str | None = None, form: str | None = None, **flags: bool) -> int:
+def transcribe_all(*files: str, output: str | None = None, form: str | None = None, **flags: Any) -> int:
     return transcribe.run_transcribe(files, output, form, {}, "demo", None, None, **flags)
 
 
 def written(folder: Path, suffix: str = ".srt") -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob(f"*{suffix}")}
+
+
+def test_names_and_terms_of_a_file_and_of_the_service(
+    recording: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    terms, common = Path("terms.json"), Path("common.json")
+    terms.write_text('{"data": [{"write": "犬", "for": ["猫"]}]}')
+    common.write_text('[{"write": "鳥", "for": ["猫"]}, {"write": "嫌い", "for": ["好き"]}]')
+    monkeypatch.setenv("WHISPER_TERMS", str(common))
+    assert transcribe_all("cat.wav", form="txt", terms=terms) == 0
+    assert capfd.readouterr().out == "犬が嫌い。\n"
+    terms.write_text('[{"write": "犬"}]')
+    assert transcribe_all("cat.wav", terms=terms) == 2
+    assert "--terms terms.json: data.0.for" in capfd.readouterr().err
+    assert transcribe_all("cat.wav", terms=Path("none.json")) == 2
+    common.write_text("{}")
+    assert transcribe_all("cat.wav") == 2
+    assert "WHISPER_TERMS=common.json: data: Field required" in capfd.readouterr().err
 
 
 def test_a_folder_gets_subtitles_beside_its_recordings(talks: Path) -> None:

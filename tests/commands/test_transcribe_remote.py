@@ -18,6 +18,7 @@ from app.commands.progress import Board
 from app.commands.remote import Remote
 from app.common.errors import UnsuitableFormat, WhisperfleetError
 from app.common.options import Options
+from app.transcript.terms import Term
 
 KEY = "sk-secret"
 JOB = "0123abcd"
@@ -115,6 +116,15 @@ async def test_a_recording_becomes_a_job_and_nothing_stays(server: FakeServer, r
     assert b'filename="cat.wav"' in form
     assert server.seen[-2].url.params["format"] == "ttml"
     assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
+
+
+async def test_names_and_terms_go_with_the_job(server: FakeServer, recording: Path) -> None:
+    terms = (Term("a", ("b",)),)
+    service = Remote("https://host.example/whisper/", KEY, Options(), "srt", None, server, terms=terms)
+    with Board([recording]) as board:
+        async with service:
+            await service.transcribe((recording, None), board.begin(recording))
+    assert b'name="terms"\r\n\r\n{"data":[{"write":"a","for":["b"]}]}\r\n' in server.bodies[0]
 
 
 async def test_a_file_that_grows_while_it_is_sent(server: FakeServer, recording: Path) -> None:

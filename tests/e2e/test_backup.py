@@ -318,6 +318,7 @@ def test_postgresql_has_programs_of_its_own(folder: Path, monkeypatch: pytest.Mo
 def test_an_older_version_does_not_start_with_a_newer_database(folder: Path, commands: Commands) -> None:
     with closing(sqlite3.connect(folder / NAME)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE readers SET oldest = '9999'")
         connection.commit()
     before = (folder / NAME).read_bytes()
     refused = commands.run("serve", "--port", 0, WHISPER_DATA_DIR=folder, **SIMULATED)

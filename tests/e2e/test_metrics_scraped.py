@@ -30,6 +30,7 @@ def watched(module_commands: Commands) -> Server:
         "WHISPER_GPUS": "0,1",
         "WHISPER_SIMULATED": "crash_at=1:0,clip_ms=5,fixed_ms=1",
         "WHISPER_API_KEYS": f"sk-other,{KEY}",
+        "WHISPER_METRICS_BY_OWNER": "true",
     }
     server = module_commands.ready(key=KEY, **settings)
     server.finished(server.submit(DATA / "talk.flac")["id"])

@@ -50,10 +50,12 @@ class Service:
     """A service with a file of keys, which tests change."""
 
     def __init__(self, commands: Commands, folder: Path, **settings: Any) -> None:
-        self.file = folder / "keys"
+        self.file, self.budgets = folder / "keys", folder / "budgets"
+        self.budgets.touch()
         self.keys = {"ops": f"{OPERATOR}:operator"}
         self._write()
-        self.server: Server = commands.ready(**SETTINGS, WHISPER_API_KEYS_FILE=self.file, **settings)
+        files = {"WHISPER_API_KEYS_FILE": self.file, "WHISPER_BUDGETS_FILE": self.budgets}
+        self.server: Server = commands.ready(**SETTINGS, **files, **settings)
 
     def put(self, **keys: str | None) -> None:
         """Give owners other keys, or none, and wait until the service knows."""
@@ -71,7 +73,7 @@ class Service:
         self.server.client.post(f"/v1/owners/{name}/withdraw").raise_for_status()
 
     def _reads(self) -> int:
-        return self.server.stderr.count("the file of keys was read again")
+        return self.server.stderr.count("keys and budgets were read again")
 
     def _write(self) -> None:
         self.file.write_text("".join(f"{name}:{key}\n" for name, key in self.keys.items()))
@@ -371,6 +373,21 @@ def test_a_thief_who_never_stops_keeps_nothing(service: Service, silence: Path) 
     assert (signed, uploads) == ({403}, {404})
     listed = thief.get("/v1/jobs?limit=100").json()["data"]
     assert {job["webhook_url"] for job in listed} == {None}
+
+
+def test_budgets_are_read_again_with_the_keys(service: Service, silence: Path) -> None:
+    service.put(carol="sk-carol-of-the-tests")
+    with service.client("sk-carol-of-the-tests") as carol:
+        service.budgets.write_text("carol:0\n")
+        service.put()
+        assert submitted(carol, silence).status_code == 429
+        service.budgets.write_text("carol:no\n")
+        service.server.signal(signal.SIGHUP)
+        wait_for(lambda: "'carol:no' is no budget" in service.server.stderr)
+        assert submitted(carol, silence).status_code == 429
+        service.budgets.write_text("")
+        service.put()
+        assert submitted(carol, silence).status_code == 202
 
 
 def test_an_operator_that_is_none_any_more_sees_no_more_of_others(service: Service) -> None:

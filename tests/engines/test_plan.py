@@ -270,3 +270,21 @@ def test_workers_on_the_cpu_are_one_device(monkeypatch: pytest.MonkeyPatch) -> N
 def test_settings_that_do_not_fit_the_machine_are_refused() -> None:
     with pytest.raises(InvalidSetting, match="WHISPER_MODEL=/no/such/folder"):
         make_plan(load_settings(model="/no/such/folder", _env_file=None))
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 5])
+def test_processes_divide_the_workers(monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
+    whole = plan(monkeypatch, gpus=5)
+    parts = [whole.of_process(index, processes) for index in range(processes)]
+    assert [gpu for part in parts for gpu in part.gpus] == list(whole.gpus)
+    assert all(part.worker_count in (5 // processes, 5 // processes + 1) for part in parts)
+    slots = [slot.index for part in parts for slot in part.slots(new_catalogue())]
+    assert slots == list(range(5))
+    assert {part.devices.cpu_threads for part in parts} == {whole.devices.cpu_threads}
+
+
+def test_more_processes_than_workers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidSetting, match=r"WHISPER_PROCESSES=3: there are 2 workers"):
+        plan(monkeypatch, gpus=2).of_process(0, 3)
+    with pytest.raises(InvalidSetting, match="1 workers"):
+        plan(monkeypatch, gpus=2, engine="inline").of_process(0, 2)

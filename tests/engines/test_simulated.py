@@ -101,7 +101,7 @@ def test_results_depend_only_on_the_speech() -> None:
 def test_the_setting_is_parsed() -> None:
     text = (
         "fixed_ms=1, clip_ms=2,token_ms=3,batch=4,crash=0.5,seed=6,slow=1:3+2:1.5,crash_at=0:7,speed=8,"
-        "host_ms=5,second_window=0.2"
+        "host_ms=5,second_window=0.2,languages=600:fr+0:German"
     )
     assert parse_simulation(text) == Simulation(
         cost=BatchCost(1, 2, 3),
@@ -113,6 +113,7 @@ def test_the_setting_is_parsed() -> None:
         speed=8,
         host_ms=5,
         second_window=0.2,
+        languages=((0, "de"), (600, "fr")),
     )
     assert parse_simulation("") == Simulation()
 
@@ -122,6 +123,7 @@ def test_the_setting_is_parsed() -> None:
     [
         *("clip_ms", "clip_ms=x", "nonsense=1", "slow=1", "crash=2", "clip_ms=0", "batch=0", "speed=0"),
         *("host_ms=-1", "second_window=1", "second_window=-0.1", "host_ms=x"),
+        *("languages=en", "languages=0:xx", "languages=x:en"),
     ],
 )
 def test_an_invalid_setting_is_refused(text: str) -> None:

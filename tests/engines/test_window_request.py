@@ -28,6 +28,8 @@ def test_a_window_has_its_own_samples_and_speech_from_its_start(request_in_the_m
         pcm=bytes(number for number in range(100, 200) for _ in range(2)),
         speech=((10, 30), (50, 100)),
         decoding=DecodingOptions("demo"),
+        start=100,
+        end=200,
     )
 
 
@@ -73,5 +75,5 @@ def test_reading_fails_if_the_recording_is_too_short(request_in_the_middle: Wind
 
 
 def test_a_worker_gets_a_window_in_memory_as_it_is() -> None:
-    window = Window(bytes(20), ((0, 10),), DecodingOptions("demo"))
+    window = Window(bytes(20), ((0, 10),), DecodingOptions("demo"), end=10)
     assert WindowRequest(window.pcm, 0, 10, ((0, 10),), window.decoding).for_worker() == window

@@ -131,3 +131,28 @@ def test_a_file_system_that_does_not_know_its_size_has_space(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))
     with reserved(DiskSpace(tmp_path)) as space:
         space.expect(10**15)
+
+
+def test_what_requests_at_another_front_end_reserve_is_not_available(disk: DiskSpace, tmp_path: Path) -> None:
+    there = DiskSpace(tmp_path)
+
+    with reserved(there, "a") as begun, reserved(disk) as here:
+        begun.expect(50 * MB)
+        disk.elsewhere = there.requested
+        with pytest.raises(DiskFull):
+            here.expect(51 * MB)
+        here.expect(50 * MB)
+        (tmp_path / "file").write_bytes(bytes(30 * MB))
+        begun.written = 30 * MB
+        disk.elsewhere = there.requested
+        here.expect(50 * MB)
+    with reserved(there, "a") as begun, reserved(disk, "a") as here, reserved(disk, "b") as other:
+        begun.expect(40 * MB)
+        disk.elsewhere = there.requested
+        with pytest.raises(DiskFull) as refused:
+            here.expect(15 * MB)
+        assert refused.value.code == "storage_share_full"
+        other.expect(30 * MB)
+    disk.elsewhere = there.requested
+    with reserved(disk) as here:
+        here.expect(70 * MB)

@@ -7,7 +7,7 @@ import pytest
 
 from app.common.errors import DiskFull
 from app.intake.disk import DiskSpace, Reservation
-from app.intake.growing_wav import GrowingWav
+from app.intake.growing_wav import HEADER_BYTES, GrowingWav, stored_sound
 from workers.messages import ALAW, PCM_16K, PCM_24K, ULAW, Encoding
 
 
@@ -28,6 +28,26 @@ def test_any_program_reads_what_came_so_far(tmp_path: Path, encoding: Encoding, 
         assert samples == seconds * encoding.rate
     assert path.stat().st_mode & 0o777 == 0o600
     file.close()
+
+
+@pytest.mark.parametrize("encoding", [PCM_24K, ULAW, ALAW])
+def test_it_goes_on_after_what_its_header_says(tmp_path: Path, encoding: Encoding) -> None:
+    path, rest = tmp_path / "a", (Reservation(DiskSpace(tmp_path)), 1 << 20)
+    whole = GrowingWav(path, encoding, *rest)
+    whole.write(b"ab" * 400)
+    whole.close()
+    expected = path.read_bytes()
+    path.unlink()
+    file = GrowingWav(path, encoding, *rest)
+    file.write(b"ab" * 100)
+    file.close()
+    with path.open("ab") as unsaid:
+        unsaid.write(b"x" * 50)
+    assert stored_sound(path) == (encoding, 200)
+    file = GrowingWav(path, encoding, *rest, HEADER_BYTES + 200)
+    file.write(b"ab" * 300)
+    file.close()
+    assert path.read_bytes() == expected
 
 
 def test_a_full_disk_leaves_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.database.connection import FILE_NAME, Database
+from app.database.front_ends import FrontEnd
 from app.jobs.events import Event
 from app.jobs.job import Job
 from app.jobs.running.clip_store import ClipStore
@@ -34,11 +35,11 @@ async def block(pipeline: FakePipeline) -> Transcript:
     raise AssertionError
 
 
-def fake_service(settings: Settings, work: WorkOnJob = succeed) -> FakeService:
+def fake_service(settings: Settings, work: WorkOnJob = succeed, *, shared: bool = False) -> FakeService:
     """A transcription service that works on jobs, and holds its data folder."""
     service = FakeService(settings, work_on_job=work)
     service.fleet.catalogue = catalogue("demo")
-    service.media.folder.lock()
+    service.media.folder.lock(shared=shared)
     return service
 
 
@@ -81,12 +82,14 @@ async def started_jobs(
 class Site:
     """A runner and all that it needs, and the events of its jobs."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, front_end: str | None = None) -> None:
+        """`front_end`: its name, if others share the database and the folder."""
         self.settings = settings
-        self.service = fake_service(settings)
+        self.service = fake_service(settings, shared=front_end is not None)
         self.folder = self.service.media.folder
-        self.database = Database(settings.database_url, settings.data_dir)
-        self.store = Store(self.database)
+        self.database = Database(settings.database_url, settings.data_dir, front_end)
+        self.front_end = FrontEnd(self.database)
+        self.store = Store(self.database, front_end=self.front_end)
         self.store.on_event = self._on_event
         self.events: dict[str, list[str]] = defaultdict(list)  # types without "job.", except progress
         self._changed = asyncio.Event()
@@ -94,7 +97,7 @@ class Site:
 
     def new_runner(self) -> JobRunner:
         """A runner, as after a restart of the service."""
-        clips = ClipStore(self.database)
+        clips = ClipStore(self.database, self.front_end)
         clips.start()
         self.runner = JobRunner(self.service, self.store, clips, self.settings)  # type: ignore[arg-type]
         return self.runner
@@ -140,14 +143,16 @@ class Site:
 
 
 @asynccontextmanager
-async def opened_site(folder: Path, **settings: Any) -> AsyncIterator[Site]:
-    """A site with an open database; its runner is not started."""
-    put_tables(folder / FILE_NAME)
-    site = Site(Settings(data_dir=folder, _env_file=None, **settings))
+async def opened_site(folder: Path, front_end: str | None = None, **settings: Any) -> AsyncIterator[Site]:
+    """A site with an open database; neither its runner nor its front end is started."""
+    if not (folder / FILE_NAME).exists():
+        put_tables(folder / FILE_NAME)
+    site = Site(Settings(data_dir=folder, _env_file=None, **settings), front_end)
     await site.database.open()
     try:
         yield site
     finally:
         await site.runner.stop()
+        await site.front_end.stop()
         await site.database.close()
         site.folder.release()

@@ -97,7 +97,7 @@ async def test_jobs_of_before_titles_are_found_by_name_text_and_sentence(
     row = {
         name: value
         for name, value in row.items()
-        if name not in ("title", "notes", "tags", "title_from_text")
+        if name not in ("title", "notes", "tags", "title_from_text", "has_terms")
     }
     then = sa.table("jobs", *(sa.column(name, jobs.c[name].type) for name in row))
     number, vector = ("rowid", ":words")
@@ -133,8 +133,11 @@ async def test_links_of_before_have_owners_and_stay_valid(tmp_path: Path) -> Non
                 *(f"ALTER TABLE shared_links DROP COLUMN {name}" for name in ("owner", "has_revisions")),
                 *("DROP TABLE link_secrets", "DROP INDEX jobs_by_size"),
                 *("DROP INDEX jobs_by_trash", "ALTER TABLE jobs DROP COLUMN trashed_at"),
+                *("ALTER TABLE jobs DROP COLUMN has_terms", "DROP TABLE job_terms", "DROP TABLE terms"),
                 *(f"ALTER TABLE revisions DROP COLUMN {name}" for name in ("reason", "restored", "author")),
-                "ALTER TABLE jobs DROP COLUMN languages",
+                *("ALTER TABLE jobs DROP COLUMN languages", "DROP TABLE usage"),
+                *("DROP TABLE front_ends", "DROP TABLE readers", "ALTER TABLE jobs DROP COLUMN front_end"),
+                "ALTER TABLE jobs DROP COLUMN epoch",
                 "INSERT INTO secrets VALUES ('links', x'07', 0)",
                 f"INSERT INTO shared_links VALUES ('1', 'x', {job.number}, 1, 0, 0, 1e12)",
                 f"INSERT INTO shared_links VALUES ('2', 'y', {job.number}, 0, 0, 0, 1e12)",
@@ -291,6 +294,7 @@ def test_a_first_start_that_is_killed_midway_does_no_harm(
 async def test_a_database_of_another_version(url: str, tmp_path: Path, version: str, what: str) -> None:
     async with opened(url) as database, database.write() as connection:
         await connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{version}'"))
+        await connection.execute(sa.text(f"UPDATE readers SET oldest = '{version}'"))
     with pytest.raises(InvalidSetting, match=rf"{what}.*") as refused:
         await Database(url, tmp_path).open()
     assert version in refused.value.message

@@ -9,7 +9,7 @@ import pytest
 from app.common.errors import ClipFailed, DatabaseUnavailable, SpeakerModelUnavailable
 from app.common.options import Options
 from app.intake.uploads import Upload
-from app.jobs.job import Status
+from app.jobs.job import Job, Status
 from app.jobs.running import executor as module
 from app.jobs.running import runner
 from app.jobs.storage.store import Store
@@ -80,12 +80,12 @@ async def test_a_download_that_cannot_be_stored_is_removed_and_repeated(
     monkeypatch.setattr(runner, "_BACKOFF_S", (0.01,))
     update, calls = Store.update, 0
 
-    async def fail_once(store: Store, *arguments: Any, **changes: Any) -> None:
+    async def fail_once(store: Store, *arguments: Any, **changes: Any) -> Job | None:
         nonlocal calls
         calls += 1
         if calls == 1:
             raise DatabaseUnavailable("gone")
-        await update(store, *arguments, **changes)
+        return await update(store, *arguments, **changes)
 
     monkeypatch.setattr(Store, "update", fail_once)
     job = await site.add(url=URL)
@@ -199,17 +199,18 @@ async def test_recordings_are_kept_as_configured(
 @pytest.mark.parametrize(
     ("description", "samples"),
     [
-        ("50 this-boot", 50),
-        ("50 another-boot", None),
-        ("49 this-boot", None),
-        ("51 this-boot", None),
+        ("50 this-boot 0 pcm", 50),
+        ("50 another-boot 0 pcm", None),
+        ("49 this-boot 0 pcm", None),
+        ("51 this-boot 0 pcm", None),
+        ("50 this-boot", None),
         (None, None),
     ],
 )
 def test_decoded_audio_is_used_if_it_is_complete_and_of_this_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, description: str | None, samples: int | None
 ) -> None:
-    monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
+    monkeypatch.setattr(module, "boot_id", lambda: "this-boot")
     path = tmp_path / "pcm"
     assert module._decoded_audio(description, path) is None
     path.write_bytes(bytes(50 * BYTES_PER_SAMPLE))
@@ -218,9 +219,9 @@ def test_decoded_audio_is_used_if_it_is_complete_and_of_this_boot(
 
 
 def test_channels_are_used_if_all_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
+    monkeypatch.setattr(module, "boot_id", lambda: "this-boot")
     audio = Decoded(50, channels=(0, 2, 5))
-    marker, path = module._pcm_marker(audio), tmp_path / "pcm"
+    marker, path = module._pcm_marker(audio, "pcm"), tmp_path / "pcm"
     for channel in audio.channels:
         assert module._decoded_audio(marker, path) is None
         channel_path(path, channel).write_bytes(bytes(50 * BYTES_PER_SAMPLE))

@@ -79,7 +79,7 @@ async def test_a_decoded_recording_is_stored_with_its_peaks(
         await recordings.stored_peaks(job)
     assert early.value.code == "audio_not_decoded"
     buffer = ProgressBuffer(store, clip_store)
-    observer = JobObserver(job.id, buffer, Lengths(lambda: None), frozenset(), False, PEAKS)
+    observer = JobObserver(job, buffer, Lengths(lambda: None), frozenset(), False, PEAKS)
     observer.decoded(Decoded(16_000, True, (TRACK,)))
     await buffer.store()
     job = await store.get(job.id)

@@ -95,7 +95,7 @@ class Service:
         """Transcribe clips in an order, and publish them in theirs."""
         self.progress.begin(job.id)
         results = await self.clips.load(job)
-        observer = JobObserver(job.id, self.progress, Lengths(lambda: None), results.published, False, None)
+        observer = JobObserver(job, self.progress, Lengths(lambda: None), results.published, False, None)
         there: set[int] = set()
         published = 0
 

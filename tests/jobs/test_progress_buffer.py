@@ -47,7 +47,8 @@ class FakeStore:
     async def flush(self) -> None:
         """As the store of clips does."""
 
-    async def update(self, job_id: str, packed_peaks: bytes, **changes: Any) -> None:
+    async def update(self, job_id: str, *, by_run: bool, packed_peaks: bytes, **changes: Any) -> None:
+        assert by_run
         await self._store((job_id, Peaks.unpack(packed_peaks).samples, *changes.values()))
 
     async def store_progress(

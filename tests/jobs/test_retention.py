@@ -219,9 +219,12 @@ async def test_corrections_of_an_older_database_count(tmp_path: Path, clock: Clo
                     for name in ("by_link", "reason", "restored", "author")
                 ),
                 "DROP TABLE shared_links",
-                "DROP TABLE service_clock",
+                *("DROP TABLE service_clock", "DROP TABLE usage"),
                 "ALTER TABLE jobs DROP COLUMN retained_since",
                 *("DROP INDEX jobs_by_trash", "ALTER TABLE jobs DROP COLUMN trashed_at"),
+                *("ALTER TABLE jobs DROP COLUMN has_terms", "DROP TABLE job_terms", "DROP TABLE terms"),
+                *("DROP TABLE front_ends", "DROP TABLE readers"),
+                *(f"ALTER TABLE jobs DROP COLUMN {name}" for name in ("front_end", "epoch")),
                 *(f"ALTER TABLE jobs DROP COLUMN {name}" for name in ("title", "notes", "tags")),
                 "ALTER TABLE jobs DROP COLUMN title_from_text",
                 "DROP TABLE passages",

@@ -55,8 +55,8 @@ async def finished(store: Store, **changes: object) -> Job:
 
 
 async def read(store: Store, job: Job, revision: int | None = None) -> tuple[int, Transcript]:
-    number, content = await store.transcript(job, revision)
-    return number, unpack_transcript(content)
+    packed = await store.transcript(job, revision)
+    return packed.revision, unpack_transcript(packed.content)
 
 
 @ON_BOTH

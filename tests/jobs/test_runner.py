@@ -376,10 +376,10 @@ async def test_a_job_that_is_deleted_while_it_gives_way_stays_deleted(
 ) -> None:
     requeue = Store.requeue
 
-    async def delete_first(store: Store, job: Job) -> Job:
+    async def delete_first(store: Store, job: Job, **options: Any) -> Job:
         await store.cancel(job)
         await store.delete(job)
-        return await requeue(store, job)
+        return await requeue(store, job, **options)
 
     async def work(pipeline: FakePipeline) -> Transcript:
         pipeline.observer.progressed(Progress(7200.0))

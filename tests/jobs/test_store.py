@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Job, JobError, JobProgress, Stage, Status
 from app.jobs.link_secrets import LinkSecrets
 from app.jobs.serialization import PackedTranscript, pack_with_summary, unpack_transcript
+from app.jobs.storage.rows import submission_row
 from app.jobs.storage.store import QueuedRow, Store
 from app.jobs.webhooks.outbox import Outbox
 from tests.jobs.databases import ON_BOTH, opened
@@ -142,6 +143,16 @@ async def test_events_have_no_gap(store: Store) -> None:
     assert len(await store.events(other, 0)) == 1
 
 
+async def test_the_first_queued_jobs_of_each_owner_are_read(store: Store, database: Database) -> None:
+    row = submission_row(SUBMISSION) | asdict(JobProgress()) | {"created_at": 0.0, "failed_spans": []}
+    rows = [row | {"id": f"{number}", "status": "queued"} for number in range(400)]
+    async with database.write() as connection:
+        await connection.execute(sa.insert(jobs), rows)
+    last = await store.add(submission(owner="another"))
+    queued = await store.queued()
+    assert [each.id for each in queued] == [*(f"{number}" for number in range(300)), last.id]
+
+
 async def test_jobs_are_queued_in_order(store: Store) -> None:
     assert await store.queued() == []
     first, second = await store.add(SUBMISSION), await store.add(SUBMISSION)
@@ -182,7 +193,7 @@ async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) 
 
 
 @ON_BOTH
-async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store: Store) -> None:
+async def test_deleting_a_job_leaves_its_webhook_and_its_usage_only(database: Database, store: Store) -> None:
     job = await new_job(store, Status.SUCCEEDED, webhook_url="https://example.org/hook")
     await store.delete(job)
     with pytest.raises(UnknownJob):
@@ -192,7 +203,7 @@ async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store:
             table.name: await connection.scalar(sa.select(sa.func.count()).select_from(table))
             for table in metadata.sorted_tables
         }
-    assert {table: count for table, count in rows.items() if count} == {"deliveries": 1}
+    assert {table for table, count in rows.items() if count} == {"deliveries", "readers", "usage"}
     assert (await store.add(SUBMISSION)).number > job.number
 
 

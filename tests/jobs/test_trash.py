@@ -216,7 +216,8 @@ async def test_what_transcribes_another_job_again_comes_back_with_it_alone(
 
 
 async def test_a_failed_job_does_not_run_again_in_the_trash(store: Store) -> None:
-    failed = await store.fail(await store.add(SUBMISSION), JobError("It failed.", None), keep_file=True)
+    job = await store.begin(await store.add(SUBMISSION))
+    failed = await store.fail(job, JobError("It failed.", None), keep_file=True)
     await store.trash(failed)
     with pytest.raises(IllegalTransition):
         await store.reopen(failed)

@@ -65,6 +65,11 @@ class MemoryOutbox:
             if one.id not in in_flight and one.owner not in owners and (one.owner, one.host) not in hosts
         ][:20]
 
+    async def claim(self, id: str, now: float) -> bool:
+        return True
+
+    async def release(self, id: str, now: float) -> None: ...
+
     async def next_due(self) -> float | None:
         return min((row.next_at for row in self.rows.values()), default=None)
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from app.engines.window_request import WindowRequest
+from app.intake.budgets import Allowance
 from app.live.decoder import StreamModel
 from app.live.detection import Speaker, SpeechDetection
 from app.live.events import LiveEvent, StreamOptions
@@ -137,7 +138,10 @@ class FakeDispatcher:
 
 @asynccontextmanager
 async def opened_stream(
-    folder: Path, options: StreamOptions = StreamOptions(), dispatcher: FakeDispatcher | None = None
+    folder: Path,
+    options: StreamOptions = StreamOptions(),
+    dispatcher: FakeDispatcher | None = None,
+    allowance: Allowance | None = None,
 ) -> AsyncIterator[tuple[LiveStream, list[LiveEvent]]]:
     """A stream, which is closed at the end, and its events so far."""
     model = StreamModel(
@@ -147,7 +151,7 @@ async def opened_stream(
         FULL_CONTEXT_S,
         FULL_CONTEXT_S,
     )
-    stream = LiveStream(model, options, folder, LoudDetection(), LiveMetrics())
+    stream = LiveStream(model, options, folder, LoudDetection(), LiveMetrics(), allowance)
     events: list[LiveEvent] = []
     stream.on_event = events.append
     try:

@@ -14,8 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.common.errors import ClipFailed, DiskFull, NotReady, ProcessCrashed, StreamRefused
+from app.common.errors import (
+    ClipFailed,
+    DiskFull,
+    InsufficientQuota,
+    NotReady,
+    ProcessCrashed,
+    StreamRefused,
+)
 from app.engines.window_request import WindowRequest
+from app.intake.budgets import Allowance, Budgets, Used
 from app.live import decoder
 from app.live import stream as stream_module
 from app.live.audio import FILE_SAMPLES
@@ -622,3 +630,58 @@ async def test_turns_that_the_service_finds_begin_in_the_middle_of_speech(tmp_pa
         await stream.finish()
     found = [event for event in events if not isinstance(event, Agreed)]
     assert [type(event) for event in found] == [SpeechStarted, SpeechStopped, Committed, Completed]
+
+
+@pytest.fixture
+def budgets(tmp_path: Path) -> Budgets:
+    (tmp_path / "budgets").write_text("alice:0.1")  # 6 s
+    return Budgets(tmp_path / "budgets")
+
+
+async def test_turns_are_charged_as_they_are_completed_and_silence_is_free(
+    tmp_path: Path, budgets: Budgets
+) -> None:
+    used: list[Used] = []
+    budgets.on_charge = used.append
+    async with opened_stream(tmp_path, allowance=Allowance(budgets, "alice")) as (stream, events):
+        for piece in (silent(8), loud(1), silent(1), loud(1), silent(8)):
+            await stream.append(piece)
+        await stream.finish()
+    lengths = [event.samples / SAMPLE_RATE for event in events if isinstance(event, Completed)]
+    assert [one.seconds for one in used] == pytest.approx(lengths)
+    assert [(one.owner, one.model, one.jobs) for one in used] == [
+        ("alice", "model", 1),
+        ("alice", "model", 0),
+    ]
+    assert budgets.left("alice") == pytest.approx(6 - sum(lengths))
+
+
+async def test_a_stream_ends_where_its_budget_does(tmp_path: Path, budgets: Budgets) -> None:
+    async with opened_stream(tmp_path, allowance=Allowance(budgets, "alice")) as (stream, events):
+
+        async def speak() -> None:
+            while stream._received_s < 20:
+                await stream.append(loud(0.5))
+                await stream._audio.until_examined()
+
+        with pytest.raises(InsufficientQuota, match=r"0\.1 of your 0\.1 minutes"):
+            await speak()
+        assert 6 < stream._received_s < 8
+        with pytest.raises(InsufficientQuota):
+            await stream.append(loud(0.5))
+        await stream.finish()
+    kinds = [type(event) for event in events if not isinstance(event, Agreed)]
+    assert kinds == [SpeechStarted, SpeechStopped, Committed, Failed]
+
+
+@pytest.mark.parametrize("clears", [True, False])
+async def test_drafts_that_a_client_has_are_not_free(tmp_path: Path, budgets: Budgets, clears: bool) -> None:
+    async with opened_stream(tmp_path, BY_COMMIT, allowance=Allowance(budgets, "alice")) as (stream, events):
+        for _ in range(6):
+            await stream.append(loud(0.5))
+            await asyncio.sleep(0.01)
+        await until(lambda: any(isinstance(event, Agreed) for event in events))
+        if clears:
+            stream.clear()
+            await until(lambda: any(isinstance(event, Cleared) for event in events))
+    assert budgets.left("alice") == pytest.approx(3, abs=0.1)

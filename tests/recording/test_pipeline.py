@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.common.errors import ClipFailed, TaskCrashes
+from app.common.errors import ClipFailed, InsufficientQuota, TaskCrashes
 from app.common.options import Options
 from app.engines.window_request import WindowRequest
+from app.intake.budgets import Allowance, Budgets
 from app.intake.uploads import Upload
 from app.pool.helper import Helper
 from app.pool.tasks import TaskResult
@@ -147,16 +148,19 @@ def new_pipeline(
     max_silence: int = DEMO_MAX_SILENCE_SAMPLES,
     known: Sequence[KnownSpeaker] = (),
     decoded: Decoded | None = None,
+    allowance: Allowance | None = None,
+    model: str = "demo",
     **options: object,
 ) -> Pipeline:
     """A pipeline for a recording; by default, of eight clips."""
     media = media or FakeMedia(clips=8)
-    (folder / "pcm").write_bytes(bytes(2 * media.samples))
+    with (folder / "pcm").open("wb") as pcm:
+        pcm.truncate(2 * media.samples)
     work = TranscriptionWork(
         job="job",
         upload=Upload(folder / "upload", "talk.wav", 1, ""),
         options=Options.model_validate(options),
-        model="demo",
+        model=model,
         media_pool=media,  # type: ignore[arg-type]
         dispatcher=fleet,  # type: ignore[arg-type]
         pcm_path=folder / "pcm",
@@ -167,6 +171,7 @@ def new_pipeline(
         max_silence=max_silence,
         known=known,
         decoded=decoded,
+        allowance=allowance,
     )
     return Pipeline(work)
 
@@ -174,6 +179,30 @@ def new_pipeline(
 async def transcribe(folder: Path, fleet: FakeFleet, *more: Any, **options: Any) -> Transcript:
     """The transcript of a recording, as `new_pipeline` takes it."""
     return await new_pipeline(folder, fleet, *more, **options).run()
+
+
+@pytest.mark.parametrize(("minutes", "reserved"), [(1.3, []), (1.4, [80, 80])])
+async def test_the_length_is_reserved_as_soon_as_the_file_is_open(
+    tmp_path: Path, minutes: float, reserved: list[float]
+) -> None:
+    (tmp_path / "budgets").write_text(f"*:{minutes}")
+    allowance = Allowance(Budgets(tmp_path / "budgets"), "alice")
+    seen: list[float] = []
+
+    class Lengths(Observer):
+        def progressed(self, progress: Progress) -> None:
+            if progress.clips_done == 0:
+                seen.append(allowance.reserved)
+
+    fleet = FakeFleet(clip_result)
+    work = transcribe(tmp_path, fleet, observer=Lengths(), allowance=allowance, language="en")
+    if reserved:
+        await work
+    else:
+        with pytest.raises(InsufficientQuota, match=r"1\.3 of your 1\.3 minutes"):
+            await work
+        assert fleet.requested == []
+    assert seen[:2] == reserved
 
 
 async def test_the_length_is_expected_as_the_file_gives_it_until_all_is_decoded(tmp_path: Path) -> None:

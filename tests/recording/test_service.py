@@ -1,21 +1,27 @@
 """The service before it is started."""
 
 import asyncio
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.common.errors import ClipFailed, InsufficientQuota
 from app.common.options import Options
 from app.engines.ledger import JobName, new_request
 from app.engines.plan import make_plan
 from app.intake.uploads import Upload
 from app.pool.dispatcher import Dispatcher
-from app.recording.recording_work import WindowDispatcher
+from app.recording.recording_work import Observer, WindowDispatcher
 from app.recording.result_cache import CachedClipResults
 from app.recording.service import TranscriptionService
 from app.settings import load_settings
+from app.telemetry.work import Work, working_for
+from app.transcript.timeline import Transcript
 from tests.event_loop import let_tasks_run, until
+from tests.jobs.samples import TRANSCRIPT
 from tests.pool.fake_slots import FakeSlot
 from workers.messages import SAMPLE_RATE, LoadOptions
 
@@ -101,6 +107,34 @@ async def test_decoded_audio_is_removed_once_no_worker_reads_it(tmp_path: Path) 
     finally:
         await fleet.stop()
         made.media.folder.release()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fault", [None, ClipFailed(""), InsufficientQuota(""), asyncio.CancelledError()])
+async def test_a_caller_pays_for_a_transcript_or_for_what_it_has_read_before_it_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException | None
+) -> None:
+    made, charged = service(tmp_path), list[tuple[str, str, float]]()
+    made.budgets.on_charge = lambda used: charged.append((used.owner, used.model, used.seconds))
+    observer = Observer()
+    observer.sent_s = 2.5
+
+    class FakePipeline:
+        async def run(self) -> Transcript:
+            if fault is not None:
+                raise fault
+            return replace(TRANSCRIPT, start=SAMPLE_RATE)  # 5 s, of which 0.625 s failed
+
+    async def ready(model: str, options: Options) -> tuple[object, str]:
+        return Dispatcher("worker", []), model
+
+    monkeypatch.setattr(made.fleet, "ready", ready)
+    monkeypatch.setattr(made, "pipeline", lambda *_: FakePipeline())
+    with working_for(Work(owner="alice")), suppress(ClipFailed, InsufficientQuota, asyncio.CancelledError):
+        await made.transcribe(Upload(tmp_path / "upload", "talk.wav", 1, ""), Options(), "demo", observer)
+    wanted = {type(None): [("alice", "demo", 3.375)], ClipFailed: []}
+    assert charged == wanted.get(type(fault), [("alice", "demo", 2.5)])
+    assert made.budgets.reserved["alice"] == 0
 
 
 def test_a_service_that_is_not_started_says_why_it_is_not_ready(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transcript_cases import samples, spoken
 
 from app.common.errors import InvalidInput
-from app.jobs.corrections import apply_again, apply_edits, restore
+from app.jobs.corrections import apply_again, apply_edits, keep_corrected, restore
 from app.jobs.serialization import PackedTranscript, identified, pack_transcript, unpack_transcript
 from app.transcript.corrections import SegmentEdit
 from app.transcript.edited import EditedSegment, with_ids
@@ -253,3 +253,20 @@ def test_a_turn_that_becomes_a_segment_counts_its_own_letters() -> None:
     new = transcript(replace(said, speaker="A", turns=((2, "B"),)))
     merged = segments_of(again(base, base, new))
     assert [(part.text, part.letters_before) for part in merged] == [(" Uno dos", 0), (" tres", 0)]
+
+
+def test_who_is_named_while_somebody_speaks_has_that_name_at_the_end() -> None:
+    """The corrected words get the speaker of their time, unless somebody has chosen one."""
+    live = transcript(*with_ids([spoken(0, 4, " Helo there"), spoken(5, 9, " Bye")], CLIPS), touched=())
+    named = SegmentEdit(5000, 9000, " Bye", live.segments[1].id, "Ann")
+    edits = [SegmentEdit(0, 4000, "Hello there", live.segments[0].id), named]
+    correction, _ = apply_edits(PackedTranscript(7, pack_transcript(live)), edits)
+    final = [spoken(0, 4, " Hallo there"), spoken(5, 9, " Bye"), spoken(10, 14, " Oh"), spoken(15, 19, " So")]
+    speakers = ("S1", "S2", "S1", "S2")
+    of_final = zip(with_ids(final, CLIPS), speakers, strict=True)
+    original = packed(*(replace(segment, speaker=speaker) for segment, speaker in of_final))
+    kept = keep_corrected(correction.transcript.content, original.content)
+    said = [(each.text.strip(), each.speaker) for each in segments_of(kept.transcript)]
+    assert said == [("Hello there", "S1"), ("Bye", "Ann"), ("Oh", "S1"), ("So", "Ann")]
+    assert kept.transcript.revision == 1
+    assert segments_of(kept.transcript)[2] == segments_of(original)[2]

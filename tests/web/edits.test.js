@@ -156,9 +156,9 @@ test("an inserted segment gets the free time, the speaker before it and no text"
 
 test("a speaker who talks already then ends when the next segment begins", () => {
   const talk = [segment("a", 0, "One two three"), segment("b", 1, "four five", { speaker: "Ada" })];
-  const [first, second] = edits.setSpeaker(talk, "b", null);
+  const [first, second] = edits.setSpeakers(talk, new Set(["b"]), null);
   assert.deepEqual([first.end, second.start, second.end, second.speaker], [1, 1, 3, null]);
-  assert.equal(edits.setSpeaker(talk, "b", "  Ada "), talk);
+  assert.equal(edits.setSpeakers(talk, new Set(["b"]), "  Ada "), talk);
 });
 
 test("several segments get a speaker, and one who talks twice at once ends where the next begins", () => {
@@ -198,7 +198,11 @@ test("the second part of a split segment has the speaker of its first word", () 
     ],
   );
   // Once corrected, a segment has one speaker, as in the service.
-  const corrected = [...parts, ...edits.setText(talk, "a", "One two"), ...edits.setSpeaker(talk, "a", "Cem")];
+  const corrected = [
+    ...parts,
+    ...edits.setText(talk, "a", "One two"),
+    ...edits.setSpeakers(talk, new Set(["a"]), "Cem"),
+  ];
   assert.ok(corrected.every((part) => part.words.length && part.words.every((word) => !("speaker" in word))));
 });
 

@@ -2,7 +2,7 @@ import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placed } from "../../app/web/core/placement.js";
-import { fileNameOf, groupsOf } from "../../app/web/job/types.js";
+import { fileNameOf, groupsOf, isUnreadable } from "../../app/web/job/types.js";
 
 const VIEW = { width: 1000, height: 600 };
 const MENU = { width: 200, height: 300 };
@@ -60,4 +60,11 @@ test("a model in a folder of the service is named without the folder", async () 
   assert.equal(modelName("C:\\models\\tiny"), "tiny");
   assert.equal(modelName("large-v3"), "large-v3");
   assert.equal(modelName("Systran/faster-whisper-tiny"), "Systran/faster-whisper-tiny");
+});
+
+test("a job that failed because of its file would fail again", () => {
+  /** @param {string} code @returns {any} */
+  const failed = (code) => ({ status: "failed", error: { code, message: "" } });
+  assert.equal(isUnreadable(failed("not_audio")), true);
+  assert.equal(isUnreadable(failed("clip_failed")), false);
 });

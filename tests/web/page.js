@@ -4,5 +4,6 @@ Object.assign(globalThis, {
   document: { baseURI: "http://localhost/", documentElement: {}, getElementById: () => null },
   location: { hash: "" },
   addEventListener: () => {},
+  BroadcastChannel: class {}, // an open one of Node keeps its process alive
 });
 globalThis.navigator ??= /** @type {any} */ ({ languages: ["en"] });

@@ -1,9 +1,11 @@
+import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 globalThis.requestAnimationFrame ??= () => 0;
 globalThis.cancelAnimationFrame ??= () => {};
 const { createPlayback } = await import("../../app/web/job/playback.js");
+const { toggleLoop } = await import("../../app/web/job/player_keys.js");
 const { skipsBack } = await import("../../app/web/job/player_settings.js");
 
 /** A media element without a browser: it is where it is told to be. */
@@ -138,7 +140,7 @@ test("a loop begins again at its end, and ends when another place is chosen", ()
   const { playback, media } = start();
   media.load(60);
   playback.play(10);
-  playback.loop.value = { id: "s1", start: 10, end: 12 };
+  playback.loop.value = { key: "s1", start: 10, end: 12 };
   media.reach(12.01);
   assert.equal(media.currentTime, 10);
   playback.seek(11);
@@ -166,22 +168,17 @@ test("a place beyond the end is the end", () => {
   assert.equal(playback.time.value, 0);
 });
 
-test("whoever shows a segment on the waveform limits its edges", () => {
+test("what is repeated is what the view has at the playhead, such as a subtitle of a long segment", () => {
   const { playback } = start();
-  /** @type {boolean[]} */
-  const calls = [];
-  const onChange = (
-    /** @type {import("../../app/web/job/playback.js").Span} */ span,
-    /** @type {boolean} */ isDone,
-  ) => {
-    calls.push(isDone);
-    return { start: Math.max(5, span.start), end: span.end };
-  };
-  playback.showRegion({ id: "s1", start: 6, end: 8 }, { onChange });
-  assert.deepEqual(playback.changeRegion({ start: 3, end: 8 }, false), { start: 5, end: 8 });
-  assert.deepEqual(playback.region.value, { id: "s1", start: 5, end: 8 });
-  playback.changeRegion({ start: 5.5, end: 8 }, true);
-  assert.deepEqual(calls, [false, true]);
-  playback.showRegion(null);
-  assert.equal(playback.region.value, null);
+  const places = [
+    { key: "s1", start: 0, end: 3 },
+    { key: "s1#1", start: 3.1, end: 6 },
+  ];
+  const screen = /** @type {any} */ ({ playback, view: { places: () => places } });
+  playback.seek(3.05);
+  toggleLoop(screen);
+  assert.deepEqual(playback.loop.value, places[1]);
+  assert.equal(playback.time.value, 3.1);
+  toggleLoop(screen);
+  assert.equal(playback.loop.value, null);
 });

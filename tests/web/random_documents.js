@@ -90,7 +90,7 @@ export function randomEdit(random, segments) {
     ],
     ["times", () => edits.setTimes(segments, id, near(), near() + 2, LENGTH_S)],
     ["times", () => edits.setTimes(segments, id, time(), time(), LENGTH_S)],
-    ["speaker", () => edits.setSpeaker(segments, id, oneOf(random, ["Ada", "Bob", " ", null]))],
+    ["speaker", () => edits.setSpeakers(segments, new Set([id]), oneOf(random, ["Ada", "Bob", " ", null]))],
     ["split", () => edits.split(segments, id, Math.floor(random() * ((segment?.text.length ?? 0) + 2)))],
     ["join", () => edits.join(segments, id)],
     [

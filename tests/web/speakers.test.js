@@ -30,7 +30,8 @@ const segment = (start, speaker, others = []) => ({
 const talk = (...speakers) => speakers.map((speaker, place) => segment(place * 4, speaker));
 
 /** @param {ReturnType<ReturnType<typeof speakerBook>>} speakers */
-const colours = (speakers) => Object.fromEntries(speakers.map(({ name, colour }) => [name, colour]));
+const colours = (speakers) =>
+  Object.fromEntries(speakers.map(({ name, colour: { hue, pattern } }) => [name, `${hue} ${pattern}`]));
 
 test("speakers are listed as they appear, with their share of all speech", () => {
   const speakers = speakerBook()(talk("Bert", null, "Anna", "Bert"));

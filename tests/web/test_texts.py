@@ -18,11 +18,10 @@ OF_PROGRAMS = {
     *("upload_conflict", "upload_expired", "upload_not_found", "upload_offset_mismatch", "upload_taken_over"),
     *("upload_too_long", "upload_used", "webhooks_not_configured", "no_keys"),
     *("no_trash", "has_parent"),
-    # The page opens no streams.
+    # The page opens another stream, or sends nothing of the kind.
     *("event_not_kept", "invalid_json", "invalid_value", "job_deleted", "service_stopping", "stream_ended"),
-    *("input_audio_buffer_commit_empty", "input_audio_buffer_full", "stream_not_found", "stream_refused"),
-    *("stream_idle", "stream_too_long", "too_many_errors", "unknown_subprotocol", "unsupported"),
-    "web_socket_required",
+    *("input_audio_buffer_commit_empty", "input_audio_buffer_full", "stream_refused"),
+    *("stream_too_long", "too_many_errors", "unknown_subprotocol", "unsupported"),
 }
 # Words of programs and protocols, which mean nothing to someone who only wants a text.
 JARGON = re.compile(

@@ -91,8 +91,8 @@ test("voices and channels exclude each other, and take along what means nothing 
 test("languages have the reader's names, in the order of the reader's alphabet", () => {
   const languages = { en: "english", de: "german", haw: "hawaiian", es: "spanish" };
   assert.deepEqual(
-    languagesByName(languages, "de").map(({ name }) => name),
+    languagesByName(languages, "de").map(([, name]) => name),
     ["Deutsch", "Englisch", "Hawaiisch", "Spanisch"],
   );
-  assert.equal(languagesByName({ qqx: "unheard" }, "en")[0].name, "Unheard");
+  assert.equal(languagesByName({ qqx: "unheard" }, "en")[0][1], "Unheard");
 });

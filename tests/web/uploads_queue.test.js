@@ -167,6 +167,16 @@ test("a full queue of the service is waited for as long as it says, while others
   assert.equal(submissions[3].row.stored.name, "a");
 });
 
+test("a budget that is used up is not waited for", async () => {
+  const { queue, sends, submissions } = setUp("a", "b");
+  sends[0].reject(refusal(429, { code: "insufficient_quota" }));
+  sends[1].resolve();
+  await settle();
+  submissions[0].reject(refusal(429, { code: "insufficient_quota" }));
+  await settle();
+  assert.deepEqual(states(queue), ["failed", "failed"]);
+});
+
 test("an upload that the service no longer has starts anew, and says so if bytes are lost", async () => {
   for (const [status, sent, isRestarted] of /** @type {const} */ ([
     [410, 4_000_000, true],

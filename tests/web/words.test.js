@@ -1,13 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  lastStarted,
-  nextUnsure,
-  piecesOf,
-  splitPoint,
-  spokenAt,
-  spokenNow,
-} from "../../app/web/job/words.js";
+import { lastStarted, nextUnsure, piecesOf, spokenAt, spokenNow } from "../../app/web/job/words.js";
 
 /**
  * @param {string} id
@@ -119,12 +112,4 @@ test("without uncertain words there is none, and a single one is found again fro
   assert.equal(nextUnsure([], { id: null, offset: 0 }, 1), null);
   assert.equal(nextUnsure([SECOND, THIRD], { id: "c", offset: 3 }, 1)?.text, "it?");
   assert.equal(nextUnsure([SECOND, THIRD], { id: "c", offset: 3 }, -1)?.text, "it?");
-});
-
-test("a segment is split before the word that plays, else near its middle", () => {
-  assert.equal(splitPoint(FIRST, 1.7), 4);
-  assert.equal(splitPoint(FIRST, 3.5), 14);
-  assert.equal(splitPoint(FIRST, 99), 10);
-  assert.equal(splitPoint(SECOND, 1), 3);
-  assert.equal(splitPoint(segment("d", "One", [["One", 0, 1, 1]]), 0.5), 0);
 });

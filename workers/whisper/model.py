@@ -65,9 +65,7 @@ class _DecodedWindow:
     """A row of a batch after decoding: one window."""
 
     window: Window
-    language: str
-    language_probs: LanguageProbs
-    stretch_probs: tuple[LanguageProbs, ...]
+    detected: WindowResult  # its languages, and no text yet
     tokenizer: "Tokenizer"
     result: Generated
     texts: list[TimestampedText]
@@ -146,40 +144,27 @@ class LoadedModel:
         encoded = self.network.encode([raised(window.pcm) for window in windows], decoding.context_s)
         with calls.measured("detect language"):
             detected = self._detect_languages(windows, encoded)
-            of_stretches = self._detect_in_stretches(windows, encoded)
-        languages = [
-            window.decoding.language or probs[0][0] for window, probs in zip(windows, detected, strict=True)
-        ]
         if decoding.language_only:
-            return [WindowResult(*found) for found in zip(languages, detected, strict=True)]
+            return detected
         prompts = [
-            self._prompt(window.decoding, language)
-            for window, language in zip(windows, languages, strict=True)
+            self._prompt(window.decoding, found.language)
+            for window, found in zip(windows, detected, strict=True)
         ]
         search = Search(decoding.beams, decoding.temperature, decoding.no_repeat_ngram_size)
         with calls.measured("generate text"):
             generated = self.network.generate(encoded, prompts, search)
-        each = zip(windows, languages, detected, of_stretches, generated, strict=True)
-        rows = [self._row(*parts) for parts in each]
+        rows = [self._row(*parts) for parts in zip(windows, detected, generated, strict=True)]
         with calls.measured("align words"):
             self._align_words(rows, encoded)
         return [_window_result(row, self._thresholds) for row in rows]
 
-    def _row(
-        self,
-        window: Window,
-        language: str,
-        probs: LanguageProbs,
-        stretch_probs: tuple[LanguageProbs, ...],
-        result: Generated,
-    ) -> _DecodedWindow:
-        tokenizer = self._tokenizer(language, window.decoding.task)
+    def _row(self, window: Window, detected: WindowResult, result: Generated) -> _DecodedWindow:
+        tokenizer = self._tokenizer(detected.language, window.decoding.task)
         closed, rest = split_at_timestamps(result.tokens, tokenizer.timestamp_begin, window.samples)
         texts = [*closed, rest] if rest else closed
         spoken = [[token for token in text.tokens if token < tokenizer.eot] for text in texts]
         words: list[tuple[Word, ...]] = [()] * len(texts)
-        found = (language, probs, stretch_probs)
-        return _DecodedWindow(window, *found, tokenizer, result, texts, spoken, rest is None, words)
+        return _DecodedWindow(window, detected, tokenizer, result, texts, spoken, rest is None, words)
 
     def _align_words(self, rows: Sequence[_DecodedWindow], encoded: Any) -> None:
         """Set the words of the rows that need them, with times in samples from the window's start."""
@@ -197,15 +182,17 @@ class LoadedModel:
                     raise
                 row.note = f"no word times: {error}"
 
-    def _detect_languages(self, windows: Sequence[Window], encoded: Any) -> list[LanguageProbs]:
-        """The likeliest languages of each window, likeliest first; empty if its language is known."""
-        if all(window.decoding.language for window in windows):
-            return [()] * len(windows)
-        detected = self.network.detect_language(encoded)
-        return [
-            () if window.decoding.language else likeliest(probs, window.decoding.languages)
-            for window, probs in zip(windows, detected, strict=True)
-        ]
+    def _detect_languages(self, windows: Sequence[Window], encoded: Any) -> list[WindowResult]:
+        """The language of each window and the likeliest ones of its stretches, without text."""
+        are_known = all(window.decoding.language for window in windows)
+        found = [[]] * len(windows) if are_known else self.network.detect_language(encoded)
+        of_stretches = self._detect_in_stretches(windows, encoded)
+        detected = []
+        for window, each, stretch_probs in zip(windows, found, of_stretches, strict=True):
+            language = window.decoding.language
+            probs = () if language else likeliest(each, window.decoding.languages)
+            detected.append(WindowResult(language or probs[0][0], probs, stretch_probs=stretch_probs))
+        return detected
 
     def _detect_in_stretches(
         self, windows: Sequence[Window], encoded: Any
@@ -315,7 +302,7 @@ def _window_result(row: _DecodedWindow, thresholds: Thresholds) -> WindowResult:
     no_speech_prob = score(row.result.no_speech_prob, 0.0)
     compression_ratio = get_compression_ratio(row.tokenizer.decode(tokens).strip())
     texts = [row.tokenizer.decode(text.tokens) for text in row.texts]
-    spaces = leading_spaces(texts, "en" if row.window.decoding.task == "translate" else row.language)
+    spaces = leading_spaces(texts, "en" if row.window.decoding.task == "translate" else row.detected.language)
     segments = [
         Segment(
             start=text.start,
@@ -330,9 +317,8 @@ def _window_result(row: _DecodedWindow, thresholds: Thresholds) -> WindowResult:
         )
         for text, words, said, space in zip(row.texts, row.words, texts, spaces, strict=True)
     ]
-    return WindowResult(
-        language=row.language,
-        language_probs=row.language_probs,
+    return replace(
+        row.detected,
         segments=tuple(segments if row.closed else segments[:-1]),
         tail=None if row.closed else segments[-1],
         token_count=len(tokens),
@@ -341,5 +327,4 @@ def _window_result(row: _DecodedWindow, thresholds: Thresholds) -> WindowResult:
         compression_ratio=compression_ratio,
         thresholds=thresholds,
         note=row.note,
-        stretch_probs=row.stretch_probs,
     )

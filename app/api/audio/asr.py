@@ -24,10 +24,11 @@ from app.common.languages import language_name
 from app.common.options import MAX_WORDS_CHARS, Options, Text
 from app.intake.limits import Admission
 from app.intake.uploads import Upload
+from app.jobs.term_lists import TermLists
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors
 from app.server.json_bodies import documented_body
-from app.server.requests import warn
+from app.server.requests import client_of, warn
 from app.server.sending import sendable
 from app.telemetry import traces
 from app.transcript.edited import word_entries
@@ -95,7 +96,7 @@ class DetectedLanguage(BaseModel):
     confidence: float = Field(description="Probability, 0 to 1; 0 without speech.")
 
 
-def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
+def asr_routes(service: "TranscriptionService", admission: Admission, term_lists: TermLists) -> APIRouter:
     router = APIRouter(tags=["whisper-asr-webservice"])
 
     @router.post(
@@ -113,8 +114,10 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         note_without_effect(request, query, query.model_fields_set, query.output)
         if query.options.diarize:
             service.media.speaker_models.check()
+        service.budgets.check(client_of(request).owner)
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
-            work = service.transcribe(upload, query.options, model)
+            terms = query.terms_of(term_lists.all_of(client_of(request).owner))
+            work = service.transcribe(upload, query.options_with(terms), model, terms=terms)
             transcript = await run_unless_disconnected(request, work)
             warn(request, (warning.message for warning in transcript.warnings))
         with traces.span("render", {"whisperfleet.format": query.output}):

@@ -42,6 +42,7 @@ from app.common.errors import InvalidInput, UnsuitableFormat
 from app.common.options import MAX_WORDS_CHARS
 from app.intake.limits import Admission
 from app.intake.uploads import Fields
+from app.jobs.term_lists import TermLists
 from app.recording.service import TranscriptionService
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors
@@ -153,7 +154,7 @@ class TranslationForm(AudioForm):
     )
 
 
-def openai_routes(service: TranscriptionService, admission: Admission) -> APIRouter:
+def openai_routes(service: TranscriptionService, admission: Admission, terms: TermLists) -> APIRouter:
     router = APIRouter(tags=["audio"])
     text: dict[str, Any] = RESPONSES[200]["content"]
 
@@ -166,7 +167,7 @@ def openai_routes(service: TranscriptionService, admission: Admission) -> APIRou
         response_model=VerboseTranscription | DiarizedTranscription | Transcription,
     )
     async def create_transcription(request: Request) -> Response:
-        return await _respond(service, admission, request, TranscriptionForm)
+        return await _respond(service, admission, terms, request, TranscriptionForm)
 
     @router.post(
         "/v1/audio/translations",
@@ -176,19 +177,24 @@ def openai_routes(service: TranscriptionService, admission: Admission) -> APIRou
         response_model=VerboseTranscription | Transcription,
     )
     async def create_translation(request: Request) -> Response:
-        return await _respond(service, admission, request, TranslationForm)
+        return await _respond(service, admission, terms, request, TranslationForm)
 
     return router
 
 
 async def _respond(
-    service: TranscriptionService, admission: Admission, request: Request, form_type: type[AudioForm]
+    service: TranscriptionService,
+    admission: Admission,
+    term_lists: TermLists,
+    request: Request,
+    form_type: type[AudioForm],
 ) -> Response:
     def check(fields: Fields) -> None:
         check_early(form_type, service, fields)
         if "stream" in fields and form_type is TranscriptionForm and _asks_for_events(fields):
             admission.streams.check(client_of(request))
 
+    service.budgets.check(client_of(request).owner)
     with ExitStack() as admitted:
         admitted.enter_context(admission.requests.hold(client_of(request)))
         upload = await receive(
@@ -205,7 +211,8 @@ async def _respond(
             model = service.fleet.catalogue.resolve(form.model.strip(), form.task, form.language)
             granularities = form.timestamp_granularities if isinstance(form, TranscriptionForm) else []
             include = form.include if isinstance(form, TranscriptionForm) else []
-            options = with_word_times(form.options, form.response_format)
+            terms = form.terms_of(term_lists.all_of(client_of(request).owner))
+            options = with_word_times(form.options_with(terms), form.response_format)
             if include or "word" in granularities:
                 options = options.model_copy(update={"word_timestamps": True})
             if options.diarize:
@@ -215,7 +222,7 @@ async def _respond(
                 known = await run_unless_disconnected(request, known_speakers(service, form))
                 form = form.model_copy(update={"known_speaker_references": []})  # they may be large
                 upload.fields.clear()
-            transcribe = partial(service.transcribe, form.file, options, model, known=known)
+            transcribe = partial(service.transcribe, form.file, options, model, known=known, terms=terms)
             if streams:
                 admitted.enter_context(admission.streams.hold(client_of(request)))
                 streaming = True  # the stream removes the file at its end

@@ -22,7 +22,7 @@ from app.api.schemas import (
 from app.common.languages import language_name
 from app.common.options import Options
 from app.jobs.document import FailedSpan
-from app.transcript.edited import speaker_of, word_entries
+from app.transcript.edited import replacement_entries, speaker_of, word_entries
 from app.transcript.formats import FORMATS
 from app.transcript.packed import unpacked
 from app.transcript.rendering import render_transcript
@@ -95,10 +95,13 @@ def word_logprobs(segments: Iterable[Segment]) -> Iterator[Logprob]:
             yield Logprob(token=word.text, bytes=list(word.text.encode()), logprob=logprob)
 
 
-def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
-    """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it."""
+def verbose_response(transcript: Transcript, *, segments: bool, words: bool, terms: bool = True) -> Response:
+    """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it.
+
+    `terms`: with what they have replaced.
+    """
     transcript = unpacked(transcript)
-    entries = segment_entries(transcript)
+    entries = segment_entries(transcript, terms=terms)
     verbose = VerboseTranscription.model_validate(
         {
             "task": transcript.task,
@@ -120,7 +123,7 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
     return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
 
 
-def segment_entries(transcript: Transcript) -> list[TranscriptionSegment]:
+def segment_entries(transcript: Transcript, *, terms: bool = True) -> list[TranscriptionSegment]:
     """The segments in the format of openai-whisper and OpenAI's API, with languages if there are several."""
     language = transcript.language if transcript.languages else None
     return [
@@ -137,6 +140,7 @@ def segment_entries(transcript: Transcript) -> list[TranscriptionSegment]:
             no_speech_prob=segment.no_speech_prob,
             language=language and (segment.language or language),
             speaker=speaker_of(segment),
+            terms=(terms and replacement_entries(segment)) or None,
         )
         for number, segment in enumerate(transcript.segments)
     ]

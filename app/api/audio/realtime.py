@@ -1,6 +1,7 @@
 """OpenAI's Realtime API for transcription: live streams by WebSocket."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.audio.realtime_events import CONVERSATIONS
+from app.api.audio.realtime_events import CONVERSATIONS, Transcription
 from app.api.audio.realtime_session import (
     EVENT_PREFIX,
     IDLE_S,
@@ -18,20 +19,30 @@ from app.api.audio.realtime_session import (
     RealtimeSession,
 )
 from app.api.audio.realtime_sessions import RealtimeSessions
+from app.api.audio.relayed_stream import connect_elsewhere
 from app.api.http.forms import JobFields
-from app.api.jobs.details import MAX_TITLE_CHARS
 from app.api.jobs.submissions import submission_of
 from app.common.concurrency import end_tasks, run_shielded
-from app.common.errors import InvalidInput, QueueFull, StreamRefused, UnknownStream, UpgradeRequired
+from app.common.errors import (
+    InvalidInput,
+    QueueFull,
+    StreamRefused,
+    UnknownStream,
+    UpgradeRequired,
+    WhisperfleetError,
+)
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.intake.limits import Admission
+from app.jobs.job import Submission
 from app.jobs.service import JobService
 from app.live.service import LiveService
 from app.recording.service import TranscriptionService
-from app.server.errors import documented_errors, validated
+from app.server.errors import documented_errors, error_detail
 from app.server.handshakes import POLICY_VIOLATION, UpgradeResponse, WebSocket, is_handshake
 from app.server.listening import STREAM_PATH
 from app.server.requests import client_of
+from app.server.siblings import Siblings
+from app.transcript.terms import Term
 
 PROTOCOL = "realtime"
 FILENAME = "live.wav"  # of the recording of a job
@@ -55,6 +66,7 @@ def realtime_routes(
     service: TranscriptionService,
     live: LiveService,
     streams: RealtimeSessions,
+    siblings: Siblings,
     jobs: JobService,
     admission: Admission,
 ) -> APIRouter:
@@ -65,13 +77,22 @@ def realtime_routes(
         is_alias = name in STREAM_MODELS and name not in catalogue.listed()
         return catalogue.resolve(DEFAULT_MODEL_ALIAS if is_alias else name, "transcribe", language)
 
-    async def open_session(request: Request, model: str, fields: JobFields | None) -> RealtimeSession:
+    async def open_session(
+        request: Request, fields: JobFields, with_job: bool, job_id: str
+    ) -> RealtimeSession:
         """A new session. Raises QueueFull, and what `RealtimeSession.open` does.
 
-        `fields`: of the job that it is to have. Raises what `JobService.open_live` does then.
+        With a job, whose fields these are, also what `JobService.open_live` raises. `job_id`: of one that
+        goes on instead; what `JobService.resume_live` does.
         """
         owner = client_of(request).owner
-        submission = None if fields is None else await submission_of(service, fields, None, owner, None)
+        submission: Submission | None = None
+        terms: tuple[Term, ...] = ()
+        if with_job:
+            terms = fields.terms_of(jobs.terms.all_of(owner))
+            model = resolve_model(fields.model, fields.language)
+            of_job = fields.model_copy(update={"model": model, "filename": fields.filename or FILENAME})
+            submission = await submission_of(service, of_job, None, owner, None, terms)
         streams.check()
         with ExitStack() as admitted:
             try:
@@ -83,10 +104,13 @@ def realtime_routes(
             session = RealtimeSession(
                 client_of(request).owner, live.open, resolve_model, service.settings.max_duration_s
             )
-            await session.open(model)
+            await session.open(_words_of(fields))
             if submission is not None:
                 try:
-                    await run_shielded(session.make_job(jobs, submission))
+                    if job_id:
+                        await run_shielded(session.take_up(jobs, job_id))
+                    else:
+                        await run_shielded(session.make_job(jobs, submission, terms))
                 except BaseException:
                     await run_shielded(session.close())
                     raise
@@ -103,8 +127,8 @@ def realtime_routes(
     )
     async def realtime(
         request: Request,
+        fields: Annotated[JobFields, Query()],
         intent: Annotated[str, Query(description=f"`{INTENT}`, or nothing.")] = INTENT,
-        model: Annotated[str, Query(max_length=256, description="The model of the transcription.")] = "",
         session: Annotated[
             str, Query(max_length=64, description="The id of a stream whose connection broke.")
         ] = "",
@@ -115,16 +139,16 @@ def realtime_routes(
             bool,
             Query(
                 description="Make a job of the stream: its sound is stored as it comes, and all of it is "
-                "transcribed at the end, as an upload."
+                "transcribed at the end, as an upload. All other fields of a job count for it alone, but "
+                "`model`, `language`, `languages`, `prompt` and `hotwords`."
             ),
         ] = False,
-        diarize: Annotated[bool, Query(description="Of the job: find out who speaks, at the end.")] = False,
-        title: Annotated[str, Query(max_length=MAX_TITLE_CHARS, description="Of the job.")] = "",
-        title_from_text: Annotated[
-            bool, Query(description="Of the job: without a title, its first words become it.")
-        ] = False,
-        webhook_url: Annotated[
-            str, Query(max_length=2048, description="Of the job: called when it ends, or is corrected.")
+        job_id: Annotated[
+            str,
+            Query(
+                max_length=64,
+                description="With `job`: of a stream that the end of the service has ended. It goes on.",
+            ),
         ] = "",
     ) -> Response:
         if not is_handshake(request.scope):
@@ -135,16 +159,16 @@ def realtime_routes(
         if intent != INTENT:
             raise InvalidInput(CONVERSATIONS, param="intent")
 
-        fields = None
-        if job:
-            given = {"diarize": diarize, "title": title, "webhook_url": webhook_url}
-            fields = validated(JobFields, {**given, "title_from_text": title_from_text, "filename": FILENAME})
+        owner = client_of(request).owner
+        if session and siblings.others and not streams.has(session, owner):
+            relay = await connect_elsewhere(request.scope, siblings, session, owner, last_event_id)
+            if relay is not None:
+                return relay
+        if session:
+            return connect_again(request.scope, streams, session, owner, last_event_id)
 
         async def find() -> tuple[RealtimeSession, int]:
-            if not session:
-                return await open_session(request, model, fields), 0
-            known = streams.find(session, client_of(request).owner)
-            return known, _event_number(known, last_event_id)
+            return await open_session(request, fields, job, job_id), 0
 
         return RealtimeResponse(request.scope, streams, find)
 
@@ -157,6 +181,29 @@ def realtime_routes(
         )
 
     return router
+
+
+def _words_of(fields: JobFields) -> Transcription:
+    """What a session begins with."""
+    return Transcription(
+        model=fields.model or None,
+        language=fields.language,
+        languages=[*fields.expected_languages] or None,
+        prompt=fields.prompt,
+        keywords=[fields.hotwords] if fields.hotwords else None,
+    )
+
+
+def connect_again(
+    scope: Scope, streams: RealtimeSessions, session: str, owner: str, last_event_id: str
+) -> Response:
+    """Continues a stream of this process, after the event that its client got last."""
+
+    async def find() -> tuple[RealtimeSession, int]:
+        known = streams.find(session, owner)
+        return known, _event_number(known, last_event_id)
+
+    return RealtimeResponse(scope, streams, find)
 
 
 def _event_number(session: RealtimeSession, event_id: str) -> int:
@@ -194,7 +241,13 @@ class RealtimeResponse(UpgradeResponse):
         self._find = find
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session, seen = await self._find()
+        try:
+            session, seen = await self._find()
+        except WhisperfleetError as error:
+            if not scope["subprotocols"]:
+                raise
+            await RefusalResponse(scope, error)(scope, receive, send)
+            return
         self._connection = ClientConnection(session, seen)
         try:
             await super().__call__(scope, receive, send)
@@ -215,6 +268,19 @@ class RealtimeResponse(UpgradeResponse):
             await self._streams.end(session)
         else:
             self._streams.disconnected(session)
+
+
+class RefusalResponse(UpgradeResponse):
+    """Says by an event why there is no stream: browsers hide the answer to a refused handshake."""
+
+    def __init__(self, scope: Scope, error: WhisperfleetError) -> None:
+        super().__init__(scope, PROTOCOL)
+        self._error = error
+
+    async def run(self, web_socket: WebSocket) -> None:
+        event = {"type": "error", "event_id": f"{EVENT_PREFIX}0", "error": error_detail(self._error)}
+        await web_socket.send(json.dumps(event, ensure_ascii=False))
+        await web_socket.close(POLICY_VIOLATION, self._error.message)
 
 
 class ClientConnection:

@@ -67,8 +67,11 @@ class _Fields(BaseModel):
         return self.model_copy(update=values)
 
 
+FormatName = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
+
+
 class Format(_Fields):
-    type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] = "audio/pcm"
+    type: FormatName = "audio/pcm"
     rate: int | None = None
 
     @field_validator("rate")
@@ -85,11 +88,15 @@ class Format(_Fields):
     def encoding(self) -> Encoding:
         return _ENCODINGS[self.type]
 
+    @classmethod
+    def of(cls, encoding: Encoding) -> Self:
+        return next(made for name in _ENCODINGS if (made := cls(type=name)).encoding == encoding)
+
     def changed(self, change: Self) -> Self:
         return change
 
 
-_ENCODINGS = {"audio/pcm": PCM_24K, "audio/pcmu": ULAW, "audio/pcma": ALAW}
+_ENCODINGS: dict[FormatName, Encoding] = {"audio/pcm": PCM_24K, "audio/pcmu": ULAW, "audio/pcma": ALAW}
 
 
 class Transcription(_Fields):

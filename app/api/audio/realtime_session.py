@@ -20,6 +20,7 @@ from app.api.audio.realtime_events import (
     Clear,
     ClientEvent,
     Commit,
+    Format,
     InvalidEvent,
     ServerVad,
     Transcription,
@@ -46,6 +47,7 @@ from app.live.events import (
 from app.live.stream import LiveStream
 from app.server.errors import error_detail
 from app.server.handshakes import INTERNAL_ERROR, POLICY_VIOLATION, SERVICE_RESTART
+from app.transcript.terms import Term
 from workers.messages import SAMPLE_RATE, Segment, seconds
 
 IDLE_S = 300.0  # without audio
@@ -146,16 +148,27 @@ class RealtimeSession:
         self._end_job: Callable[[LiveJob], Awaitable[None]] | None = None
         self._of_job: dict[str, str] = {}  # in all events
 
-    async def open(self, model: str) -> None:
+    async def open(self, words: Transcription) -> None:
         """Open the stream. Raises UnknownModel, NotReady and the other errors of `LiveService.open`."""
-        if model:
-            self._input = self._input.model_copy(update={"transcription": Transcription(model=model)})
+        self._input = self._input.model_copy(update={"transcription": words})
         await self._open(self._resolved(self._input), self._input.options)
 
-    async def make_job(self, jobs: JobService, submission: Submission) -> None:
+    async def make_job(self, jobs: JobService, submission: Submission, terms: tuple[Term, ...]) -> None:
         """Make a job of the stream, before audio comes. Raises as `JobService.open_live` does."""
         options = _options_of_job(submission.options, self._input)
-        job = await jobs.open_live(replace(submission, model=self._model, options=options))
+        job = await jobs.open_live(replace(submission, model=self._model, options=options), terms)
+        self._take(job, jobs)
+
+    async def take_up(self, jobs: JobService, job_id: str) -> None:
+        """Go on with a job instead. Raises as `JobService.resume_live` does."""
+        job = await jobs.resume_live(job_id, self.owner)
+        if not job.is_silent:
+            self._input = self._input.model_copy(update={"format": Format.of(job.encoding)})
+            self._received_bytes = job.received
+            self._received_s = job.received / job.encoding.bytes_per_second
+        self._take(job, jobs)
+
+    def _take(self, job: LiveJob, jobs: JobService) -> None:
         self._job, self._end_job, self._of_job = job, jobs.end_live, {"job_id": job.job.id}
         deleted = StreamRefused("The job of the stream was deleted.", code="job_deleted")
         job.on_cancel = lambda: self.end(POLICY_VIOLATION, deleted)
@@ -297,8 +310,8 @@ class RealtimeSession:
             before = self._stream
             await self._open(model, options)
             await before.close()
-        self._input = wanted
-        if self._job is not None:
+        is_changed, self._input = wanted is not self._input, wanted
+        if self._job is not None and is_changed:
             options_of_job = _options_of_job(self._job.job.submission.options, wanted)
             await self._job.configure(model, options_of_job)
         if event.session.include is not None:

@@ -27,16 +27,19 @@ class RealtimeSessions:
         """A client has opened a stream, and is connected to it."""
         self._streams[stream.id] = stream
 
+    def has(self, id: str, owner: str) -> bool:
+        """Whether an owner has a stream here."""
+        return id in self._streams and self._streams[id].owner == owner
+
     def find(self, id: str, owner: str) -> RealtimeSession:
         """The stream that its owner wants to continue. Raises UnknownStream."""
-        stream = self._streams.get(id)
-        if stream is None or stream.owner != owner:
+        if not self.has(id, owner):
             raise UnknownStream(
                 f"There is no stream {id[:40]!r} to continue: one waits {RESUME_S:.0f} s for its client. "
                 "Open a new one.",
                 param="session",
             )
-        return stream
+        return self._streams[id]
 
     def connected(self, stream: RealtimeSession) -> None:
         """The client is back."""

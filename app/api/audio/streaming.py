@@ -16,7 +16,7 @@ from app.recording.recording_work import Observer
 from app.server.connections import run_unless_disconnected
 from app.server.errors import error_response
 from app.transcript.timeline import Transcript
-from workers.messages import Segment
+from workers.messages import Segment, seconds
 
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 
@@ -49,6 +49,7 @@ class Deltas(Observer):
         delta = text.rstrip()
         self._space = text[len(delta) :]
         self.tokens += sum(len(segment.tokens) for segment in segments)
+        self.sent_s += seconds(sum(segment.end - segment.start for segment in segments))
         if delta:
             logprobs = list(word_logprobs(segments)) if self._with_logprobs else None
             self._parts.append(delta)

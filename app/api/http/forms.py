@@ -1,11 +1,13 @@
 """The fields of the endpoints that receive recordings: models that check a request and document it."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -23,6 +25,8 @@ from app.intake.uploads import Fields, Upload
 from app.server.errors import NOTHING, invalid_fields, validated
 from app.server.json_bodies import documented_body
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.term_list import EXAMPLE, MAX_HOTWORDS, parse_terms, with_hotwords
+from app.transcript.terms import Term
 
 if TYPE_CHECKING:
     from app.recording.service import TranscriptionService
@@ -77,8 +81,51 @@ class FormFields(BaseModel):
     advice: ClassVar[Mapping[str, str]] = {}  # what to do instead of sending one of these
 
 
+def _terms_text(value: object) -> object:
+    """The value of `terms` as a form has it."""
+    return json.dumps(value) if isinstance(value, bool | list | dict) else value
+
+
+def _terms(text: str | None) -> tuple[Term, ...] | bool:
+    """The terms of a request, or whether those of its owner count. Raises ValueError."""
+    if text is None or text.strip().lower() in ("true", "1"):
+        return True
+    return False if text.strip().lower() in ("false", "0") else parse_terms(text)
+
+
+def _check_terms(text: str | None) -> str | None:
+    try:
+        _terms(text)
+    except ValueError as error:
+        raise PydanticCustomError(
+            "terms",
+            "must be true, false, or JSON as {example}: {fault}",
+            {"example": EXAMPLE, "fault": str(error)},
+        ) from None
+    return text
+
+
 class RequestFields(FormFields, Options):
     """The fields of a request with all options of a transcription."""
+
+    terms: Annotated[Text, BeforeValidator(_terms_text), AfterValidator(_check_terms)] = Field(
+        None,
+        description="`false`: names and terms of `/v1/terms` are not replaced. Or others for this request "
+        "alone, in the same JSON.",
+    )
+    terms_as_hotwords: bool = Field(
+        False,
+        description=f"The first {MAX_HOTWORDS} terms are `hotwords`, too. Whisper may skip text after many.",
+    )
+
+    def terms_of(self, owners: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The terms that count; `owners`: if the request names no others."""
+        chosen = _terms(self.terms)
+        return chosen if isinstance(chosen, tuple) else owners if chosen else ()
+
+    def options_with(self, terms: tuple[Term, ...]) -> Options:
+        """The request's options, with terms as hot words if it asks for that."""
+        return with_hotwords(self.options, terms) if self.terms_as_hotwords else self.options
 
     @property
     def options(self) -> Options:

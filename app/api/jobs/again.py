@@ -31,6 +31,7 @@ from app.server.errors import documented_errors, validated
 from app.server.json_bodies import documented_body, json_object
 from app.telemetry import traces
 from app.telemetry.work import current_work
+from app.transcript.terms import Term
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -105,8 +106,9 @@ def again_routes(service: TranscriptionService, jobs: JobService) -> APIRouter:
         model = service.fleet.catalogue.resolve(
             fields.model.strip() or parent.submission.model, fields.task, fields.language
         )
-        submission = _submission(parent, fields, model, key)
-        job, _ = await run_shielded(jobs.submit(submission))
+        terms = fields.terms_of(await jobs.store.terms(parent))
+        submission = _submission(parent, fields, model, key, terms)
+        job, _ = await run_shielded(jobs.submit(submission, terms=terms))
         log.info("job submitted", job=job.id, parent=parent.id)
         return accepted(request, job)
 
@@ -179,7 +181,9 @@ async def _check(
         )
 
 
-def _submission(parent: Job, fields: AgainFields, model: str, key: str | None) -> Submission:
+def _submission(
+    parent: Job, fields: AgainFields, model: str, key: str | None, terms: tuple[Term, ...]
+) -> Submission:
     fingerprint = {  # as that of other jobs
         "again": parent.id,
         "model": model,
@@ -187,6 +191,8 @@ def _submission(parent: Job, fields: AgainFields, model: str, key: str | None) -
         "keep_corrections": fields.keep_corrections,
         "webhook_url": fields.webhook_url,
     }
+    of_terms = {"terms": fields.terms, "terms_as_hotwords": fields.terms_as_hotwords}
+    fingerprint |= {name: value for name, value in of_terms.items() if value}
     recorded = parent.submission
     is_part = (fields.start, fields.end) != (recorded.options.start, recorded.options.end)
     return Submission(
@@ -196,7 +202,7 @@ def _submission(parent: Job, fields: AgainFields, model: str, key: str | None) -
         sha256=recorded.sha256,
         url=None,
         model=model,
-        options=fields.options,
+        options=fields.options_with(terms),
         webhook_url=fields.webhook_url,
         owner=recorded.owner,
         idempotency_key=key,

@@ -72,8 +72,12 @@ async def result_response(
     wanted: FileQuery,
     revision: int | None = None,
     if_none_match: str = "",
+    *,
+    for_link: bool = False,
 ) -> Response:
     """A revision of the transcript as a file, by default the newest; a 304 if the client has it.
+
+    `for_link`: without what terms have replaced.
 
     Raises JobNotDone if there is no transcript, UnknownRevision, and UnsuitableFormat.
     """
@@ -89,7 +93,7 @@ async def result_response(
             LONG_S if needs_tokens else rendering_s(wanted.format, work_s(job.duration, packed.content))
         )
         options = job.submission.options.model_copy(update=wanted.changes)
-        described = (packed.content, options, wanted.format, _title(job))
+        described = (packed.content, options, wanted.format, _title(job), for_link)
         with traces.span("render", {"whisperfleet.format": wanted.format}):
             response = await service.helper.run(length_s, compressed, _render, *described)
     response.headers["etag"] = etag
@@ -110,7 +114,7 @@ def file_etag(revision: int, job: Job, wanted: FileQuery, *more: object) -> str:
     return f'"{revision}-{wanted.format}-{digest}-{VERSION}"'
 
 
-def _render(packed: bytes, options: Options, form: ResultFormat, title: str) -> Response:
+def _render(packed: bytes, options: Options, form: ResultFormat, title: str, for_link: bool) -> Response:
     """The response in a format. Uses CPU time on long recordings: let `Helper` call it."""
     transcript = unpack_transcript(packed)
     if form == "json":
@@ -118,7 +122,7 @@ def _render(packed: bytes, options: Options, form: ResultFormat, title: str) -> 
     if form == "verbose_json":
         segments = tuple(with_tokens(transcript.segments, transcript.model))
         complete = replace(transcript, segments=segments)
-        return verbose_response(complete, segments=True, words=options.word_timestamps)
+        return verbose_response(complete, segments=True, words=options.word_timestamps, terms=not for_link)
     file = render_transcript(transcript, options, form, title=title)
     return Response(file, headers={"content-type": FORMATS[form].content_type})
 

@@ -44,7 +44,7 @@ from app.jobs.passages import Sentence
 from app.jobs.service import JobService
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
-from app.server.requests import client_of
+from app.server.requests import client_of, is_by_link
 from app.server.sending import sendable
 from app.transcript.formats import FORMATS
 from workers.messages import seconds
@@ -144,7 +144,7 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         response_model=Job,
         responses={
             202: {"headers": WARNING},
-            **documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
+            **documented_errors(400, 401, 404, 409, 410, 413, 415, 423, 429, 500, 503, 507),
         },
         openapi_extra=submission_body(),
     )
@@ -325,8 +325,9 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         The events `job.segments` have segments instead: they replace all that start at `from` or later.
         """
         job = await find_job(jobs, request, job_id)
+        admitted = admission.streams.hold(client_of(request))
         return await events_response(
-            service, jobs, job, last_event_id, admission.streams.hold(client_of(request))
+            service, jobs, job, last_event_id, admitted, for_link=is_by_link(request)
         )
 
     @router.get(
@@ -350,7 +351,9 @@ def job_routes(service: TranscriptionService, jobs: JobService, admission: Admis
         number = wanted_number(request, query.revision)
         note_without_effect(request, Options.model_construct(**query.changes), query.changes, query.format)
         shown = without_file_name(request, job)
-        response = await result_response(service, jobs, shown, query, number, if_none_match)
+        response = await result_response(
+            service, jobs, shown, query, number, if_none_match, for_link=is_by_link(request)
+        )
         return await sendable(response, admission.sending.hold(client_of(request)))
 
     @router.get(

@@ -42,6 +42,7 @@ from app.server.json_bodies import json_object
 from app.server.requests import client_of, public_path
 from app.telemetry import traces
 from app.telemetry.work import current_work
+from app.transcript.terms import Term
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -76,6 +77,7 @@ async def submit_job(
     await check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
     note_without_effect(request, fields, fields.model_fields_set)
+    terms = fields.terms_of(jobs.terms.all_of(owner))
 
     async def submit() -> Job:
         if isinstance(fields, JobSource) and fields.upload:
@@ -83,15 +85,15 @@ async def submit_job(
             async with jobs.uploads.complete(owner, fields.upload) as resumed:
                 if fields.filename:
                     resumed = replace(resumed, filename=base_name(fields.filename.encode()))
-                submission = await submission_of(service, fields, resumed, owner, key)
+                submission = await submission_of(service, fields, resumed, owner, key, terms)
                 known = await known_speakers(service, fields)
-                job, _ = await jobs.submit(replace(submission, from_upload=True), known)
+                job, _ = await jobs.submit(replace(submission, from_upload=True), known, terms)
             return job
         keep_file = False
         try:
-            submission = await submission_of(service, fields, upload, owner, key)
+            submission = await submission_of(service, fields, upload, owner, key, terms)
             known = await known_speakers(service, fields)
-            job, keep_file = await jobs.submit(submission, known)
+            job, keep_file = await jobs.submit(submission, known, terms)
         except OutcomeUnknown:
             keep_file = True  # the job may be in the database
             raise
@@ -163,11 +165,16 @@ async def check_webhook(service: TranscriptionService, url: str | None) -> None:
 
 
 async def submission_of(
-    service: TranscriptionService, fields: JobFields, upload: Upload | None, owner: str, key: str | None
+    service: TranscriptionService,
+    fields: JobFields,
+    upload: Upload | None,
+    owner: str,
+    key: str | None,
+    terms: tuple[Term, ...],
 ) -> Submission:
     """The submission that a request means. Raises InvalidInput and UnknownModel."""
     await check_webhook(service, fields.webhook_url)
-    options = fields.options
+    options = fields.options_with(terms)
     if options.diarize:
         service.media.speaker_models.check()
     url = (fields.url or None) if isinstance(fields, JobSource) else None
@@ -178,11 +185,13 @@ async def submission_of(
         "filename": filename,
         "model": model,
         # Without those left at their defaults: a retry remains the same to a version with more options.
-        "options": options.model_dump(mode="json", exclude_defaults=True),
+        "options": fields.options.model_dump(mode="json", exclude_defaults=True),
         "webhook_url": fields.webhook_url,
     }
+    # As the request names them: the list of its owner may have changed since.
+    of_terms = {"terms": fields.terms, "terms_as_hotwords": fields.terms_as_hotwords}
     details: dict[str, Any] = {"title": fields.title, "notes": fields.notes, "tags": tuple(fields.tags)}
-    fingerprint |= {name: value for name, value in details.items() if value}
+    fingerprint |= {name: value for name, value in (of_terms | details).items() if value}
     if isinstance(fields, KnownSpeakerFields) and fields.known_speaker_names:
         fingerprint["known_speakers"] = [fields.known_speaker_names, fields.known_speaker_references]
     return Submission(

@@ -88,6 +88,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         if has_part:
             _check_type(request)
         owner = client_of(request).owner
+        service.budgets.check(owner)
         with admission.uploads.hold(client_of(request)) if has_part else nullcontext():
             upload = await uploads.create(owner, upload_length, filename, upload_metadata.strip())
             received = 0
@@ -105,7 +106,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
     @router.head(
         "/{upload_id}",
         summary="Ask how much of an upload has arrived",
-        responses=documented_errors(400, 401, 404, 410, 412, 503),
+        responses=documented_errors(400, 401, 404, 410, 412, 423, 503),
         response_class=Response,
         dependencies=versioned,
     )
@@ -121,7 +122,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         "/{upload_id}",
         summary="Send a part of an upload",
         status_code=204,
-        responses=documented_errors(400, 401, 404, 409, 410, 412, 413, 415, 429, 503, 507),
+        responses=documented_errors(400, 401, 404, 409, 410, 412, 413, 415, 423, 429, 503, 507),
         dependencies=versioned,
         openapi_extra={"requestBody": {"required": True, **PART}},
     )
@@ -132,6 +133,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
     ) -> Response:
         """What has arrived of an interrupted part stays."""
         _check_type(request)
+        service.budgets.check(client_of(request).owner)
         async with uploads.lock(client_of(request).owner, upload_id) as (upload, file):
             with admission.uploads.hold(client_of(request)):
                 length = declared_length(request)
@@ -143,7 +145,7 @@ def upload_routes(service: TranscriptionService, jobs: JobService, admission: Ad
         "/{upload_id}",
         summary="Delete an upload; the recording of a job stays",
         status_code=204,
-        responses=documented_errors(400, 401, 404, 410, 412, 503, 507),
+        responses=documented_errors(400, 401, 404, 410, 412, 423, 503, 507),
         dependencies=versioned,
     )
     async def delete_upload(request: Request, upload_id: str) -> Response:

@@ -51,6 +51,7 @@ class Metric:
     help: str
     # With all values of each, or none if they depend on the machine or on the endpoints.
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_shared: bool = False  # all server processes have the same value
 
 
 def _worker_states(source: Sources) -> Samples:
@@ -113,6 +114,7 @@ _READ: Mapping[str, Read] = {
     "batch_clips": lambda source: source.service.fleet.ledger.batch_clips,
     "batch_seconds": lambda source: source.service.fleet.ledger.batch_seconds,
     "audio_seconds_total": _audio_seconds,
+    "owner_audio_seconds": lambda source: source.service.budgets.used_by_owner(),
     "worker_state": _worker_states,
     "node_workers": _node_workers,
     "worker_restarts_total": _worker_restarts,

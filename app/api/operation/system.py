@@ -11,6 +11,7 @@ from app.common.errors import NotReady, UnknownModel
 from app.server.errors import documented_errors
 
 if TYPE_CHECKING:
+    from app.database.front_ends import FrontEnd
     from app.recording.fleet import WhisperFleet
 
 VERSION = version("whisperfleet")
@@ -35,13 +36,13 @@ def model_routes(fleet: "WhisperFleet") -> APIRouter:
     return router
 
 
-def probe_routes(fleet: "WhisperFleet") -> APIRouter:
+def probe_routes(fleet: "WhisperFleet", front_end: "FrontEnd") -> APIRouter:
     """`/health` and `/ready`, without an API key."""
     router = APIRouter(tags=["service"])
 
     @router.get("/health", summary="The process is up", responses=documented_errors())
     async def health() -> Health:
-        return Health(demo=fleet.catalogue.is_demo, version=VERSION)
+        return Health(demo=fleet.catalogue.is_demo, version=VERSION, front_ends=1 + len(front_end.others))
 
     @router.get(
         "/ready",

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from app.api.operation.fleet_state import FleetState
+from app.api.operation.other_fleets import OtherFleets
 from app.common.concurrency import Wakeup
 from app.common.errors import WhisperfleetError
 from app.jobs.job import Status
@@ -55,8 +56,9 @@ class _Mailbox:
 class WorkerEvents:
     """Watches the fleet while there are clients, and notifies all of them of the same changes."""
 
-    def __init__(self, fleet: WhisperFleet, jobs: JobService, live: LiveMetrics) -> None:
+    def __init__(self, fleet: WhisperFleet, others: OtherFleets, jobs: JobService, live: LiveMetrics) -> None:
         self._fleet = fleet
+        self._others = others
         self._jobs = jobs
         self._live = live
         self._mailboxes: set[_Mailbox] = set()
@@ -78,6 +80,7 @@ class WorkerEvents:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE_S):
                     await self._fleet.gpus.sample()
+                    await self._others.refresh()
                     await self._counted.wait()
             while not self._is_closed:
                 if mailbox.needs_snapshot:
@@ -109,6 +112,7 @@ class WorkerEvents:
             await asyncio.sleep(_TICK_S)
             self._fleet.gpus.refresh()
             try:
+                await self._others.refresh()
                 if self._state is not None:
                     self._publish(self._state)
             except Exception:  # the next round may succeed
@@ -117,14 +121,15 @@ class WorkerEvents:
     def _publish(self, state: FleetState) -> None:
         """Notify all clients of what has changed."""
         clips, oldest_s = self._fleet.backlog()
+        queues = self._others.queues
         queue = {
-            "clips": clips,
-            "oldest_s": round(oldest_s, 1),
+            "clips": clips + sum(queue["clips"] for queue in queues),
+            "oldest_s": round(max([oldest_s, *(queue["oldest_s"] for queue in queues)]), 1),
             "jobs": self._waiting_jobs,
-            "streams": self._live.open,
+            "streams": self._live.open + sum(queue["streams"] for queue in queues),
         }
         blocks = self._fleet.ledger.blocks_after(state.last_block)
-        for event in state.update(time.time(), self._fleet.workers(), blocks, queue):
+        for event in state.update(time.time(), self._others.beside(self._fleet.workers()), blocks, queue):
             text = f"event: {event.name}\ndata: {_json(event.data)}\n\n"
             for mailbox in self._mailboxes:
                 mailbox.put(text)

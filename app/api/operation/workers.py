@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.api.http.event_streams import EventStreamResponse, documented_events, with_heartbeats
+from app.api.operation.other_fleets import OtherFleets
 from app.api.operation.worker_events import WorkerEvents
 from app.api.schemas import ChangedQueue, ChangedWorkers, EndedBlocks, Fleet, Node, NodeList, WorkerList
 from app.intake.limits import Admission
@@ -48,14 +49,17 @@ _EVENT = {
 }
 
 
-def worker_routes(fleet: WhisperFleet, events: WorkerEvents, admission: Admission) -> APIRouter:
+def worker_routes(
+    fleet: WhisperFleet, others: OtherFleets, events: WorkerEvents, admission: Admission
+) -> APIRouter:
     router = APIRouter(prefix="/v1/workers", tags=["service"])
 
     @router.get("", response_model=WorkerList, responses=documented_errors(401))
     async def list_workers() -> Response:
         await fleet.gpus.sample()
+        await others.refresh()
         # Not validated: a diagnosis must not fail because a row does not match the schema.
-        return JSONResponse({"object": "list", "data": fleet.workers()})
+        return JSONResponse({"object": "list", "data": others.beside(fleet.workers())})
 
     @router.get(
         "/events",

@@ -34,7 +34,7 @@ PAGE_HEADERS = HEADERS | {
     "Cache-Control": "no-cache",
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(self), usb=()",
+    "Permissions-Policy": "camera=(), display-capture=(self), geolocation=(), microphone=(self), usb=()",
 }
 # Swagger UI shows its icons as data URLs.
 DOCS_POLICY = (
@@ -119,6 +119,7 @@ def service_data(settings: Settings, version: str) -> str:
             "keys": settings.needs_key,
             "login": settings.trusted_user_header is not None,
             "urls": settings.allow_urls,
+            "trash": settings.trash_ttl_s > 0,
             "max_upload_mb": settings.max_upload_mb,
             "aliases": [DEFAULT_MODEL_ALIAS, *parse_aliases(settings.model_aliases)],
             "languages": LANGUAGES,

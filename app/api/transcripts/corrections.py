@@ -12,11 +12,24 @@ from app.api.http.receiving import MAX_DOCUMENT_BYTES, check_json, receive_docum
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Revision, RevisionList, Segments
 from app.api.transcripts.correction_bodies import correction_body
-from app.api.transcripts.correction_steps import Outcome, corrected, relabelled, restored
+from app.api.transcripts.correction_steps import (
+    Outcome,
+    corrected,
+    live_corrected,
+    relabelled,
+    restored,
+)
 from app.api.transcripts.speaker_bodies import SpeakersBody, parse_speakers
-from app.api.transcripts.versions import ETAG, IfMatch, if_match_of, is_current, revision_etag
+from app.api.transcripts.versions import (
+    ETAG,
+    IfMatch,
+    if_match_of,
+    is_current,
+    revision_etag,
+    seen_version,
+    so_far_etag,
+)
 from app.common.errors import NoVoices, PreconditionFailed, PreconditionRequired
-from app.common.owners import LINK_OWNER
 from app.intake.limits import Admission
 from app.jobs.document import timestamp
 from app.jobs.job import Job
@@ -28,8 +41,10 @@ from app.recording.service import TranscriptionService
 from app.server.connections import run_unless_disconnected
 from app.server.errors import documented_errors
 from app.server.json_bodies import documented_body
-from app.server.requests import client_of
+from app.server.requests import client_of, is_by_link
 from app.server.sending import json_response
+from app.transcript.speakers.relabelling import SpeakerCorrection
+from workers.messages import seconds
 
 MAX_CORRECTION_BYTES = 32 << 20
 MAX_SPEAKERS_BYTES = 1 << 20
@@ -59,11 +74,16 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
 
         A segment that keeps its `id` keeps the times of the words that it keeps. The answer is the document
         of the new revision. If nothing differs from the newest revision, none is stored.
+
+        The text of a live job can be corrected while it grows: all of that becomes the first revision.
         """
         job = await find_job(jobs, request, job_id)
-        condition = _check_condition(request, job, if_match)
+        is_live = await jobs.store.has_live_text(job)
+        condition = _check_condition(request, job, if_match, is_live)
         with admission.corrections.hold(client_of(request)):
             body = await receive_correction(service, request, job)
+            if is_live:
+                return await _revise_live(service, jobs, job, condition, body, request)
             return await _revise(jobs, job, condition, partial(_correct, service, jobs, job, body), request)
 
     @router.get(
@@ -105,11 +125,16 @@ def correction_routes(service: TranscriptionService, jobs: JobService, admission
         of the new revision. If nothing differs from the newest revision, none is stored.
         """
         job = await find_job(jobs, request, job_id)
-        condition = _check_condition(request, job, if_match)
+        is_live = await jobs.store.has_live_text(job)
+        condition = _check_condition(request, job, if_match, is_live)
         with admission.corrections.hold(client_of(request)):
             body = await receive_document(service, request, MAX_SPEAKERS_BYTES)
             parsing_s = LONG_S if len(body) > MAX_DOCUMENT_BYTES else 0.0
             wanted = await service.helper.run(parsing_s, parse_speakers, body)
+            if is_live:
+                if wanted.needs_voices:  # they are compared at the end
+                    check_done(job)
+                return await _revise_live(service, jobs, job, condition, wanted, request)
             voices = await jobs.store.voices(job) if wanted.needs_voices else []
             if wanted.needs_voices and not voices and job.submission.file is not None:
                 with admission.requests.hold(client_of(request)):
@@ -154,12 +179,13 @@ async def _correct(
     return outcome
 
 
-def _check_condition(request: Request, job: Job, if_match: str | None) -> str:
-    """Check all but the body, before that is read. Returns the condition.
+def _check_condition(request: Request, job: Job, if_match: str | None, is_live: bool) -> str:
+    """Check all but the body, before that is read. Returns the condition. `is_live`: see `has_live_text`.
 
     Raises JobNotDone, PreconditionRequired, PreconditionFailed, InvalidInput and UnsupportedContentType.
     """
-    check_done(job)
+    if not is_live:
+        check_done(job)
     if if_match is None:
         raise PreconditionRequired(
             "The request does not say which version of the transcript it corrects. Send the ETag of the "
@@ -167,7 +193,8 @@ def _check_condition(request: Request, job: Job, if_match: str | None) -> str:
             param="If-Match",
         )
     condition = if_match_of(request)
-    _check_current(condition, job.revision)
+    if not is_live:
+        _check_current(condition, job.revision)
     check_json(request)
     return condition
 
@@ -185,19 +212,61 @@ async def _revise(
     """
     await jobs.check_space()
     while True:
-        base = await jobs.store.transcript(job)
+        base = (await jobs.store.transcript(job))._replace(for_link=is_by_link(request))
         _check_current(condition, base.revision)
         correction, document = await make(base)
         try:
             if correction is not None:
                 client = client_of(request)
-                by_link = client.owner == LINK_OWNER
-                author = (client.link if by_link else client.owner) or None
-                job = await jobs.store.correct(job, correction, by_link=by_link, author=author)
+                author = (client.link if base.for_link else client.owner) or None
+                job = await jobs.store.correct(job, correction, by_link=base.for_link, author=author)
         except PreconditionFailed:
             continue  # another correction came first: the condition may allow it, as `*` does
         headers = {"ETag": revision_etag(job.revision if correction else base.revision)}
         return json_response(document, headers)
+
+
+async def _revise_live(
+    service: TranscriptionService,
+    jobs: JobService,
+    job: Job,
+    condition: str,
+    wanted: bytes | SpeakerCorrection,
+    request: Request,
+) -> Response:
+    """The same for the text of a live job that has not ended; `wanted`: see `live_corrected`.
+
+    Raises as that, PreconditionFailed, JobNotDone and UnknownJob.
+    """
+    await jobs.check_space()
+    terms, for_link = await jobs.store.terms(job), is_by_link(request)
+    seen = seen_version(condition, await jobs.store.segments_version(job))
+    while True:
+        version = await jobs.store.segments_version(job)
+        clips = await jobs.store.published_clips(job)
+        if clips is None or not await jobs.store.has_live_text(job := await jobs.store.get(job.id)):
+            check_done(job)
+            raise transcript_changed(job.revision)
+        until = await _seen_until(jobs, job, seen)
+        length_s = work_s(seconds(clips[-1].span[1]), *(clip.result for clip in clips if clip.is_corrected))
+        base = (clips, job.submission.options, terms, version)
+        run = partial(service.helper.run, length_s, live_corrected, *base)
+        correction, since, document = await run(until, wanted, for_link)
+        try:
+            if correction is not None:
+                content = correction.transcript.content
+                version = await jobs.store.correct_live_text(job, content, version, since)
+        except PreconditionFailed:
+            continue  # the text has grown meanwhile
+        return json_response(document, {"ETag": so_far_etag(version)})
+
+
+async def _seen_until(jobs: JobService, job: Job, seen: int) -> int:
+    """Where the text of this version ends (samples). Raises PreconditionFailed if that has changed since."""
+    events = await jobs.store.segments_events(job, seen)
+    if seen not in events or any(events[number][0] < events[seen][1] for number in events if number > seen):
+        raise transcript_changed()
+    return events[seen][1]
 
 
 def _check_current(condition: str, revision: int) -> None:

@@ -14,6 +14,7 @@ from app.api.transcripts.versions import (
     is_known,
     not_modified,
     revision_etag,
+    so_far_etag,
     wanted_number,
 )
 from app.intake.limits import Admission
@@ -22,7 +23,7 @@ from app.jobs.service import JobService
 from app.pool.helper import work_s
 from app.recording.service import TranscriptionService
 from app.server.errors import documented_errors
-from app.server.requests import client_of
+from app.server.requests import client_of, is_by_link
 from app.server.sending import json_response, sendable
 from workers.messages import seconds
 
@@ -51,26 +52,32 @@ def segment_routes(service: TranscriptionService, jobs: JobService, admission: A
         number = wanted_number(request, revision)
         if number is not None:
             check_done(job)
-        response = await _segments_response(service, jobs, job, number, if_none_match)
+        response = await _segments_response(service, jobs, job, number, if_none_match, is_by_link(request))
         return await sendable(response, admission.sending.hold(client_of(request)))
 
     return router
 
 
 async def _segments_response(
-    service: TranscriptionService, jobs: JobService, job: Job, revision: int | None, if_none_match: str
+    service: TranscriptionService,
+    jobs: JobService,
+    job: Job,
+    revision: int | None,
+    if_none_match: str,
+    for_link: bool,
 ) -> Response:
     """The segments of a revision, by default the newest, or a 304. Raises UnknownRevision."""
     if job.status is not Status.SUCCEEDED:
         version = await jobs.store.segments_version(job)  # before the clips, so it is never newer than they
-        headers = {"ETag": f'"{job.revision}.{version}"'}
+        headers = {"ETag": so_far_etag(version)}
         if is_known(if_none_match, headers["ETag"]):
             return not_modified(headers)
         clips = await jobs.store.published_clips(job)
         if clips is not None:
-            length_s = seconds(clips[-1].span[1]) if clips else 0.0
-            options = job.submission.options
-            plain = await service.helper.run(length_s, published_document, clips, options)
+            corrected = (clip.result for clip in clips if clip.is_corrected)
+            length_s = work_s(seconds(clips[-1].span[1]) if clips else 0.0, *corrected)
+            wanted = (clips, job.submission.options, await jobs.store.terms(job), for_link)
+            plain = await service.helper.run(length_s, published_document, *wanted)
             return json_response(plain, headers)
         job = await jobs.store.get(job.id)  # it has succeeded meanwhile
     check_done(job)
@@ -78,7 +85,7 @@ async def _segments_response(
     if revision is None and is_known(if_none_match, headers["ETag"]):
         return not_modified(headers)
     async with service.helper.turn(job.duration):
-        packed = await jobs.store.transcript(job, revision)
+        packed = (await jobs.store.transcript(job, revision))._replace(for_link=for_link)
         headers = {"ETag": revision_etag(packed.revision)}
         if is_known(if_none_match, headers["ETag"]):
             return not_modified(headers)

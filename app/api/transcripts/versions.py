@@ -27,6 +27,7 @@ WHICH_REVISION = "Number of a revision, or `original`. Default: the newest."
 WantedRevision = Annotated[RevisionNumber | None, Query(description=WHICH_REVISION)]
 
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
+_SO_FAR = re.compile(r'"0\.([0-9]{1,9})"')  # see `so_far_etag`
 _ANY = "*"
 
 
@@ -64,6 +65,20 @@ def is_current(if_match: str, etag: str) -> bool:
             param="If-Match",
         )
     return is_known(if_match, etag)
+
+
+def seen_version(if_match: str, newest: int) -> int:
+    """The version of a transcript so far that an `If-Match` header names; -1: none.
+
+    Raises InvalidInput as `is_current`.
+    """
+    is_any = is_current(if_match, so_far_etag(newest))
+    return newest if is_any else max(map(int, _SO_FAR.findall(if_match)), default=-1)
+
+
+def so_far_etag(version: int) -> str:
+    """The ETag of the segments of a job that has no revision yet; see `Store.segments_version`."""
+    return f'"0.{version}"'
 
 
 def revision_etag(revision: int) -> str:

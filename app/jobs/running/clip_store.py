@@ -16,8 +16,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.common.concurrency import Wakeup, end_tasks
 from app.common.errors import Interrupted, WhisperfleetError
 from app.database.connection import Database, Then
+from app.database.front_ends import FrontEnd
 from app.database.tables import clips, jobs, voices
+from app.intake.budgets import Used
 from app.jobs.job import Job, Status
+from app.jobs.storage.usage import ADD_USED
 from app.jobs.storage.voices import read_voices
 from app.recording.clip_decoding import ClipKey, ClipRequest
 from app.recording.result_cache import Embed, Transcribe
@@ -27,6 +30,7 @@ from workers.messages import Span
 
 _UNFINISHED = [status.value for status in Status if not status.is_terminal]
 _TICK_S = 0.5  # a result waits so long for others, which are stored in the same transaction
+_USED_S = 10.0  # what requests and streams use waits so long for rows: a transaction takes CPU time of each
 _LATE_S = 1.0  # after which waiting results are late
 _RETRY_S = 1.0  # after an error of the database
 _FLUSH_S = 2.0  # a stop waits so long for unstored rows
@@ -55,9 +59,12 @@ class ClipStore:
     A kill loses them, so they may be used before they are stored, but not shown: call `flush` before that.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, front_end: FrontEnd | None = None) -> None:
+        """`front_end`: only results of its own jobs are stored."""
         self._database = database
+        self._front_end = front_end or FrontEnd(database)
         self._unstored: list[_UnstoredRow] = []
+        self._used: list[Used] = []  # that is not stored
         self._storing = asyncio.Lock()
         self._wakeup = Wakeup()
         self._task: asyncio.Task[None] | None = None
@@ -101,7 +108,7 @@ class ClipStore:
     ) -> asyncio.Future[None]:
         """Store a clip's packed result, or how many workers crashed on it, in the background, with retries.
 
-        The future is done once that is stored, or the job has ended.
+        The future is done once that is stored, or the job has ended or is another front end's.
         """
         start, end, language, channel = clip
         row = {
@@ -120,15 +127,20 @@ class ClipStore:
         row = {"job_number": job_number, "start": clip[0], "end": clip[1], "content": content}
         return self._put(voices, row)
 
+    def put_used(self, used: Used) -> None:
+        """Store what a request or a stream has used: with the next rows, or within `_USED_S`."""
+        self._used.append(used)
+
     def _put(self, table: sa.Table, values: Mapping[str, Any]) -> asyncio.Future[None]:
         stored = asyncio.get_running_loop().create_future()
+        values = {**values, "of_epoch": self._front_end.epoch}
         self._unstored.append(_UnstoredRow(table, values, time.monotonic(), stored))
         self._wakeup.set()
         return stored
 
     async def _store_forever(self) -> None:
         while True:
-            await self._wakeup.wait()
+            await self._wakeup.wait(_USED_S)
             await asyncio.sleep(_TICK_S)
             await self._flush_with_retries()
 
@@ -143,10 +155,13 @@ class ClipStore:
 
     async def _store(self, rows: Sequence[_UnstoredRow]) -> WhisperfleetError | None:
         """Store rows, all in one transaction or else those of each job. Returns why some still wait."""
-        if not rows:
+        if not rows and not self._used:
             return None
 
         async def store(connection: AsyncConnection, then: Then) -> None:
+            if used := [each._asdict() for each in self._used]:
+                await connection.execute(ADD_USED, used)
+                then(self._used.__delitem__, slice(len(used)))
             for table, upsert in _UPSERTS.items():
                 if values := [row.values for row in rows if row.table is table]:
                     await connection.execute(upsert, values)
@@ -249,13 +264,15 @@ def _clip_key(row: sa.Row[Any]) -> ClipKey:
 def _upsert(table: sa.Table, key: Sequence[str], values: Sequence[str]) -> sa.Insert:
     """Inserts the row of a clip, or else changes these values of the row with its key; NULL changes nothing.
 
-    Does nothing for a job that is deleted or has ended.
+    Does nothing for a job that is deleted or has ended, or that another front end runs.
     """
     columns = [sa.bindparam(name, type_=table.c[name].type) for name in (*key, *values)]
     row = sa.select(jobs.c.number, *columns).where(
         jobs.c.number == sa.bindparam("job_number"),
         sa.or_(*(jobs.c.status == status for status in _UNFINISHED)),
+        jobs.c.epoch == sa.bindparam("of_epoch", type_=jobs.c.epoch.type),
     )
+    row = row.with_for_update(read=True)  # or another front end could begin in between
     insert = postgresql.insert(table).from_select(("job_number", *key, *values), row)
     return insert.on_conflict_do_update(  # SQLite has PostgreSQL's syntax
         index_elements=["job_number", *key],

@@ -132,7 +132,7 @@ class ProgressBuffer:
             "warnings": list(map(asdict, of_recording.warnings)),
         }
         packed = None if peaks is None else await asyncio.to_thread(peaks.pack)
-        await self._store.update(job_id, packed_peaks=packed, **changes)
+        await self._store.update(job_id, by_run=True, packed_peaks=packed, **changes)
         if job.decoded is decoded:
             job.decoded = None
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -18,23 +19,25 @@ from app.common.errors import (
     IllegalTransition,
     OutgrowsDisk,
     UnknownJob,
+    UnknownStream,
     WhisperfleetError,
 )
-from app.engines.ledger import JobName
-from app.jobs.job import Job, Status, Submission
+from app.jobs.job import Job, Stage, Status, Submission
 from app.jobs.running.clip_store import ClipStore
-from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
+from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor, run_name
 from app.jobs.running.live_job import LiveJob
 from app.jobs.running.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
 from app.jobs.running.progress import Lengths, ProgressBuffer
-from app.jobs.storage.store import Store
+from app.jobs.storage.store import QueuedRow, Store
 from app.recording.service import TranscriptionService
 from app.settings import Settings
 from app.telemetry import traces
 from app.telemetry.work import Work, working_for
+from app.transcript.terms import Term
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2
+RETURN_S = 60.0  # a live job waits so long for its client after a start of the service
 _BACKOFF_S = (5.0, 30.0, 120.0)  # before each retry of a job; the last one repeats
 # Errors that the job itself may cause, and the code of its failure if they persist.
 _POSSIBLY_AT_FAULT: dict[type[Exception], str] = {**FAILURE_CODES, HelperFailed: "helper_failed"}
@@ -70,6 +73,8 @@ class JobRunner:
         self._running: dict[str, RunningJob] = {}
         # Those whose recording still comes, by their ids; None: it is being added.
         self._live: dict[str, LiveJob | None] = {}
+        # Live jobs that wait for their clients after a start of the service, until their time is over.
+        self._awaited: dict[str, asyncio.TimerHandle] = {}
         # By job, and by whether it may be at fault: a job that had to wait for a model gets all its retries.
         self._failed_attempts: dict[str, Counter[bool]] = defaultdict(Counter)
         self._paused: dict[str, asyncio.TimerHandle] = {}  # until their next attempt
@@ -83,6 +88,12 @@ class JobRunner:
             asyncio.create_task(self._progress.store_forever(), name="job-progress"),
         ]
 
+    @property
+    def running(self) -> dict[str, Job]:
+        """The jobs that it runs, live ones among them, by id."""
+        runs: list[RunningJob | LiveJob] = [*self._running.values(), *filter(None, self._live.values())]
+        return {run.job.id: run.job for run in runs}
+
     def wake(self) -> None:
         """Check for queued jobs now."""
         self._wakeup.set()
@@ -92,7 +103,7 @@ class JobRunner:
         with suppress(WhisperfleetError):
             await self._progress.store()  # only running jobs can have progress
         running = list(self._running.values())
-        for timer in self._paused.values():
+        for timer in (*self._paused.values(), *self._awaited.values()):
             timer.cancel()
         await end_tasks(*self._tasks, *(run.task for run in running))
         await self._clips.stop()
@@ -108,37 +119,82 @@ class JobRunner:
             await end_tasks(run.task)
         if live is not None:
             await live.cancel()
-            self._live.pop(job_id, None)
+        self._end_wait(job_id)
 
-    async def open_live(self, submission: Submission) -> LiveJob:
+    async def abandon(self) -> None:
+        """End all runs: another front end has their jobs, and none of their writes counts any more."""
+        runs, streams = list(self._running.values()), list(self._live)
+        await end_tasks(*(run.task for run in runs))
+        for job_id in streams:
+            await self.cancel(job_id)
+        for run in runs:
+            await self._service.remove_decoded(run_name(run.job))
+
+    async def open_live(self, submission: Submission, terms: tuple[Term, ...]) -> LiveJob:
         """A job whose recording comes by a live stream. It runs until `end_live`. Raises as `Store.add`."""
         job_id = uuid.uuid4().hex
         self._live[job_id] = None  # or it could be taken for an orphan
         try:
-            job = await self._store.add(replace(submission, file=job_id), live_id=job_id)
+            job = await self._store.add(replace(submission, file=job_id), terms=terms, live_id=job_id)
         except BaseException:
             del self._live[job_id]
             raise
-        self._progress.begin(job_id)
+        return self._began_live(job)
+
+    def _began_live(self, job: Job) -> LiveJob:
+        self._progress.begin(job.id)
         folder, max_bytes = self._service.media.folder, self._settings.max_upload_bytes
         buffers = (self._store, self._clips, self._progress)
-        live = LiveJob(job, folder.uploads / job_id, max_bytes, folder.disk, *buffers)
-        self._live[job_id] = live
+        self._live[job.id] = live = LiveJob(job, folder.uploads / job.id, max_bytes, folder.disk, *buffers)
         return live
 
-    async def end_live(self, live: LiveJob) -> None:
-        """The stream has ended: queue the job as an upload of what came, unless it is cancelled."""
+    def _await_client(self, job: Job) -> None:
+        """Let a live job, which runs, wait for its client: the service has ended in its middle."""
+        self._live[job.id] = None
+        self._awaited[job.id] = asyncio.get_running_loop().call_later(RETURN_S, self._end_wait, job.id)
+
+    def _end_wait(self, job_id: str) -> None:
+        """No stream goes on with a live job. `requeue_orphans` queues it, if it runs."""
+        self._live.pop(job_id, None)
+        if (timer := self._awaited.pop(job_id, None)) is not None:
+            timer.cancel()
+
+    async def resume_live(self, job: Job) -> LiveJob:
+        """The job for another stream. Raises UnknownStream if it waits for none, DiskFull and OSError."""
+        timer = self._awaited.pop(job.id, None)
+        if timer is None:
+            raise UnknownStream(
+                f"The job {job.id} waits for no stream: it does so for {RETURN_S:.0f} s after a start of the "
+                "service. Open a new one.",
+                param="job_id",
+            )
+        timer.cancel()
+        live = self._began_live(job)
+        try:
+            await live.reopen()
+        except BaseException:
+            self._end_wait(job.id)
+            raise
+        return live
+
+    async def end_live(self, live: LiveJob, *, waits: bool = False) -> None:
+        """The stream has ended: queue the job as an upload of what came, unless it is cancelled.
+
+        `waits`: the service ends, and the job is for `_await_client` when it starts again.
+        """
         if live.is_closed:  # then it may have been restored from the trash, and run
             return
         try:
             await live.close()
             await self._service.media.copies.remove(live.job.id)  # they lack the end
-            await self._requeue(live.job)
-        except WhisperfleetError as error:  # `_requeue_orphans` does it later
+            if not waits:
+                await self._requeue(live.job)
+        except WhisperfleetError as error:  # `requeue_orphans` does it later
             log.warning("a live job cannot be queued yet", job=live.job.id, error=error.message)
         finally:
-            self._live.pop(live.job.id, None)
-            self.wake()
+            if not waits:
+                self._end_wait(live.job.id)
+                self.wake()
 
     async def _run_forever(self) -> None:
         check_orphans_at = time.monotonic() + _POLL_S
@@ -146,7 +202,7 @@ class JobRunner:
             try:
                 if time.monotonic() >= check_orphans_at:
                     check_orphans_at = time.monotonic() + _POLL_S
-                    await self._requeue_orphans()
+                    await self.requeue_orphans()
                 while await self._take_step():
                     pass
             except WhisperfleetError as error:
@@ -155,29 +211,48 @@ class JobRunner:
                 log.exception("a job could not be started")
             await self._wakeup.wait(_POLL_S)
 
-    async def _requeue_orphans(self) -> None:
-        """Requeue jobs that are running in the database only: a change seemed to fail, and was committed."""
-        for job in await self._store.with_status([Status.RUNNING]):
-            if job.id not in self._running and job.id not in self._live:
-                await self._requeue(job)
+    async def requeue_orphans(self) -> None:
+        """Requeue jobs that are running in the database only.
+
+        Their front end has ended, or a change seemed to fail, and was committed.
+        """
+        here, front_end = {*self._running, *self._live}, self._store.front_end
+        found = await self._store.with_status([Status.RUNNING])
+        orphans = [job for job in found if job.id not in here]
+        taken = await front_end.take_over({job.front_end for job in orphans})
+        for job in orphans:
+            if job.front_end not in {*taken, None, front_end.name}:
+                continue
+            interrupted = job.epoch != front_end.epoch
+            if interrupted and job.progress.stage is Stage.RECORDING:
+                with suppress(IllegalTransition, UnknownJob):
+                    self._await_client(await self._store.adopt(job))
+                continue
+            await self._requeue(job, interrupted=interrupted)
+            if job.pcm is None:
+                await self._service.remove_decoded(run_name(job))
 
     async def _take_step(self) -> bool:
         """Start the next job once there is a worker, or let another give way. False if nothing can start."""
-        step = await self._next_step()
-        if step is None:
-            return False
+        rows = await self._store.queued()
+        while (step := self._next_step(rows)) is not None:
+            if await self._take(step):
+                return True
+            rows = [row for row in rows if row.id != step.job_id]
+        return False
+
+    async def _take(self, step: Start | GiveWay) -> bool:
+        """Returns False if the job is gone: another front end was faster, or it is deleted."""
         if self._service.fleet.readiness() is not None:
             while self._service.fleet.readiness() is not None:  # noqa: ASYNC110 (it has no event)
                 await asyncio.sleep(_READY_POLL_S)
             return True  # another job may be the next one by now
         if isinstance(step, GiveWay):
             await self._give_way(step.job_id)
-        else:
-            await self._start(step.job_id)
-        return True
+            return True
+        return await self._start(step.job_id)
 
-    async def _next_step(self) -> Start | GiveWay | None:
-        rows = await self._store.queued()
+    def _next_step(self, rows: Sequence[QueuedRow]) -> Start | GiveWay | None:
         self._lengths.keep({*self._running, *(row.id for row in rows)})
         transcriptions: list[QueuedJob] = []
         downloads: list[QueuedJob] = []
@@ -201,14 +276,15 @@ class JobRunner:
             if run.downloads is downloads
         ]
 
-    async def _start(self, job_id: str) -> None:
+    async def _start(self, job_id: str) -> bool:
         try:
             job = await self._store.begin(await self._store.get(job_id))
         except (IllegalTransition, UnknownJob):
-            return  # deleted meanwhile
+            return False
         task = asyncio.create_task(self._run(job), name=f"job {job.id}")
         downloads = job.submission.is_download
         self._running[job.id] = RunningJob(job, task, time.monotonic(), downloads)
+        return True
 
     async def _give_way(self, job_id: str) -> None:
         """Requeue a running job. Its clip results stay, and so does its decoded audio if it is complete."""
@@ -220,7 +296,7 @@ class JobRunner:
         await asyncio.gather(run.task, return_exceptions=True)
         log.info("the job gives way to another", job=job_id)
         await self._requeue(run.job)
-        await self._executor.remove_partly_decoded(job_id)
+        await self._executor.remove_partly_decoded(run.job)
 
     async def _run(self, job: Job) -> None:
         self._progress.begin(job.id)
@@ -228,17 +304,15 @@ class JobRunner:
         with working_for(Work(submission.request_id, job.id, submission.owner)):
             try:
                 with traces.job_run(job.id, submission.traceparent):
-                    while not await self._executor.run(job):
+                    while (downloaded := await self._executor.run(job)) is not None:
+                        job = downloaded
                         if not self._leave_downloads(job.id):
                             await self._requeue(job)
                             break
-                        job = await self._store.get(job.id)
                 self._failed_attempts.pop(job.id, None)
             except TRANSIENT_ERRORS as error:
                 log.warning("the job will be retried", error=error.message)
                 await self._retry_or_fail(job, error)
-            except UnknownJob:
-                log.info("the job was deleted while it was downloaded")
             except Exception as error:
                 log.exception("the end of a job could not be stored")
                 await self._retry_or_fail(job, error)
@@ -269,7 +343,7 @@ class JobRunner:
     async def _retry_or_fail(self, job: Job, error: Exception) -> None:
         """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""
         if isinstance(error, DiskFull):
-            await self._service.remove_decoded(JobName("job", job.id))
+            await self._service.remove_decoded(run_name(job))
         may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)
         self._failed_attempts[job.id][may_be_at_fault] += 1
         attempts = self._failed_attempts[job.id][may_be_at_fault]
@@ -283,7 +357,7 @@ class JobRunner:
                 del self._failed_attempts[job.id]
                 return
             await self._requeue(job)
-        except (DatabaseUnavailable, DiskFull) as worse:  # `_requeue_orphans` does it later
+        except (DatabaseUnavailable, DiskFull) as worse:  # `requeue_orphans` does it later
             log.warning("the job cannot be requeued yet", error=worse.message)
         pause_s = _BACKOFF_S[min(attempts, len(_BACKOFF_S)) - 1]
         self._paused[job.id] = asyncio.get_running_loop().call_later(pause_s, self._end_pause, job.id)
@@ -292,9 +366,9 @@ class JobRunner:
         self._paused.pop(job_id, None)
         self.wake()
 
-    async def _requeue(self, job: Job) -> None:
+    async def _requeue(self, job: Job, *, interrupted: bool = False) -> None:
         with suppress(IllegalTransition, UnknownJob):
-            await self._store.requeue(job)
+            await self._store.requeue(job, interrupted=interrupted)
 
 
 def trace_job(job: Job) -> None:

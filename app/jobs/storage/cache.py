@@ -20,11 +20,11 @@ _LookUp = tuple[str, str | None, int]  # the id, whose job it must be, and the w
 class JobCache:
     """The jobs used last, as the database has them: many clients poll the same jobs.
 
-    All writes to the database must use `writing`.
+    All writes to the database must use `writing`. If others may write to it (`is_shared`), it stays empty.
     """
 
-    def __init__(self, max_jobs: int = 1000) -> None:
-        self._max_jobs = max_jobs
+    def __init__(self, max_jobs: int = 1000, *, is_shared: bool = False) -> None:
+        self._max_jobs = 0 if is_shared else max_jobs
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._writes = 0
         self._look_ups: dict[_LookUp, asyncio.Future[Job]] = {}

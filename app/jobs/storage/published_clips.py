@@ -17,6 +17,8 @@ from workers.messages import SAMPLE_RATE, Span
 
 _ROUNDING = SAMPLE_RATE // 1000  # samples: times are rounded to 1 ms
 LIVE_CHANNEL = -1  # of clips of a live stream: the transcript so far until all of its job is transcribed
+# Of one that is no clip: a packed transcript, with the clips that people have corrected so far.
+CORRECTED_CHANNEL = -2
 # Marks the result of a clip, and no other one of its span; none if its language is NULL. A clip has several
 # results if its language was outvoted.
 _IS_USED = sa.func.coalesce(clips.c.language == sa.bindparam("of_language"), sa.false())
@@ -43,13 +45,18 @@ class PublishedClip(NamedTuple):
 
 
 class PackedClip(NamedTuple):
-    """A published clip with its result, for `packed.unpack_result`."""
+    """A published clip with its result, for `packed.unpack_result`; or what people have corrected."""
 
     span: Span
     result: bytes
-    channel: int = 0
+    channel: int = 0  # or `LIVE_CHANNEL`, or `CORRECTED_CHANNEL`
     # Segments that start here or later are not in the transcript yet: another channel lacks what precedes.
     until: int | None = None
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether it is what people have corrected, as a packed transcript."""
+        return self.channel == CORRECTED_CHANNEL
 
 
 async def publish_clips(
@@ -91,7 +98,7 @@ async def drop_published(connection: AsyncConnection, job: Job) -> Event | None:
 
     The text of a live stream stays.
     """
-    of_job, is_live = clips.c.job_number == job.number, clips.c.channel == LIVE_CHANNEL
+    of_job, is_live = clips.c.job_number == job.number, clips.c.channel <= LIVE_CHANNEL
     await connection.execute(sa.delete(clips).where(of_job, sa.not_(is_live)))
     stays = await connection.scalar(sa.select(sa.exists().where(of_job, is_live)))
     new = await NewEvents.after_stored(connection, [job])
@@ -110,6 +117,25 @@ async def read_published(connection: AsyncConnection, job: Job, span: Span | Non
         clips.c.job_number == job.number, clips.c.published
     )
     if span is not None:
-        query = query.where(clips.c.end > span[0] - _ROUNDING, clips.c.start < span[1])
+        is_inside = sa.and_(clips.c.end > span[0] - _ROUNDING, clips.c.start < span[1])
+        query = query.where(sa.or_(is_inside, clips.c.channel == CORRECTED_CHANNEL))
     rows = await connection.execute(query.order_by(clips.c.start, clips.c.channel))
-    return [PackedClip((row.start, row.end), row.result, max(row.channel, 0), until) for row in rows]
+    return [PackedClip((row.start, row.end), row.result, row.channel, until) for row in rows]
+
+
+async def read_corrected(connection: AsyncConnection, job: Job) -> bytes | None:
+    """The packed transcript with the clips of a live job that people have corrected, if they have."""
+    query = sa.select(clips.c.result).where(*_corrected(job))
+    return await connection.scalar(query)
+
+
+async def put_corrected(connection: AsyncConnection, job: Job, content: bytes) -> None:
+    """Store such a transcript instead of the one before."""
+    await connection.execute(sa.delete(clips).where(*_corrected(job)))
+    row = {"job_number": job.number, "channel": CORRECTED_CHANNEL, "result": content, "published": True}
+    nothing = {"start": 0, "end": 0, "language": "", "crash_count": 0}
+    await connection.execute(sa.insert(clips).values(row | nothing))
+
+
+def _corrected(job: Job) -> tuple[sa.ColumnElement[bool], ...]:
+    return clips.c.job_number == job.number, clips.c.channel == CORRECTED_CHANNEL

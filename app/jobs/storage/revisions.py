@@ -45,7 +45,7 @@ async def add_revision(
     All changes of a job's text go through this function. `now`: Unix time in s. `more`: of the columns of a
     correction.
     """
-    revision, content = packed
+    revision, content = packed.revision, packed.content
     await index_text(connection, job, summary.words)
     await put_passages(connection, job.number, summary.passages)
     row = {"job_number": job.number, "content": content}
@@ -129,10 +129,12 @@ def corrected_meanwhile() -> PreconditionFailed:
     )
 
 
-def transcript_changed(newest: int) -> PreconditionFailed:
-    """The error of a request that corrects another revision than the newest."""
+def transcript_changed(newest: int | None = None) -> PreconditionFailed:
+    """The error of a request that corrects another revision than the newest; None: or a part of a text that
+    grows, which has changed.
+    """
+    why = "" if newest is None else f": its newest revision is {newest}"
     return PreconditionFailed(
-        f"The transcript has changed: its newest revision is {newest}. Get the segments again, and correct "
-        "those.",
+        f"The transcript has changed{why}. Get the segments again, and correct those.",
         param="If-Match",
     )

@@ -50,6 +50,11 @@ class ServiceClock:
         """
         await self._database.transact(self._advance)
 
+    async def follow(self) -> None:
+        """Take over the number in the database, which another front end advances: their clocks may differ."""
+        for row in await self._database.rows(sa.select(service_clock)):  # none: all of them have just begun
+            self._set(max(row.time, self()), self._wall(), self._monotonic())
+
     async def _advance(self, connection: AsyncConnection, then: Then) -> None:
         row = (await connection.execute(sa.select(service_clock).with_for_update())).one_or_none()
         wall, monotonic = self._wall(), self._monotonic()

@@ -18,14 +18,18 @@ from app.common.errors import (
     DiskFull,
     IllegalTransition,
     JobNotDone,
+    LostLease,
     OutcomeUnknown,
     UnknownJob,
     WhisperfleetError,
 )
 from app.database.connection import Database, Then
-from app.database.tables import clips, deliveries, jobs, passages, peaks, shared_links, uploads
+from app.database.front_ends import FrontEnd
+from app.database.tables import clips, deliveries, job_terms, jobs, passages, peaks, shared_links, uploads
+from app.database.tables import terms as term_lists
+from app.intake.budgets import Used
 from app.intake.resumable_rows import mark_used
-from app.jobs.corrections import PackedCorrection
+from app.jobs.corrections import PackedCorrection, keep_corrected
 from app.jobs.events import (
     Event,
     NewEvents,
@@ -46,10 +50,13 @@ from app.jobs.serialization import (
 )
 from app.jobs.storage.cache import JobCache
 from app.jobs.storage.published_clips import (
+    LIVE_CHANNEL,
     PackedClip,
     PublishedClip,
     drop_published,
     publish_clips,
+    put_corrected,
+    read_corrected,
     read_published,
 )
 from app.jobs.storage.retention import ENDED, IN_TRASH, Retention
@@ -66,6 +73,7 @@ from app.jobs.storage.revisions import (
 from app.jobs.storage.rows import job_from_row, submission_row
 from app.jobs.storage.search import find_jobs, index_details, index_text, put_passages, read_passages
 from app.jobs.storage.service_clock import ServiceClock
+from app.jobs.storage.usage import ADD_USED, rename_usage, used_by
 from app.jobs.storage.voices import (
     add_known_speakers,
     add_voices,
@@ -78,14 +86,17 @@ from app.jobs.storage.voices import (
 from app.jobs.webhooks.outbox import add_webhook
 from app.pool.helper import Helper, work_s
 from app.transcript.speakers.labelling import KnownSpeaker
+from app.transcript.term_list import packed_terms, parse_terms
+from app.transcript.terms import Term
 from app.transcript.timeline import Transcript
 from workers.messages import Span, seconds
 
+_QUEUED_AT_ONCE = 300  # of one owner; what comes later passes none of them
 _COUNT_S = 1.0  # whoever asks for the numbers of jobs waits so long
 
 T = TypeVar("T")
 
-_trash = jobs.alias()
+_trash, _other_list = jobs.alias(), term_lists.alias()
 _NUMBERS_IN_TRASH = sa.select(_trash.c.number).where(_trash.c.trashed_at.is_not(None))  # an index has them
 
 _JOB_BYTES, _TEXT_BYTES_PER_S = 10_000, 20  # in the rows of a job, and of each of its texts
@@ -103,10 +114,25 @@ class QueuedRow(NamedTuple):
     has_file: bool
 
 
+def _queued() -> sa.Select[*tuple[Any, ...]]:
+    """See `Store.queued`, which is asked before each start."""
+    columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
+    has_file = sa.or_(jobs.c.file.is_not(None), jobs.c.parent.is_not(None)).label("has_file")
+    place = sa.func.row_number().over(partition_by=jobs.c.owner, order_by=jobs.c.number).label("place")
+    all_queued = sa.select(*columns, has_file, place).where(jobs.c.status == Status.QUEUED.value).subquery()
+    query = sa.select(*(all_queued.c[name] for name in QueuedRow._fields))
+    return query.where(all_queued.c.place <= _QUEUED_AT_ONCE).order_by(all_queued.c.number)
+
+
+_QUEUED = _queued()
+
+
 class Store:
     """Jobs, their events and transcripts. Raises what `Database` raises.
 
-    A job in the trash is unknown to all functions but those that say otherwise.
+    A job in the trash is unknown to all functions but those that say otherwise. What a run writes counts only
+    while the job is this front end's: each transaction of a run first changes the job's row, or locks it,
+    where the epoch is its own (`_is_own`). What it would write later is refused, or skipped.
     """
 
     def __init__(
@@ -116,14 +142,16 @@ class Store:
         helper: Helper | None = None,
         retention: Retention | None = None,
         service_clock: ServiceClock | None = None,
+        front_end: FrontEnd | None = None,
     ) -> None:
-        """`helper` packs transcripts. Without `retention`, no job expires."""
+        """`helper` packs transcripts. Without `retention`, no job expires. `front_end`: that runs jobs."""
         self._database = database
+        self.front_end = front_end or FrontEnd(database)
         self._retention = retention or Retention()
         self._clock = clock
         self._service_clock = service_clock or ServiceClock(database, clock)
         self._helper = helper or Helper()
-        self._cache = JobCache()
+        self._cache = JobCache(is_shared=database.is_shared)
         self.counts: dict[Status, int] = {}  # of all jobs by status, at the last `refresh_counts`
         self._counting: asyncio.Task[None] | None = None
         # Called with the job's id and each event, once the event is in the database.
@@ -134,14 +162,19 @@ class Store:
         # are given up: too many wait.
         self.on_webhook: Callable[[str, int], None] = lambda job_id, given_up: None
         self.on_end: Callable[[Job], None] = lambda job: None  # called once a job has ended
+        self.on_used: Callable[[Used], None] = lambda used: None  # called once it is in the database
 
     async def add(
-        self, submission: Submission, known: Sequence[KnownSpeaker] = (), live_id: str | None = None
+        self,
+        submission: Submission,
+        known: Sequence[KnownSpeaker] = (),
+        terms: tuple[Term, ...] = (),
+        live_id: str | None = None,
     ) -> Job:
         """Add a job to the queue, and mark its resumable upload as used if it has one.
 
-        `known`: the voices that its client knows. `live_id`: the id of a job whose recording still comes,
-        which runs from now on.
+        `known`: the voices that its client knows. `terms`: what it is transcribed with. `live_id`: the id of
+        a job whose recording still comes, which runs from now on.
 
         Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`. If it
         transcribes another job again, also UnknownJob, JobNotDone while a third one does so, and
@@ -149,6 +182,7 @@ class Store:
         Raises OutcomeUnknown if the job may be in the database, now or a little later.
         """
         values = submission_row(submission) | {
+            "has_terms": bool(terms),
             "id": live_id or uuid.uuid4().hex,
             "status": Status.QUEUED.value,
             "created_at": self._clock(),
@@ -156,7 +190,7 @@ class Store:
             **asdict(JobProgress()),
         }
         if live_id is not None:
-            values |= {"status": Status.RUNNING.value, "stage": Stage.DECODING.value}
+            values |= {"status": Status.RUNNING.value, "stage": Stage.RECORDING.value, **self._claim}
             values["started_at"] = values["created_at"]
 
         async def insert(connection: AsyncConnection, then: Then) -> Job:
@@ -173,6 +207,9 @@ class Store:
             if submission.again is None:  # lists and searches leave out the others
                 await index_text(connection, job, "")
             await add_known_speakers(connection, job, known)
+            if terms:
+                row = {"job_number": job.number, "content": packed_terms(terms)}
+                await connection.execute(sa.insert(job_terms).values(row))
             await self._add_events(connection, then, job, self._clock())
             return job
 
@@ -186,7 +223,7 @@ class Store:
 
     async def _check_parent(self, connection: AsyncConnection, again: Again, child: str = "") -> None:
         """Raise the error of a job that cannot transcribe its parent again now. `child`: its id, if any."""
-        parent = await self._get(connection, again.parent)
+        parent = await self._get(connection, again.parent, lock=True)
         if parent.status is not Status.SUCCEEDED or parent.revision != again.revision:
             raise _not_correctable(parent)
         of_parent = sa.and_(jobs.c.parent == parent.id, jobs.c.id != child, jobs.c.status.not_in(ENDED))
@@ -214,9 +251,10 @@ class Store:
         return await self._database.query(self._get, job_id, owner)
 
     async def rename_owners(self, names: Mapping[str, str]) -> None:
-        """Give the jobs, uploads, webhooks and shared links of owners (keys of `names`) to others (values).
+        """Give what owners (keys of `names`) have in the database to others (values).
 
-        A job loses its idempotency key if the new owner has used the same one.
+        A job loses its idempotency key if the new owner has used the same one, and a list of terms is lost if
+        the new owner has one.
         """
 
         async def rename(connection: AsyncConnection, then: Then) -> None:
@@ -226,10 +264,14 @@ class Store:
                 )
                 twice = sa.and_(jobs.c.owner == before, jobs.c.idempotency_key.in_(used))
                 await connection.execute(sa.update(jobs).where(twice).values(idempotency_key=None))
-                for table in (jobs, uploads, deliveries, shared_links):
+                has_list = sa.exists().where(_other_list.c.owner == after)
+                lost = sa.and_(term_lists.c.owner == before, has_list)
+                await connection.execute(sa.delete(term_lists).where(lost))
+                for table in (jobs, uploads, deliveries, shared_links, term_lists):
                     await connection.execute(
                         sa.update(table).where(table.c.owner == before).values(owner=after)
                     )
+                await rename_usage(connection, before, after)
             then(self._cache.clear)
 
         if names:
@@ -318,11 +360,8 @@ class Store:
                 await self._write(partial(_add_passages, job.id, packed.revision, content))
 
     async def queued(self) -> list[QueuedRow]:
-        """What the order of jobs depends on, of each queued job, oldest first."""
-        columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
-        has_file = sa.or_(jobs.c.file.is_not(None), jobs.c.parent.is_not(None)).label("has_file")
-        query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
-        return [QueuedRow(*row) for row in await self._database.rows(query.order_by(jobs.c.number))]
+        """What the order of jobs depends on, of each owner's first `_QUEUED_AT_ONCE` jobs, oldest first."""
+        return [QueuedRow(*row) for row in await self._database.rows(_QUEUED)]
 
     async def count(self, statuses: Collection[Status]) -> int:
         """The number of jobs with one of some statuses."""
@@ -376,7 +415,7 @@ class Store:
         """Advance the time of service. On a full disk, it goes on for a day: what expires makes space."""
         lag_s = self._service_clock.lag_s
         with suppress(DiskFull):
-            await self._service_clock.advance()
+            await (self._service_clock.advance if self.front_end.leads else self._service_clock.follow)()
         if lag_s != self._service_clock.lag_s:
             self._cache.clear()  # the jobs in it have dates
 
@@ -402,25 +441,28 @@ class Store:
         return {row.file for row in await self._database.rows(query)}
 
     async def begin(self, job: Job) -> Job:
-        """Mark a queued job as running. Raises IllegalTransition."""
+        """Mark a queued job as running, by this front end. Raises IllegalTransition."""
         stage = Stage.DOWNLOADING if job.submission.is_download else Stage.DECODING
-        changes: dict[str, Any] = asdict(replace(job.progress, stage=stage))
+        changes: dict[str, Any] = asdict(replace(job.progress, stage=stage)) | self._claim
         if job.started_at is None:
             changes["started_at"] = self._clock()
-        return await self._transition(job.id, Status.RUNNING, changes)
+        return await self._transition(job, Status.RUNNING, changes)
 
     async def set_result_digest(self, job: Job, digest: str) -> Job:
         """Store the digest of everything that clip results depend on.
 
-        Removes the clip results, the voices and the decoded audio of another digest. Raises UnknownJob.
+        Removes the clip results, the voices and the decoded audio of another digest. Raises UnknownJob, and
+        LostLease.
         """
         if job.result_digest == digest:
             return job
 
         async def change(connection: AsyncConnection, then: Then) -> Job:
+            changed = await self._change(
+                connection, job.id, fence=self._is_own, result_digest=digest, pcm=None
+            )
             event = await drop_published(connection, job)
             await drop_voices(connection, job)
-            changed = await self._change(connection, job.id, result_digest=digest, pcm=None)
             then(self._cache.put, changed)
             if event is not None:
                 then(self.on_event, job.id, event)
@@ -431,10 +473,23 @@ class Store:
     async def requeue(self, job: Job, *, interrupted: bool = False) -> Job:
         """Return a running job to the queue; its clip results are kept. Raises IllegalTransition.
 
-        `interrupted`: the whole service has ended in its middle.
+        `interrupted`: its front end has ended in its middle.
         """
         changes = {"stage": Stage.QUEUED.value, "interruptions": job.interruptions + interrupted}
-        return await self._transition(job.id, Status.QUEUED, changes)
+        is_same_run = jobs.c.epoch.is_not_distinct_from(job.epoch)
+        return await self._transition(job, Status.QUEUED, changes, fence=is_same_run)
+
+    async def adopt(self, job: Job) -> Job:
+        """Let this front end go on with a running job of one that has ended. Raises LostLease, UnknownJob."""
+        is_same_run = jobs.c.epoch.is_not_distinct_from(job.epoch)
+        fence = sa.and_(is_same_run, jobs.c.status == Status.RUNNING.value)
+
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            adopted = await self._change(connection, job.id, fence=fence, **self._claim)
+            then(self._cache.put, adopted)
+            return adopted
+
+        return await self._write(change)
 
     async def succeed(
         self, job: Job, transcript: Transcript, keep_file: bool, *, had_live_text: bool = False
@@ -442,15 +497,32 @@ class Store:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition.
 
         Speakers are known only now, so with them an event says that all segments have changed. So it is if
-        the transcript so far was that of a live stream (`had_live_text`).
+        the transcript so far was that of a live stream (`had_live_text`). What people have corrected in that
+        becomes the first revision.
         """
         content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
         changes = _done(transcript) | ({} if keep_file else {"file": None})
         options = job.submission.options
         has_speakers = options.diarize or options.channels == "separate"
         changed = (0, transcript.samples) if has_speakers or had_live_text else None
-        more = {"transcript": content, "changed_segments": changed}
-        return await self._transition(job.id, Status.SUCCEEDED, changes, **more)
+        more: dict[str, Any] = {"transcript": content, "changed_segments": changed}
+        corrected, done = None, None
+
+        async def succeed(connection: AsyncConnection, then: Then) -> Job | None:
+            if had_live_text and await read_corrected(connection, job) != corrected:
+                return None
+            return await self._transit(
+                connection, then, job, Status.SUCCEEDED, changes, fence=self._is_own, **more
+            )
+
+        while done is None:  # or else somebody has corrected it meanwhile
+            if had_live_text:
+                corrected = await self._database.query(read_corrected, job)
+            if corrected is not None:
+                length_s = work_s(transcript.seconds, corrected, content[0])
+                more["correction"] = await self._helper.run(length_s, keep_corrected, corrected, content[0])
+            done = await self._write(succeed)
+        return done
 
     async def succeed_again(
         self, job: Job, transcript: Transcript, correction: PackedCorrection | None, *, replaces_voices: bool
@@ -473,12 +545,12 @@ class Store:
                 await self._correct(connection, then, parent.id, correction)
             await move_voices(connection, job, parent if replaces_voices else None)
 
-        return await self._transition(job.id, Status.SUCCEEDED, changes, also=revise)
+        return await self._transition(job, Status.SUCCEEDED, changes, fence=self._is_own, also=revise)
 
     async def fail(
         self, job: Job, failure: JobError, keep_file: bool, transcript: Transcript | None = None
     ) -> Job:
-        """Mark an unfinished job as failed, with its partial transcript, if any. Raises IllegalTransition."""
+        """Mark a running job as failed, with its partial transcript, if any. Raises IllegalTransition."""
         changes: dict[str, Any] = {"error": {"message": failure.message, "code": failure.code}}
         changes |= {} if keep_file or job.submission.file is None else {"file": None}
         content = None
@@ -486,7 +558,7 @@ class Store:
             changes |= _done(transcript)
             if job.submission.again is None:  # a parent's transcript stays as it is
                 content = await self._helper.run(transcript.seconds, pack_with_summary, transcript)
-        return await self._transition(job.id, Status.FAILED, changes, transcript=content)
+        return await self._transition(job, Status.FAILED, changes, fence=self._is_own, transcript=content)
 
     async def reopen(self, job: Job) -> Job:
         """Return a failed job to the queue. Results of clips stay, and a transcript until the next one.
@@ -502,11 +574,11 @@ class Store:
             of_job, has_failed = clips.c.job_number == job.number, clips.c.result.is_(None)
             await connection.execute(sa.delete(clips).where(of_job, has_failed))
 
-        return await self._transition(job.id, Status.QUEUED, changes, also=reopen, since=[Status.FAILED])
+        return await self._transition(job, Status.QUEUED, changes, also=reopen, since=[Status.FAILED])
 
     async def cancel(self, job: Job) -> Job:
         """Mark an unfinished job as cancelled. Raises IllegalTransition."""
-        return await self._transition(job.id, Status.CANCELLED, {})
+        return await self._transition(job, Status.CANCELLED, {})
 
     async def trash(self, job: Job) -> list[Job]:
         """Put a job into the trash with those that transcribe it again. Cancel those that are unfinished.
@@ -518,7 +590,7 @@ class Store:
             values = {"trashed_at": self._service_clock()}
             family = await self._family(connection, job)
             cancelled = [
-                await self._transit(connection, then, each.id, Status.CANCELLED, values)
+                await self._transit(connection, then, each, Status.CANCELLED, values)
                 for each in family
                 if not each.status.is_terminal
             ]
@@ -544,16 +616,15 @@ class Store:
             for each in trashed:
                 if each.status is Status.CANCELLED:
                     since_cancelled = [Status.CANCELLED]
-                    await self._transit(
-                        connection, then, each.id, Status.QUEUED, values, since=since_cancelled
-                    )
+                    await self._transit(connection, then, each, Status.QUEUED, values, since=since_cancelled)
             return await self._get(connection, job.id)
 
         return await self._write(restore)
 
     async def _family(self, connection: AsyncConnection, job: Job) -> list[Job]:
-        """A job, and those that transcribe it again; in the trash, too."""
-        rows = await connection.execute(sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number))
+        """A job, and those that transcribe it again; in the trash, too. Locks their rows."""
+        query = sa.select(jobs).where(_of_family(job)).order_by(jobs.c.number)
+        rows = await connection.execute(query.with_for_update())
         return [self._job(row) for row in rows]
 
     async def delete(self, job: Job, *, only_expired: bool = False) -> bool:
@@ -592,25 +663,33 @@ class Store:
 
         return await self._write(drop)
 
-    async def update(self, job_id: str, *, packed_peaks: bytes | None = None, **changes: Any) -> None:
-        """Change what is known of a job's recording, without an event. Skips a job that is deleted.
+    async def update(
+        self, job_id: str, *, by_run: bool = False, packed_peaks: bytes | None = None, **changes: Any
+    ) -> Job | None:
+        """Change what is known of a job's recording, without an event. Returns the job.
 
-        It may be in the trash. `packed_peaks`: to store with it. `changes`: of the columns of the job.
+        Skips a job that is deleted, or if its run does this (`by_run`), one that another front end runs; it
+        returns None then. The job may be in the trash. `packed_peaks`: to store with it. `changes`: of the
+        columns of the job.
         """
+        fence = self._is_own if by_run else sa.true()
 
-        async def change(connection: AsyncConnection, then: Then) -> None:
-            job = await self._change(connection, job_id, trashed=True, **changes)
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            job = await self._change(connection, job_id, fence=fence, trashed=True, **changes)
             if "filename" in changes:
                 await index_details(connection, job)
             if packed_peaks is not None:
+                await self._database.serialize(connection, job_id)
                 await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
                 row = {"job_number": job.number, "content": packed_peaks}
                 await connection.execute(sa.insert(peaks).values(row))
             if job.trashed_at is None:
                 then(self._cache.put, job)  # many clients poll it: they must not all ask the database
+            return job
 
-        with suppress(UnknownJob):
-            await self._write(change)
+        with suppress(UnknownJob, LostLease):
+            return await self._write(change)
+        return None
 
     async def describe(self, job: Job, check: Callable[[Job], None], **changes: Any) -> Job:
         """Change the `title`, the `notes` or the `tags` of a job, without an event.
@@ -619,7 +698,7 @@ class Store:
         """
 
         async def change(connection: AsyncConnection, then: Then) -> Job:
-            check(await self._get(connection, job.id))
+            check(await self._get(connection, job.id, lock=True))
             described = await self._change(connection, job.id, **changes)
             await index_details(connection, described)
             then(self._cache.put, described)
@@ -639,10 +718,17 @@ class Store:
         progress: Mapping[str, JobProgress],
         published: Mapping[str, Sequence[PublishedClip]] = MappingProxyType({}),
     ) -> None:
-        """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
+        """Store the progress of jobs and their newly published clips, by id.
 
+        Skips jobs that do not run, or that another front end runs.
+        """
         ids = sorted({*progress, *published})
-        query = sa.select(jobs).where(jobs.c.id.in_(ids), jobs.c.status == Status.RUNNING.value)
+        query = (
+            sa.select(jobs)
+            .where(jobs.c.id.in_(ids), jobs.c.status == Status.RUNNING.value, self._is_own)
+            .order_by(jobs.c.number)  # all lock rows in this order
+            .with_for_update()
+        )
 
         async def change(connection: AsyncConnection, then: Then) -> None:
             running = [self._job(row) for row in await connection.execute(query)]
@@ -680,7 +766,7 @@ class Store:
         """Store the voices in the clips of a job, unless its recording is gone: they go with it."""
 
         async def store(connection: AsyncConnection, then: Then) -> None:
-            if (await self._get(connection, job.id)).submission.file is not None:
+            if (await self._get(connection, job.id, lock=True)).submission.file is not None:
                 await drop_voices(connection, job)
                 await add_voices(connection, job, content)
 
@@ -690,6 +776,14 @@ class Store:
     async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
         """The voices that the client of a job knows, while it may run."""
         return await self._database.query(read_known_speakers, job)
+
+    async def terms(self, job: Job) -> tuple[Term, ...]:
+        """The terms that a job was submitted with."""
+        if not job.submission.has_terms:
+            return ()
+        query = sa.select(job_terms.c.content).where(job_terms.c.job_number == job.number)
+        content = await self._database.scalar(query)
+        return () if content is None else parse_terms(content)  # None: it is deleted meanwhile
 
     async def revisions(self, job: Job) -> list[ListedRevision]:
         """All revisions of the transcript of a job that has succeeded, newest first."""
@@ -704,12 +798,8 @@ class Store:
 
         Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
-
-        async def correct(connection: AsyncConnection, then: Then) -> Job:
-            more = {"by_link": by_link, "author": author}
-            return await self._correct(connection, then, job.id, correction, **more)
-
-        return await self._write(correct)
+        of_job = partial(self._correct, job_id=job.id, correction=correction)
+        return await self._write(partial(of_job, by_link=by_link, author=author))
 
     async def _correct(
         self,
@@ -755,6 +845,34 @@ class Store:
         now = await self._look_up(job.id)
         return None if now.status is Status.SUCCEEDED else published
 
+    async def has_live_text(self, job: Job) -> bool:
+        """Whether the transcript of a job grows or waits for its end, and is that of a live stream."""
+        if job.status.is_terminal:
+            return False
+        is_live = sa.and_(clips.c.job_number == job.number, clips.c.channel == LIVE_CHANNEL)
+        return bool(await self._database.scalar(sa.select(sa.exists().where(is_live, clips.c.published))))
+
+    async def correct_live_text(self, job: Job, content: bytes, version: int, since: int) -> int:
+        """Store the corrected text of a live job that has not ended, and say so by an event.
+
+        `content`: a packed transcript, made from the text of this `version`, which differs from the sample
+        `since` on. Returns the new version. Raises PreconditionFailed for any other version, and UnknownJob.
+        """
+
+        async def correct(connection: AsyncConnection, then: Then) -> int:
+            now = await self._get(connection, job.id)
+            number, (_, end) = await last_segments_event(connection, job)
+            if now.status.is_terminal or number != version:
+                raise transcript_changed()
+            await put_corrected(connection, job, content)
+            new = await NewEvents.after_stored(connection, [now])
+            event = new.add_segments(now, (since, end))
+            then(self._publish, now, event)
+            await new.store(connection)
+            return event.number
+
+        return await self._write(correct)
+
     async def segments_version(self, job: Job) -> int:
         """A number that grows whenever the published clips of a job change."""
         number, _ = await self._database.query(last_segments_event, job)
@@ -766,37 +884,36 @@ class Store:
 
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
         """A job's events with higher numbers than `after`, in order."""
-        return await self._database.query(read_events, job, after, limit)
+        return await self._database.query(read_events, job.number, after, limit)
 
     async def has_events(self, job: Job, after: int) -> bool:
         """Whether a job has events with higher numbers than `after`."""
         return bool(await self.events(job, after, limit=1))
 
-    async def _transition(self, job_id: str, status: Status, changes: Mapping[str, Any], **more: Any) -> Job:
+    async def _transition(self, job: Job, status: Status, changes: Mapping[str, Any], **more: Any) -> Job:
         """See `_transit`, in a transaction of its own."""
-
-        async def transit(connection: AsyncConnection, then: Then) -> Job:
-            return await self._transit(connection, then, job_id, status, changes, **more)
-
-        return await self._write(transit)
+        return await self._write(partial(self._transit, before=job, status=status, changes=changes, **more))
 
     async def _transit(
         self,
         connection: AsyncConnection,
         then: Then,
-        job_id: str,
+        before: Job,
         status: Status,
         changes: Mapping[str, Any],
         transcript: tuple[bytes, Summary] | None = None,
+        correction: PackedCorrection | None = None,
         changed_segments: Span | None = None,
         also: Callable[[AsyncConnection, Then], Awaitable[None]] | None = None,
         since: Sequence[Status] = (),
+        fence: sa.ColumnElement[bool] = sa.true(),
     ) -> Job:
         """Change a job's status and other columns, and add an event.
 
-        `transcript`: to store, from `pack_with_summary`. `changed_segments`: where its segments differ from
-        those that are published, for an event before that. `also`: what else is part of the transaction.
-        `since`: the statuses that may become the new one, if not those of `TRANSITIONS`.
+        `transcript`: to store, from `pack_with_summary`. `correction`: of it. `changed_segments`: where
+        its segments differ from those that are published, for an event before that. `also`: what else is part
+        of the transaction. `since`: the statuses that may become the new one, if not those of `TRANSITIONS`.
+        `fence`: without it, LostLease is raised.
 
         A terminal status also queues the job's webhook, and removes its clips, and its voices unless it
         succeeds. A failed job keeps both, or its published clips alone if its recording goes, and so does one
@@ -810,12 +927,17 @@ class Store:
             values |= {"stage": Stage.DONE.value, "pcm": None}
         if transcript is not None:
             values |= _listed(transcript[1])
-        may_change = sa.and_(jobs.c.status.in_(allowed), ~IN_TRASH)
-        change = sa.update(jobs).where(jobs.c.id == job_id, may_change).values(values)
+        if correction is not None:
+            values |= {"revision": correction.transcript.revision, "corrected_at": now}
+            values |= _listed(correction.summary)
+        may_change = sa.and_(jobs.c.status.in_(allowed), ~IN_TRASH, fence)
+        change = sa.update(jobs).where(jobs.c.id == before.id, may_change).values(values)
         changed = (await connection.execute(change)).rowcount
-        job = await self._get(connection, job_id, trashed=True)
+        job = await self._get(connection, before.id, trashed=True)
         if not changed:
-            raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
+            if job.status.value in allowed and job.trashed_at is None:
+                raise _lost(job)
+            raise IllegalTransition(f"Job {job.id} is {job.status} and cannot become {status}.")
         may_go_on = job.trashed_at is not None or (status is Status.FAILED and "file" not in changes)
         if status.is_terminal and not may_go_on:
             removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
@@ -824,14 +946,20 @@ class Store:
             await drop_known_speakers(connection, job)
             if status is not Status.SUCCEEDED:
                 await drop_voices(connection, job)
+        for used in used_by(before, job):
+            await connection.execute(ADD_USED, used._asdict())
+            then(self.on_used, used)
         if also is not None:
             await also(connection, then)
         if transcript is not None:
             content, summary = transcript
-            if job.submission.title_from_text and job.submission.title is None and summary.excerpt:
-                job = await self._change(connection, job_id, title=first_words(summary.excerpt))
+            if job.submission.title_from_text and job.submission.title is None and job.excerpt:
+                job = await self._change(connection, job.id, title=first_words(job.excerpt))
             original = PackedTranscript(ORIGINAL, content)
             await add_revision(connection, job, original, summary, 0, now)
+        if correction is not None:
+            of_correction = (correction.transcript, correction.summary, correction.changed, now)
+            await add_revision(connection, job, *of_correction, reason=correction.reason)
         await self._add_events(connection, then, job, now, changed_segments)
         if status.is_terminal:
             then(self.on_end, job)
@@ -852,24 +980,57 @@ class Store:
         self._cache.put(job)
         self.on_event(job.id, event)
 
+    @property
+    def _claim(self) -> dict[str, Any]:
+        """The columns of a job that say that this front end runs it."""
+        return {"front_end": self.front_end.name, "epoch": self.front_end.epoch}
+
+    @property
+    def _is_own(self) -> sa.ColumnElement[bool]:
+        """The fence: whether this front end runs a job, or did so last."""
+        return jobs.c.epoch == self.front_end.epoch
+
     async def _write(self, work: Callable[[AsyncConnection, Then], Awaitable[T]]) -> T:
         """See `Database.transact`. All changes of jobs go through this function."""
         return await self._database.transact(work, self._cache.writing())
 
     async def _change(
-        self, connection: AsyncConnection, job_id: str, *, trashed: bool = False, **changes: Any
+        self,
+        connection: AsyncConnection,
+        job_id: str,
+        *,
+        trashed: bool = False,
+        fence: sa.ColumnElement[bool] = sa.true(),
+        **changes: Any,
     ) -> Job:
-        """Change columns of a job. `trashed`: also of one in the trash. Raises UnknownJob."""
+        """Change columns of a job. `trashed`: also of one in the trash. `fence`: see `_transit`.
+
+        Raises UnknownJob, and LostLease.
+        """
+        is_changed = True
         if changes:
-            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
-        return await self._get(connection, job_id, trashed=trashed)
+            change = sa.update(jobs).where(jobs.c.id == job_id, fence).values(changes)
+            is_changed = bool((await connection.execute(change)).rowcount)
+        job = await self._get(connection, job_id, trashed=trashed)
+        if not is_changed:
+            raise _lost(job)
+        return job
 
     async def _get(
-        self, connection: AsyncConnection, job_id: str, owner: str | None = None, *, trashed: bool = False
+        self,
+        connection: AsyncConnection,
+        job_id: str,
+        owner: str | None = None,
+        *,
+        trashed: bool = False,
+        lock: bool = False,
     ) -> Job:
-        """A job. `trashed`: also one in the trash. Raises UnknownJob."""
+        """A job. `trashed`: also one in the trash. `lock`: nobody else changes it in this transaction.
+
+        Raises UnknownJob.
+        """
         query = sa.select(jobs).where(jobs.c.id == job_id, _of(owner), sa.true() if trashed else ~IN_TRASH)
-        row = (await connection.execute(query)).one_or_none()
+        row = (await connection.execute(query.with_for_update() if lock else query)).one_or_none()
         if row is None:
             why = "it may have been deleted, or its time may be over"
             raise UnknownJob(f"There is no job {job_id!r}; {why}.")
@@ -915,6 +1076,10 @@ def _listed(summary: Summary) -> dict[str, Any]:
         "languages": summary.languages,
         "failed_spans": list(summary.failed_spans),
     }
+
+
+def _lost(job: Job) -> LostLease:
+    return LostLease(f"The front end {job.front_end} runs the job {job.id} by now.")
 
 
 def _not_correctable(job: Job) -> WhisperfleetError:

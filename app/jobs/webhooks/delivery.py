@@ -135,9 +135,13 @@ class Webhooks:
 
     async def _deliver(self, delivery: Delivery) -> None:
         """Send a webhook once, and store the outcome in the outbox. Without a place, it stays due."""
-        update_outbox = await self._attempt(delivery)
-        while update_outbox is not None:
+        update_outbox: Callable[[], Awaitable[None]] | None = None
+        while True:
             try:
+                if update_outbox is None:
+                    if not await self._outbox.claim(delivery.id, self._service_clock()):
+                        return  # another front end sends it
+                    update_outbox = await self._attempt(delivery)
                 await update_outbox()
                 return
             except Exception as error:
@@ -149,16 +153,16 @@ class Webhooks:
                 )
                 await asyncio.sleep(_OUTBOX_RETRY_S)
 
-    async def _attempt(self, delivery: Delivery) -> Callable[[], Awaitable[None]] | None:
-        """Send a webhook once. Returns the update of the outbox that stores the outcome.
+    async def _attempt(self, delivery: Delivery) -> Callable[[], Awaitable[None]]:
+        """Send a webhook once, unless too many are on their way to its addresses.
 
-        None if too many are on their way to its addresses.
+        Returns the update of the outbox that stores the outcome. Never raises.
         """
         try:
             addresses = await self._client.resolve(delivery.url)
             places = places_at(delivery.owner, addresses)
             if not self._places.take_at_addresses((delivery.owner, delivery.host), places):
-                return None
+                return partial(self._outbox.release, delivery.id, self._service_clock())
             try:
                 headers, body = self._headers(delivery), delivery.body.encode()
                 status = await self._client.post(delivery.url, addresses, headers, body)

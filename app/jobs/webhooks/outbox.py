@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database.connection import Database
+from app.database.connection import Database, Then
 from app.database.tables import deliveries
 from app.jobs.document import public, timestamp
 from app.jobs.job import Job
 
 MOST_OF_OWNER = 5000  # unsent deliveries; one has 2 to 300 KB
 _BATCH_SIZE = 20
+_CLAIM_S = 300.0  # so long, no other front end tries to send a delivery: much longer than a try takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,10 @@ class Delivery:
 
 
 class Outbox:
-    """Keeps deliveries until they have succeeded. Raises what `Database` raises."""
+    """Keeps deliveries until they have succeeded. Raises what `Database` raises.
+
+    If other front ends may send them, too, a delivery is claimed before each try: it is due later then.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,6 +62,24 @@ class Outbox:
         )
         rows = await self._database.rows(query.order_by(table.next_at).limit(_BATCH_SIZE))
         return [Delivery(*row) for row in rows]
+
+    async def claim(self, id: str, now: float) -> bool:
+        """Claim a delivery for a try at the time of service `now` (s). Returns whether no other one has."""
+        if not self._database.is_shared:
+            return True
+        claim = sa.update(deliveries).where(deliveries.c.id == id, deliveries.c.next_at <= now)
+
+        async def change(connection: AsyncConnection, then: Then) -> bool:
+            return bool((await connection.execute(claim.values(next_at=now + _CLAIM_S))).rowcount)
+
+        return await self._database.transact(change)
+
+    async def release(self, id: str, now: float) -> None:
+        """Give a claim up: the delivery is due at the time of service `now` (s) again."""
+        if self._database.is_shared:
+            await self._database.execute(
+                sa.update(deliveries).where(deliveries.c.id == id).values(next_at=now)
+            )
 
     async def next_due(self) -> float | None:
         """The time of service (s) at which the next delivery is due."""

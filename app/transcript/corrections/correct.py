@@ -9,9 +9,10 @@ from operator import attrgetter
 from app.transcript.corrections.diff import longest_increasing
 from app.transcript.corrections.edits import SegmentEdit, placed_edits
 from app.transcript.corrections.words import NewWords, PlacedEdit, new_words
-from app.transcript.edited import EditedSegment, Marks, clip_start, speaker_of
+from app.transcript.edited import EditedSegment, Marks, Replacement, clip_start, count_letters, speaker_of
 from app.transcript.reading.alignment import align
 from app.transcript.reading.words import ReadWord, fill_word_times
+from app.transcript.terms import undone
 from app.transcript.text.scripts import is_unspaced
 from app.transcript.timeline import moved
 from workers.messages import Segment, Span, Word
@@ -75,12 +76,34 @@ def _corrected(segment: EditedSegment, edit: PlacedEdit, words: NewWords | None)
         corrected = replace(corrected, speaker=edit.speaker, speaker_by_hand=True, turns=())
     if edit.text != segment.text:
         of_text = words.words if words and segment.words else ()
-        corrected = replace(corrected, text=edit.text, tokens=(), words=of_text, turns=())
+        replaced = _kept_replacements(segment, edit.text)
+        for each in segment.replaced:
+            if (before := undone(segment, each)).text == edit.text:
+                of_text, replaced = before.words, before.replaced
+        corrected = replace(corrected, text=edit.text, tokens=(), words=of_text, turns=(), replaced=replaced)
     if (edit.start, edit.end) != (segment.start, segment.end):
         corrected = moved(corrected, edit.start, edit.end)
         if len(corrected.words) != len(segment.words):  # words without text are gone
             corrected = replace(corrected, turns=())
     return corrected
+
+
+def _kept_replacements(segment: EditedSegment, text: str) -> tuple[Replacement, ...]:
+    """What terms have replaced before and after the part of a segment in which its new text differs."""
+    old, new = ("".join(each.split()) for each in (segment.text, text))
+    first = _common(old, new)
+    last = len(old) - _common(old[first:][::-1], new[first:][::-1])
+    return tuple(
+        each if each.letter < first else replace(each, letter=each.letter + len(new) - len(old))
+        for each in segment.replaced
+        if each.letter + count_letters(each.write) <= first or each.letter >= last
+    )
+
+
+def _common(text: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((at for at, (one, two) in pairs if one != two), min(len(text), len(other)))
 
 
 def _new_segment(edit: PlacedEdit, words: NewWords | None, origin: Segment, new_id: str) -> EditedSegment:

@@ -54,6 +54,12 @@ class SegmentEdit:
     marks: tuple[tuple[int, Mark], ...] | None = None
 
 
+def unchanged(segment: EditedSegment) -> SegmentEdit:
+    """A segment as it is."""
+    start_ms, end_ms = (round(time / _SAMPLES_PER_MS) for time in (segment.start, segment.end))
+    return SegmentEdit(start_ms, end_ms, segment.text, segment.id, segment.speaker)
+
+
 def placed_edits(
     base: Sequence[EditedSegment], edits: Sequence[SegmentEdit], samples: int
 ) -> list[PlacedEdit]:

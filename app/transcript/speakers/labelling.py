@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, compress
+from operator import attrgetter
 
 import numpy as np
 
@@ -19,7 +20,16 @@ from app.transcript.speakers.word_labels import label_words
 from app.transcript.timeline import Transcript, joined_spans
 from workers.messages import Segment, Span
 
-__all__ = ["KnownSpeaker", "SpeakerCount", "named_as", "relabelled", "renamed", "spoken_as", "with_speakers"]
+__all__ = [
+    "KnownSpeaker",
+    "SpeakerCount",
+    "named_as",
+    "relabelled",
+    "renamed",
+    "spoken_as",
+    "spoken_in",
+    "with_speakers",
+]
 
 
 def with_speakers(
@@ -78,7 +88,24 @@ def spoken_as(
             shares[voice, turns[at][1]] += end - start
     unused = numbers(people)
     owners = defaultdict(lambda: next(unused), most_of_each(shares))
-    speech = sorted([*speech, *((span, owners[voice]) for span, voice in others)])
+    return _spoken_by(segments, sorted([*speech, *((span, owners[voice]) for span, voice in others)]))
+
+
+def spoken_in(spoken: Sequence[Segment], segments: Sequence[EditedSegment]) -> tuple[EditedSegment, ...]:
+    """The segments with the speakers of their time in another transcript, which has some.
+
+    They are split where the speaker changes. A speaker that somebody chose stays.
+    """
+    turns = [((turn.start, turn.end), who) for turn in split_turns(spoken) if (who := speaker_of(turn))]
+    chosen = [segment for segment in segments if segment.speaker_by_hand]
+    others = [segment for segment in segments if not segment.speaker_by_hand]
+    return tuple(sorted([*chosen, *_spoken_by(others, turns)], key=attrgetter("start")))
+
+
+def _spoken_by(
+    segments: Sequence[EditedSegment], speech: Sequence[tuple[Span, str]]
+) -> tuple[EditedSegment, ...]:
+    """The segments, split where the speaker changes. `speech`: who speaks when, in order."""
     speakers = list(dict.fromkeys(who for _, who in speech))
     labels = np.array([speakers.index(who) for _, who in speech], np.int64)
     of_words = label_words(segments, np.array([span for span, _ in speech], np.int64), labels)

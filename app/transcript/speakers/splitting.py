@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from app.transcript.edited import EditedSegment, word_speakers
+from app.transcript.edited import EditedSegment, count_letters, word_speakers
 from app.transcript.speakers.word_labels import runs
 from workers.messages import SAMPLE_RATE, Span, Word
 
@@ -22,6 +22,7 @@ def split(segment: EditedSegment, speakers: Sequence[str]) -> Iterator[EditedSeg
     if len(spans) == 1 or texts is None:
         yield with_turns(segment, speakers)
         return
+    letters = 0
     for number, ((first, end), text) in enumerate(zip(spans, texts, strict=True)):
         words = segment.words[first:end]
         yield replace(
@@ -33,7 +34,13 @@ def split(segment: EditedSegment, speakers: Sequence[str]) -> Iterator[EditedSeg
             tokens=(),  # those of the model say all of it, with its times
             words=words,
             speaker=speakers[first],
+            replaced=tuple(
+                replace(each, letter=each.letter - letters)
+                for each in segment.replaced
+                if letters <= each.letter < letters + count_letters(text)
+            ),
         )
+        letters += count_letters(text)
 
 
 def with_turns(segment: EditedSegment, speakers: Sequence[str | None]) -> EditedSegment:

@@ -53,14 +53,30 @@ export class ApiError extends Error {
  * @returns {Promise<Response>} A successful one. Statuses of 400 and more are thrown as ApiError; 304 is returned.
  */
 export async function request(path, options = {}) {
-  for (;;) {
-    const used = apiKey.value;
+  const attempt = async () => {
     const response = await send(path, options);
     if (response.ok || response.status === 304) return response;
     const text = await response.text().catch(() => "");
-    const error = refusal(response.status, text, response.headers.get("Retry-After"));
-    if (response.status !== 401 || options.keepalive || sharedLink) throw error;
-    if (used === apiKey.value && !(await askForKey(used !== ""))) throw error;
+    throw refusal(response.status, text, response.headers.get("Retry-After"));
+  };
+  return options.keepalive ? attempt() : withKey(attempt);
+}
+
+/**
+ * Ask for the key, and try again, as long as the service wants another one.
+ * @template T
+ * @param {() => Promise<T>} attempt Rejected with ApiError.
+ * @returns {Promise<T>}
+ */
+export async function withKey(attempt) {
+  for (;;) {
+    const used = apiKey.value;
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401 || sharedLink) throw error;
+      if (used === apiKey.value && !(await askForKey(used !== ""))) throw error;
+    }
   }
 }
 
@@ -89,7 +105,7 @@ let asking = null;
  * @param {boolean} isWrong
  * @returns {Promise<boolean>} Whether there is another key.
  */
-export function askForKey(isWrong) {
+function askForKey(isWrong) {
   asking ??= new Promise((resolve) => {
     keyQuestion.value = {
       isWrong,

@@ -52,17 +52,6 @@ export function bytes(count, language) {
 }
 
 /**
- * The date and time of an ISO 8601 text.
- * @param {string} moment
- * @param {string} language
- */
-export function dateTime(moment, language) {
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(
-    new Date(moment),
-  );
-}
-
-/**
  * A day of this or another year.
  * @param {string} moment ISO 8601
  * @param {string} language

@@ -1,7 +1,7 @@
 /** Keys that work on a screen, and the list of them that `?` shows. */
 
 import { html, signal, useLayoutEffect } from "../vendor/ui.js";
-import { Icon } from "./icons.js";
+import { Dialog } from "./dialog.js";
 import { t } from "./text.js";
 
 /**
@@ -148,8 +148,7 @@ export function HelpDialog() {
     name,
     shown: active.value.flatMap(({ group, shortcuts }) => (group === name ? shortcuts : [])),
   })).filter(({ shown }) => shown.length);
-  return html`<dialog class="dialog help" ref=${showModal} onClose=${close} aria-labelledby="help-title">
-    <${DialogHead} name="help" />
+  return html`<${Dialog} name="help" onClose=${close}>
     <div class="help-groups">
       ${groups.map(
         ({ name, shown }) => html`<section><h3>${t(`help.${name}`)}</h3><dl>
@@ -157,7 +156,7 @@ export function HelpDialog() {
         </dl></section>`,
       )}
     </div>
-  </dialog>`;
+  <//>`;
 }
 
 /** @param {{keys: string}} props */
@@ -179,23 +178,4 @@ function keyName(name) {
   return (
     symbols[/** @type {keyof typeof symbols} */ (name)] ?? (name.length === 1 ? name.toUpperCase() : name)
   );
-}
-
-/** Close the dialog around a button: the focus goes back to where it was. @param {Event} event */
-export function closeDialog({ currentTarget }) {
-  /** @type {HTMLElement} */ (currentTarget).closest("dialog")?.close();
-}
-
-/** Use as `ref` of a `<dialog>`: it opens with the page behind it out of reach. @param {HTMLDialogElement | null} element */
-export function showModal(element) {
-  if (element && !element.open) element.showModal();
-}
-
-/** The title of a dialog and the button that closes it. @param {{name: "help" | "preview" | "revisions" | "settings" | "share"}} props */
-export function DialogHead({ name }) {
-  return html`<div class="toolbar">
-    <h2 id=${`${name}-title`}>${t(`${name}.title`)}</h2>
-    <span class="space"></span>
-    <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
-  </div>`;
 }

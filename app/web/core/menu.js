@@ -14,15 +14,15 @@ import { placed } from "./placement.js";
  * @property {boolean} [checked] Of an item that is switched on and off.
  * @property {boolean} [danger]
  * @property {() => void} [run]
- * @property {MenuItem[]} [items] That take the place of the others when it is chosen.
+ * @property {MenuItems} [items] That take the place of the others when it is chosen.
  */
 
-/** @typedef {Action | "separator"} MenuItem */
+/** @typedef {readonly (Action | "separator" | false | null | undefined)[]} MenuItems What is false is not there. */
 
 /**
  * @typedef {object} MenuProps
  * @property {string} label Of the button.
- * @property {MenuItem[]} items
+ * @property {MenuItems} items
  * @property {string} [icon] Shown before the label.
  * @property {boolean} [iconOnly] The label is for screen readers.
  * @property {ComponentChildren} [face] Shown instead of the icon and the label.
@@ -64,7 +64,7 @@ export function Menu({ label, items, icon, iconOnly = false, face, className, di
  * @typedef {object} ListProps
  * @property {string} id
  * @property {string} label
- * @property {MenuItem[]} items
+ * @property {MenuItems} items
  * @property {"start" | "end"} first Where the focus begins.
  * @property {import("../vendor/ui.js").RefObject<HTMLButtonElement | null>} button
  * @property {(returnsFocus: boolean) => void} close
@@ -72,8 +72,8 @@ export function Menu({ label, items, icon, iconOnly = false, face, className, di
 
 /** @param {ListProps} props */
 function MenuList({ id, label, items: all, first, button, close }) {
-  const [chosen, choose] = useState(/** @type {MenuItem[] | null} */ (null));
-  const items = chosen ?? all;
+  const [chosen, choose] = useState(/** @type {MenuItems | null} */ (null));
+  const items = (chosen ?? all).filter((item) => !!item);
   const list = useRef(/** @type {HTMLDivElement | null} */ (null));
   useOpen(list, button, first, chosen);
   useOutside(list, button, () => close(false));
@@ -95,14 +95,14 @@ function MenuList({ id, label, items: all, first, button, close }) {
     close(true);
     item.run?.();
   };
-  return html`<div ref=${list} id=${id} class="menu" role="menu" aria-label=${label} popover="manual" onKeyDown=${onKeyDown}>
+  return html`<div ref=${list} id=${id} class="menu raised" role="menu" aria-label=${label} popover="manual" onKeyDown=${onKeyDown}>
     ${items.map((item, index) =>
       item === "separator"
         ? html`<hr key=${index} role="separator" />`
         : html`<button key=${index} type="button" role=${item.checked === undefined ? "menuitem" : "menuitemcheckbox"}
             aria-checked=${item.checked} tabindex="-1" class=${item.danger ? "danger" : ""} onClick=${() => take(item)}>
             ${item.checked === undefined ? item.icon && html`<${Icon} name=${item.icon} />` : html`<span class="menu-check">${item.checked && html`<${Icon} name="check" />`}</span>`}
-            <span class="menu-text"><span>${item.label}${item.items && " …"}</span>${item.hint && html`<small>${item.hint}</small>`}</span>
+            <span class="menu-text"><span>${item.label}${item.items && " …"}</span>${item.hint && html`<small class="small muted">${item.hint}</small>`}</span>
           </button>`,
     )}
   </div>`;
@@ -143,7 +143,7 @@ function targetOf(key, items) {
  */
 function useOpen(list, button, first, chosen) {
   useLayoutEffect(() => {
-    list.current?.showPopover?.(); // a browser without popovers shows it as a fixed box
+    list.current?.showPopover();
   }, []);
   useLayoutEffect(() => {
     const [shown, anchor] = [list.current, button.current];

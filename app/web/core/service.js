@@ -6,6 +6,7 @@
  * @property {boolean} keys Requests need an API key, or a login.
  * @property {boolean} login A proxy can say who the user is: at `login`.
  * @property {boolean} urls Jobs may name a URL.
+ * @property {boolean} trash Deleted jobs can be restored for a while.
  * @property {number} max_upload_mb
  * @property {string[]} aliases Other names of models.
  * @property {Record<string, string>} languages English names by code.

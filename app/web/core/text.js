@@ -64,8 +64,8 @@ export async function loadTexts(code = wantedLanguage.peek()) {
  */
 export function errorText({ message, code, param }) {
   const known = /** @type {Record<string, string> | undefined} */ (texts.value["error.known"]);
-  const option = texts.value[/** @type {TextKey} */ (`option.${param}`)];
-  return known?.[code ?? ""] ?? (typeof option === "string" ? t("error.option", { option }) : message);
+  const option = textIfAny(`option.${param}`);
+  return known?.[code ?? ""] ?? (option ? t("error.option", { option }) : message);
 }
 
 /**
@@ -89,6 +89,16 @@ export function t(key, values = {}) {
   const form =
     typeof entry === "string" ? entry : (entry[plurals.value.select(Number(values.count))] ?? entry.other);
   return filled(form, values);
+}
+
+/** A text of a name that the page may not know: a later version of the service has it. @param {string} key */
+export function textIfAny(key) {
+  return key in texts.value ? t(/** @type {TextKey} */ (key)) : undefined;
+}
+
+/** @param {number} part 0 to 1 */
+export function percent(part) {
+  return new Intl.NumberFormat(language.value, { style: "percent" }).format(part);
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { html, signal } from "../vendor/ui.js";
 import { announce } from "./announcer.js";
-import { Icon } from "./icons.js";
+import { IconButton } from "./controls.js";
 import { t } from "./text.js";
 
 /**
@@ -12,6 +12,7 @@ import { t } from "./text.js";
  * @property {boolean} isError
  * @property {{label: string, run: () => void} | undefined} action
  * @property {() => boolean} holds Whether it is still true. May read signals.
+ * @property {() => void} close
  */
 
 const SHOWN_MS = 7000;
@@ -31,15 +32,20 @@ export function toast(text, { isError = false, action, holds = () => true } = {}
   const close = () => {
     toasts.value = toasts.value.filter((other) => other.id !== id);
   };
-  toasts.value = [...toasts.value, { id, text, isError, action, holds }].slice(-4);
+  toasts.value = [...toasts.value, { id, text, isError, action, holds, close }].slice(-4);
   announce(text);
   if (!isError) setTimeout(close, SHOWN_MS);
   return close;
 }
 
+/** What anything that was thrown says. @param {unknown} error */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** @param {unknown} error Anything that was thrown. */
 export function toastError(error) {
-  toast(error instanceof Error ? error.message : String(error), { isError: true });
+  toast(messageOf(error), { isError: true });
 }
 
 export function Toasts() {
@@ -47,17 +53,14 @@ export function Toasts() {
 }
 
 /** @param {Toast} props */
-function ToastView({ id, text, isError, action }) {
-  const close = () => {
-    toasts.value = toasts.value.filter((other) => other.id !== id);
-  };
+function ToastView({ text, isError, action, close }) {
   const act = () => {
     close();
     action?.run();
   };
-  return html`<div class=${isError ? "toast danger" : "toast"}>
+  return html`<div class=${isError ? "toast raised danger" : "toast raised"}>
     <span dir="auto">${text}</span>
     ${action && html`<button class="button quiet" onClick=${act}>${action.label}</button>`}
-    <button class="icon-button" aria-label=${t("close")} onClick=${close}><${Icon} name="close" /></button>
+    <${IconButton} icon="close" label=${t("close")} onClick=${close} />
   </div>`;
 }

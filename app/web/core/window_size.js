@@ -7,8 +7,8 @@ export const isSmall = matching("(max-width: 640px), (max-height: 500px)");
 /** A picture has a place beside the text. */
 export const isWide = matching("(min-width: 1000px)");
 
-/** @param {string} query */
-function matching(query) {
+/** Whether a media query holds. @param {string} query */
+export function matching(query) {
   const list = globalThis.matchMedia?.(query); // Node has none
   const matches = signal(list?.matches ?? false);
   list?.addEventListener("change", () => {

@@ -15,7 +15,7 @@ export function BlockTip({ choice, isAbove }) {
   const { block, isPinned, x } = choice;
   const shares = [...clipsByJob(block)];
   // The tip stays inside the timeline: `--at` is where the block is, in its width.
-  const classes = ["tip", isPinned && "pinned", isAbove && "above"].filter(Boolean).join(" ");
+  const classes = ["tip raised", isPinned && "pinned", isAbove && "above"].filter(Boolean).join(" ");
   return html`<div class=${classes} style=${{ "--at": `${x}px` }}>
     <ul>
       ${shares.slice(0, SHOWN).map(
@@ -27,7 +27,7 @@ export function BlockTip({ choice, isAbove }) {
     </ul>
     ${shares.length > SHOWN && html`<p class="muted">${t("fleet.moreJobs", { count: shares.length - SHOWN })}</p>`}
     <p class="muted numbers">${facts(block)}</p>
-    ${block.outcome !== "ok" && html`<p class=${`outcome ${block.outcome}`}>${t(`fleet.outcome.${block.outcome}`)}</p>`}
+    ${block.outcome !== "ok" && html`<p class=${block.outcome === "failed" ? "wrong" : "doubtful"}>${t(`fleet.outcome.${block.outcome}`)}</p>`}
   </div>`;
 }
 

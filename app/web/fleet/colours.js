@@ -5,10 +5,15 @@ import { DIRECT } from "./measures.js";
 export const HUES = 8;
 export const PATTERNS = /** @type {const} */ (["plain", "stripes", "dots"]);
 
-/** @typedef {{hue: number | null, pattern: typeof PATTERNS[number]}} Colour A hue of null: grey. */
+/** @typedef {{hue: number | "grey", pattern: typeof PATTERNS[number]}} Colour */
 
 /** @type {Colour} */
-const GREY = { hue: null, pattern: "plain" };
+export const GREY = { hue: "grey", pattern: "plain" };
+
+/** The colour of a place, from 0. Plain ones come first. @param {number} place @returns {Colour} */
+export function colourAt(place) {
+  return { hue: place % HUES, pattern: PATTERNS[Math.floor(place / HUES) % PATTERNS.length] };
+}
 
 /** A function that answers with the colour of a job. A job keeps its colour while it is shown. */
 export function colourBook() {
@@ -34,7 +39,7 @@ export function colourBook() {
     if (key === DIRECT) return GREY;
     const place = places.get(key) ?? freePlace(key, new Set(places.values()));
     places.set(key, place);
-    return { hue: place % HUES, pattern: PATTERNS[Math.floor(place / HUES)] };
+    return colourAt(place);
   }
 
   return { of, keep };

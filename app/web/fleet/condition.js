@@ -3,8 +3,8 @@
 /** @typedef {import("./types.js").Worker} Worker */
 /** @typedef {"idle" | "busy" | "loading" | "asleep" | "draining" | "restarting" | "quarantined" | "failed"} Condition */
 
-/** The classes of their badges. */
-const TONES = /** @type {const} */ ({
+/** The classes of the badges of their states. */
+export const TONES = /** @type {const} */ ({
   busy: "accent",
   idle: "success",
   loading: "warning",
@@ -28,14 +28,6 @@ export function conditionOf({ state, error }) {
  */
 export function isDown({ state }) {
   return state === "restarting" || state === "failed";
-}
-
-/**
- * The class of its badge.
- * @param {Worker} worker
- */
-export function toneOf(worker) {
-  return TONES[worker.state];
 }
 
 /**

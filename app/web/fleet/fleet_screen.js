@@ -9,6 +9,7 @@ import { Lanes } from "./lanes.js";
 import { Legend } from "./legend.js";
 import { openStage } from "./stage.js";
 import { Summary } from "./summary.js";
+import { Usage } from "./usage.js";
 
 const isTable = remembered("fleet.table", false);
 
@@ -26,21 +27,18 @@ export function FleetScreen() {
       <h1>${t("nav.fleet")}</h1>
       <${Connection} />
       <span class="space"></span>
-      <button class="button" aria-pressed=${String(isTable.value)} onClick=${toggleTable}>${t("fleet.asTable")}</button>
+      <button class="button" aria-pressed=${String(isTable.value)} onClick=${() => (isTable.value = !isTable.value)}>${t("fleet.asTable")}</button>
     </div>
     ${isKnown.value && html`<${Summary} />`}
     ${hasWorkers.value && (isTable.value ? html`<${FleetTable} />` : html`<${Legend} /><${Lanes} />`)}
     ${!hasWorkers.value && connection.value !== "refused" && html`<p class="card empty">${t(nothingText())}</p>`}
+    <${Usage} />
   </div>`;
 }
 
 function nothingText() {
   if (connection.value === "connecting") return "loading";
   return connection.value === "live" ? "fleet.none" : "fleet.unknown";
-}
-
-function toggleTable() {
-  isTable.value = !isTable.value;
 }
 
 function Connection() {

@@ -1,12 +1,12 @@
 /** The same facts as a table, for screen readers and for everybody who prefers one. It changes every few seconds. */
 
-import { t } from "../core/text.js";
+import { percent, t } from "../core/text.js";
 import { html, useComputed } from "../vendor/ui.js";
 import { deviceOf, isDown } from "./condition.js";
 import { fleet, second, workers } from "./fleet_store.js";
 import { JobName } from "./job_name.js";
 import { jobKey, outcomes } from "./measures.js";
-import { factor, memory, number, percent } from "./numbers.js";
+import { factor, memory, number } from "./numbers.js";
 import { nextStep, reasonOf } from "./reason.js";
 import { StateBadge } from "./worker_header.js";
 

@@ -1,11 +1,12 @@
 /** The jobs of the timelines. Pointing at one makes its blocks stand out. */
 
+import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, signal, useEffect } from "../vendor/ui.js";
-import { jobs } from "./fleet_store.js";
-import { Swatch } from "./job_name.js";
+import { colours, jobs } from "./fleet_store.js";
 import { hasScreen, nameOf } from "./job_names.js";
 import { choice, legendJob } from "./stage.js";
+import { Swatch } from "./swatch.js";
 
 const FEW = 10;
 const isOpen = signal(false);
@@ -20,20 +21,16 @@ export function Legend() {
       ${shown.map((job) => html`<li key=${job.key}><${Entry} job=${job} /></li>`)}
       ${
         more > 0 &&
-        html`<li><button class="button quiet" aria-expanded=${String(isOpen.value)} onClick=${toggle}>
+        html`<li><button class="button quiet" aria-expanded=${String(isOpen.value)} onClick=${() => (isOpen.value = !isOpen.value)}>
           ${isOpen.value ? t("fleet.fewerJobs") : t("fleet.moreJobs", { count: more })}
         </button></li>`
       }
     </ul>
     <ul class="marks small muted">
-      <li><span class="mark failed" aria-hidden="true"></span>${t("fleet.outcome.failed")}</li>
-      <li><span class="mark requeued" aria-hidden="true"></span>${t("fleet.outcome.requeued")}</li>
+      <li class="toolbar"><span class="wrong"><${Icon} name="close" /></span>${t("fleet.outcome.failed")}</li>
+      <li class="toolbar"><span class="doubtful"><${Icon} name="ring" /></span>${t("fleet.outcome.requeued")}</li>
     </ul>
   </section>`;
-}
-
-function toggle() {
-  isOpen.value = !isOpen.value;
 }
 
 /** @param {{job: import("./measures.js").JobWork}} props */
@@ -46,9 +43,11 @@ function Entry({ job: { key, lastAt } }) {
     if (legendJob.value === key) legendJob.value = null;
   };
   useEffect(() => off, [key]);
-  const classes = ["entry", isStrong && "strong", lastAt === Infinity && "running"].filter(Boolean).join(" ");
+  const classes = ["button quiet entry", isStrong && "strong", lastAt === Infinity && "running"]
+    .filter(Boolean)
+    .join(" ");
   const props = { class: classes, onPointerEnter: on, onPointerLeave: off, onFocus: on, onBlur: off };
-  const content = html`<${Swatch} id=${key} /><span class="job-name" dir="auto">${nameOf(key)}</span>`;
+  const content = html`<${Swatch} colour=${colours.of(key)} /><span class="job-name one-line" dir="auto">${nameOf(key)}</span>`;
   // The blocks of direct requests and of deleted jobs can stand out as well.
   if (!hasScreen(key)) return html`<button type="button" ...${props}>${content}</button>`;
   return html`<a href=${`#/jobs/${key}`} ...${props}>${content}</a>`;

@@ -103,20 +103,10 @@ export function jobsShown(fleet, now) {
     }
   }
   for (const worker of fleet.workers) for (const share of worker.working) count(share, Infinity, 0);
-  return [...jobs.values()].sort(
-    (one, other) =>
-      Number(other.lastAt === Infinity) - Number(one.lastAt === Infinity) || compare(one, other),
-  );
-}
-
-/**
- * @param {JobWork} one
- * @param {JobWork} other
- */
-function compare(one, other) {
   // The order of jobs under way must not change with every block.
-  if (one.lastAt === other.lastAt) return one.key < other.key ? -1 : 1;
-  return other.lastAt - one.lastAt;
+  return [...jobs.values()].sort((one, other) =>
+    one.lastAt === other.lastAt ? (one.key < other.key ? -1 : 1) : other.lastAt - one.lastAt,
+  );
 }
 
 /**

@@ -15,11 +15,6 @@ export function factor(value) {
   return `${number(value, value < 10 ? 1 : 0)} ×`;
 }
 
-/** @param {number} value 0 to 1. */
-export function percent(value) {
-  return new Intl.NumberFormat(language.value, { style: "percent" }).format(value);
-}
-
 /**
  * `12 s`, `3 min 05 s`, `2 h 10 min`.
  * @param {number} seconds

@@ -156,7 +156,7 @@ function drawMark(context, box, { named }) {
  */
 function fill(context, { hue, pattern }, { hues, named, fills }) {
   const name = `${hue} ${pattern}`;
-  const colour = hue === null ? named.grey : hues[hue];
+  const colour = hue === "grey" ? named.grey : hues[hue];
   const made =
     fills.get(name) ?? (pattern === PATTERNS[0] ? colour : tile(context, pattern, colour, named.surface));
   fills.set(name, made);

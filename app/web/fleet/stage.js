@@ -1,5 +1,6 @@
 /** All timelines of the screen. Only those in view are drawn. */
 
+import { isDark } from "../shell/theme.js";
 import { effect, signal } from "../vendor/ui.js";
 import * as store from "./fleet_store.js";
 import { boxAt, endedBlock, runningBlock } from "./layout.js";
@@ -68,27 +69,22 @@ export function enter(canvas, slot) {
  * @returns {() => void} Ends it.
  */
 export function openStage() {
-  const forgetInk = () => {
-    ink = null;
-  };
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const theme = new MutationObserver(forgetInk);
-  theme.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  scheme.addEventListener("change", forgetInk);
-  const stop = effect(() => {
-    void [store.now.value, choice.value, legendJob.value];
-    for (const lane of lanes.values()) draw(lane);
-  });
-  const stopFollowing = effect(() => {
-    void store.now.value;
-    followRunning();
-  });
+  const stops = [
+    effect(() => {
+      void isDark.value;
+      ink = null;
+    }),
+    effect(() => {
+      void [store.now.value, choice.value, legendJob.value];
+      for (const lane of lanes.values()) draw(lane);
+    }),
+    effect(() => {
+      void store.now.value;
+      followRunning();
+    }),
+  ];
   return () => {
-    stop();
-    stopFollowing();
-    theme.disconnect();
-    scheme.removeEventListener("change", forgetInk);
-    forgetInk();
+    for (const stop of stops) stop();
     choice.value = legendJob.value = null;
   };
 }

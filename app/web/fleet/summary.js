@@ -20,9 +20,9 @@ export function Summary() {
 /** @param {{label: string, value: string, note: string, tone?: string, children?: unknown}} props */
 function Card({ label, value, note, tone = "", children }) {
   return html`<section class=${`card fleet-card ${tone}`} aria-label=${label}>
-    <h2>${label}</h2>
+    <h2 class="small muted">${label}</h2>
     <p class="figure numbers">${value}</p>
-    <p class="note small">${note}</p>
+    <p class="note small muted">${note}</p>
     ${children}
   </section>`;
 }

@@ -8,30 +8,16 @@ const CALM_PERIOD_MS = 1000;
  * @returns {() => void} Ends it.
  */
 export function startTicker(onTick) {
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  /** @type {ReturnType<typeof setInterval> | undefined} */
-  let timer;
   let frame = 0;
   const tick = () => {
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(onTick);
+    if (!document.hidden) frame = requestAnimationFrame(onTick);
   };
-  const stop = () => {
+  tick();
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const timer = setInterval(tick, isCalm ? CALM_PERIOD_MS : PERIOD_MS);
+  return () => {
     clearInterval(timer);
     cancelAnimationFrame(frame);
-  };
-  const restart = () => {
-    stop();
-    if (document.hidden) return;
-    tick();
-    timer = setInterval(tick, calm.matches ? CALM_PERIOD_MS : PERIOD_MS);
-  };
-  restart();
-  document.addEventListener("visibilitychange", restart);
-  calm.addEventListener("change", restart);
-  return () => {
-    stop();
-    document.removeEventListener("visibilitychange", restart);
-    calm.removeEventListener("change", restart);
   };
 }

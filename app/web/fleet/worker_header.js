@@ -1,11 +1,11 @@
 /** Who a worker is, how it is, and how full and busy its GPU is. */
 
-import { t } from "../core/text.js";
+import { percent, t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
-import { conditionOf, deviceOf, toneOf } from "./condition.js";
+import { conditionOf, deviceOf, TONES } from "./condition.js";
 import { fleet, second } from "./fleet_store.js";
 import { loadSteps } from "./measures.js";
-import { memory, percent } from "./numbers.js";
+import { memory } from "./numbers.js";
 import { nextStep, reasonOf } from "./reason.js";
 
 const SPARK_S = 120;
@@ -15,7 +15,7 @@ const SPARK_S = 120;
 /** @param {{worker: Worker}} props */
 export function WorkerHeader({ worker }) {
   return html`<div class="worker">
-    <div class="who">
+    <div class="toolbar who">
       <h3>${t("fleet.worker", { slot: worker.slot })}</h3>
       <${StateBadge} worker=${worker} />
     </div>
@@ -26,7 +26,7 @@ export function WorkerHeader({ worker }) {
 
 /** @param {{worker: Worker}} props */
 export function StateBadge({ worker }) {
-  return html`<span class=${`badge ${toneOf(worker)}`}>${t(`fleet.state.${conditionOf(worker)}`)}</span>`;
+  return html`<span class=${`badge ${TONES[worker.state]}`}>${t(`fleet.state.${conditionOf(worker)}`)}</span>`;
 }
 
 /** @param {{worker: Worker}} props */
@@ -34,15 +34,15 @@ function Details({ worker }) {
   // A worker that restarts is back soon, so its reason takes the place of a line that is there anyway.
   if (worker.state === "restarting") {
     const text = [worker.error && reasonOf(worker), nextStep(worker)].filter(Boolean).join(" ");
-    return html`<p class="details small danger" title=${text} dir="auto">${text}</p>`;
+    return html`<p class="worker-facts small one-line wrong" title=${text} dir="auto">${text}</p>`;
   }
   const { model, compute_type, restarts, state, error } = worker;
   const facts = [deviceOf(worker), model].filter(Boolean).join(" · ");
   const note = state === "failed" ? null : error;
-  return html`<p class="details small muted" title=${note ?? [facts, compute_type].filter(Boolean).join(" · ")}>
+  return html`<p class="worker-facts small muted one-line" title=${note ?? [facts, compute_type].filter(Boolean).join(" · ")}>
     <span dir="auto">${facts}</span>
     ${restarts > 0 && html`<span class="restarts"> · ${t("fleet.restarts", { count: restarts })}</span>`}
-    ${note && html`<span class="limited"> · ${t("fleet.limited")}</span>`}
+    ${note && html`<span class="doubtful"> · ${t("fleet.limited")}</span>`}
   </p>`;
 }
 

@@ -1,13 +1,14 @@
 /** Asks how to transcribe a recording, or a part of it, again; shows the progress, and why it failed. */
 
+import { onSubmit, Select } from "../core/controls.js";
+import { Dialog } from "../core/dialog.js";
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { DialogHead, showModal } from "../core/keys.js";
 import { service } from "../core/service.js";
 import { language, t } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
 import { languagesByName, loadModels, models, whoOf } from "../list/options.js";
-import { WhoChoices } from "../list/options_form.js";
+import { WhoChoice } from "../list/options_form.js";
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { bodyOf } from "./again.js";
 import { JobProgress } from "./job_facts.js";
@@ -22,11 +23,8 @@ export function AgainDialog({ job, again, part }) {
   const [isBusy, setBusy] = useState(false);
   useEffect(() => void loadModels(), []);
   const isOther = spoken !== "" && spoken !== job.language;
-  /** @param {SubmitEvent} event */
-  const submit = async (event) => {
-    event.preventDefault();
+  const submit = onSubmit(async (data) => {
     if (isBusy) return;
-    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
     const text = (/** @type {string} */ name) => String(data.get(name) ?? "").trim();
     const words = { prompt: text("prompt"), hotwords: text("hotwords") };
     const chosen = { language: spoken, model: text("model"), ...words, who };
@@ -40,24 +38,16 @@ export function AgainDialog({ job, again, part }) {
       setFailure(/** @type {Error} */ (error).message);
     }
     setBusy(false);
-  };
+  });
   const close = () => {
     again.asked.value = null;
   };
-  const choose =
-    (/** @type {(value: string) => void} */ set) =>
-    (/** @type {Event} */ { currentTarget }) =>
-      set(/** @type {HTMLSelectElement} */ (currentTarget).value);
-  return html`<dialog class="dialog again" ref=${showModal} onClose=${close} aria-labelledby="again-title">
-    <${DialogHead} name="again" />
+  const languages = languagesByName(service.languages ?? {}, language.value);
+  return html`<${Dialog} name="again" onClose=${close} failure=${failure}>
     <p class="muted">${part.start === undefined ? t("again.why") : t("again.whyPart", { start: clock(part.start), end: clock(part.end ?? 0) })}</p>
-    ${failure && html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`}
     <form onSubmit=${submit} aria-busy=${isBusy}>
       <label class="field"><span>${t("option.language")}</span>
-        <select onChange=${choose(setSpoken)}><option value="">${t("again.asBefore")}</option>
-          ${languagesByName(service.languages ?? {}, language.value).map(
-            ({ code, name }) => html`<option value=${code} selected=${code === spoken}>${name}</option>`,
-          )}</select></label>
+        <${Select} value=${spoken} choices=${[["", t("again.asBefore")], ...languages]} choose=${setSpoken} /></label>
       ${
         models.value.length > 1 &&
         html`<label class="field"><span>${t("option.model")}</span><select name="model">
@@ -65,7 +55,7 @@ export function AgainDialog({ job, again, part }) {
       }
       <${Words} job=${job} name="prompt" />
       <${Words} job=${job} name="hotwords" />
-      <label class="field"><span>${t("option.who")}</span><select onChange=${choose(setWho)}><${WhoChoices} who=${who} /></select></label>
+      <label class="field"><span>${t("option.who")}</span><${WhoChoice} who=${who} choose=${setWho} /></label>
       ${
         who === "voices" &&
         html`<label class="field"><span>${t("option.num_speakers")}</span>
@@ -73,9 +63,9 @@ export function AgainDialog({ job, again, part }) {
       }
       <label class="check"><input type="checkbox" name="keep" defaultChecked disabled=${isOther} />
         <span>${t(isOther ? "again.keepNot" : "again.keep")}</span></label>
-      <div class="dialog-actions"><button class="button primary"><${Icon} name="retry" />${t("again.start")}</button></div>
+      <div class="toolbar dialog-actions"><button class="button primary"><${Icon} name="retry" />${t("again.start")}</button></div>
     </form>
-  </dialog>`;
+  <//>`;
 }
 
 /** @param {{job: import("./types.js").Job, name: "prompt" | "hotwords"}} props */

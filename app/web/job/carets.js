@@ -14,8 +14,8 @@ export function offsetIn(text, node, offset) {
 }
 
 /**
- * What is selected of a text.
- * @param {Element} text
+ * What is selected of a drawn text, in that of its segment.
+ * @param {HTMLElement} text
  * @returns {{start: number, end: number} | null}
  */
 export function selectionIn(text) {
@@ -23,21 +23,26 @@ export function selectionIn(text) {
   if (!selection?.rangeCount) return null;
   const { startContainer, startOffset, endContainer, endOffset } = selection.getRangeAt(0);
   if (!text.contains(startContainer)) return null;
-  const start = offsetIn(text, startContainer, startOffset);
+  const from = Number(text.dataset.from);
+  const start = from + offsetIn(text, startContainer, startOffset);
   if (!text.contains(endContainer)) return { start, end: start };
-  const end = offsetIn(text, endContainer, endOffset);
-  const selected = (text.textContent ?? "").slice(start, end);
+  const selected = (text.textContent ?? "").slice(start - from, offsetIn(text, endContainer, endOffset));
   return { start, end: start + selected.trimEnd().length }; // Windows selects the space after a word as well
 }
 
+/** The text of a segment that is drawn somewhere, without the fields. */
+export const TEXT = ".segment-text:not(textarea, [contenteditable])";
+
 /**
- * The part of a drawn text between two offsets.
- * @param {Element} text
- * @param {number} start
- * @param {number} end
+ * A part of a segment's text, as far as a drawn text has it.
+ * @param {HTMLElement} text
+ * @param {{start: number, end: number}} part
  * @returns {Range | null}
  */
-export function rangeIn(text, start, end) {
+export function rangeInText(text, part) {
+  const [from, all] = [Number(text.dataset.from), text.textContent?.length ?? 0];
+  if (part.end <= from || part.start >= from + all) return null;
+  const [start, end] = [Math.max(0, part.start - from), Math.min(part.end - from, all)];
   const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
   let at = 0;

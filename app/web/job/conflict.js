@@ -141,13 +141,18 @@ export function joined({ base, mine, theirs }) {
   if (isSame(mine, theirs) || isSame(base, mine)) return theirs;
   if (isSame(base, theirs)) return mine;
   if (!base || !mine || !theirs) return null;
-  const text = pick(base.text.trim(), mine.text.trim(), theirs.text.trim());
+  const text = pick(textOf(base), textOf(mine), textOf(theirs));
   const times = pick(timesOf(base), timesOf(mine), timesOf(theirs));
   const speaker = pick(base.speaker, mine.speaker, theirs.speaker);
   if (!text || !times || !speaker) return null;
   const [words, timed] = [text === "mine" ? mine : theirs, times === "mine" ? mine : theirs];
   const { start, end } = timed;
   return { ...words, start, end, speaker: (speaker === "mine" ? mine : theirs).speaker };
+}
+
+/** With its marks: they are at places of the text. @param {Segment} segment */
+function textOf({ text, marks = [] }) {
+  return JSON.stringify([text.trim(), marks]);
 }
 
 /** @param {Segment} segment */

@@ -1,8 +1,8 @@
 /** What people call a job: its title, notes and tags, and the dialog that changes them. */
 
 import { requestJson } from "../core/api.js";
-import { Icon } from "../core/icons.js";
-import { DialogHead, showModal } from "../core/keys.js";
+import { IconButton } from "../core/controls.js";
+import { Dialog } from "../core/dialog.js";
 import { sharedLink } from "../core/shared_link.js";
 import { t } from "../core/text.js";
 import { html, useState } from "../vendor/ui.js";
@@ -15,7 +15,7 @@ const tagHash = (tag) => `#/?${new URLSearchParams({ tag })}`;
 /** @param {{tags?: readonly string[]}} props None in what an earlier version of the service has said of a job. */
 export function Tags({ tags = [] }) {
   if (!tags.length) return null;
-  return html`<ul class="tags small" aria-label=${t("details.tags")}>
+  return html`<ul class="toolbar tags small" aria-label=${t("details.tags")}>
     ${tags.map((tag) => html`<li key=${tag}><a class="badge" href=${tagHash(tag)} dir="auto">${tag}</a></li>`)}
   </ul>`;
 }
@@ -25,7 +25,7 @@ export function Details({ job, session }) {
   const [isOpen, setOpen] = useState(false);
   if (sharedLink) return null;
   return html`<${Tags} tags=${job.tags} />
-    <button class="icon-button" aria-label=${t("details.title")} title=${t("details.title")} onClick=${() => setOpen(true)}><${Icon} name="edit" /></button>
+    <${IconButton} icon="edit" label=${t("details.title")} onClick=${() => setOpen(true)} />
     ${job.notes && html`<p class="job-notes" dir="auto">${job.notes}</p>`}
     ${isOpen && html`<${DetailsDialog} job=${job} session=${session} onClose=${() => setOpen(false)} />`}`;
 }
@@ -50,10 +50,8 @@ function DetailsDialog({ job, session, onClose }) {
       setFailure(/** @type {Error} */ (error).message);
     }
   };
-  return html`<dialog class="dialog" ref=${showModal} onClose=${onClose} aria-labelledby="details-title">
-    <${DialogHead} name="details" />
-    ${failure && html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`}
-    <form class="settings" onSubmit=${save}>
+  return html`<${Dialog} name="details" onClose=${onClose} failure=${failure}>
+    <form onSubmit=${save}>
       <label class="field"><span>${t("details.name")}</span>
         <input class="input" name="title" dir="auto" autocomplete="off" autofocus maxlength="200" defaultValue=${job.title ?? ""}
           placeholder=${job.filename ?? ""} /></label>
@@ -62,7 +60,7 @@ function DetailsDialog({ job, session, onClose }) {
         <small class="muted" id="details-commas">${t("details.commas")}</small></label>
       <label class="field"><span>${t("details.notes")}</span>
         <textarea class="input" name="notes" dir="auto" rows="4" maxlength="5000" defaultValue=${job.notes ?? ""}></textarea></label>
-      <div class="dialog-actions"><button class="button primary">${t("details.save")}</button></div>
+      <div class="toolbar dialog-actions"><button class="button primary">${t("details.save")}</button></div>
     </form>
-  </dialog>`;
+  <//>`;
 }

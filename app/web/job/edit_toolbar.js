@@ -1,14 +1,17 @@
 /** Undo, search, what can be done with a selection, and whether everything is saved. */
 
 import { announce } from "../core/announcer.js";
-import { Icon } from "../core/icons.js";
+import { IconButton, onSubmit } from "../core/controls.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
+import { isSmall } from "../core/window_size.js";
 import { html, useEffect } from "../vendor/ui.js";
 import { partOfSelection } from "./again.js";
+import { goToProblem, joinCue, moveEdge, NUDGE_S, playCue, playedAt, splitCue } from "./cue_actions.js";
+import { CueChoice } from "./cue_choice.js";
 import { focusField } from "./find_bar.js";
 import { SaveStatus } from "./saving_status.js";
-import { assignSpeaker, goToUnsure, joinSegments, removeSegments, travel } from "./segment_actions.js";
+import { assignSpeaker, goToUnsure, joinSelected, removeSegments, travel } from "./segment_actions.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find.js").Search} Search */
@@ -18,8 +21,12 @@ export function EditToolbar({ screen, search, speakers, children }) {
   const { session } = screen;
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
-  return html`<div class="edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")}>
+  const leave = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape" && !event.defaultPrevented) goToCurrent(screen);
+  };
+  return html`<div class="toolbar edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")} onKeyDown=${leave}>
     <${LayoutSwitch} view=${screen.view} />
+    ${!isSmall.value && html`<${CueChoice} view=${screen.view} />`}
     ${
       isEditable &&
       html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
@@ -54,11 +61,11 @@ function LayoutSwitch({ view }) {
 }
 
 /**
- * @param {{icon: Parameters<typeof Icon>[0]["name"], text: import("../core/text.js").TextKey, keys?: string, isOff?: boolean, run: () => void}} props
+ * @param {{icon: import("../core/icons.js").IconName, text: import("../core/text.js").TextKey, keys?: string, isOff?: boolean, run: () => void}} props
  */
 function Tool({ icon, text, keys, isOff = false, run }) {
   const title = keys ? `${t(text)} (${keys.replace("Control", t("edit.control"))})` : t(text);
-  return html`<button type="button" class="icon-button" data-tool=${text} aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
+  return html`<${IconButton} icon=${icon} label=${t(text)} title=${title} data-tool=${text} disabled=${isOff} onClick=${run} />`;
 }
 
 /** The segment that the service does not store. @param {{screen: Screen}} props */
@@ -91,6 +98,25 @@ function openSearch(search, mode) {
  */
 function useEditingKeys(screen, search) {
   const isEditable = screen.session.editable.value;
+  const isSubtitles = screen.view.layout.value === "subtitles";
+  /** @param {"start" | "end"} edge */
+  const here = (edge) => (/** @type {KeyboardEvent} */ event) =>
+    moveEdge(screen, edge, () => playedAt(screen.playback, event));
+  const cues = /** @type {import("../core/keys.js").Shortcut[]} */ ([
+    { keys: "i", text: "cue.startHere", run: here("start") },
+    { keys: "o", text: "cue.endHere", run: here("end") },
+    { keys: "F9", text: "cue.startHere", run: here("start"), inFields: true },
+    { keys: "F10", text: "cue.endHere", run: here("end"), inFields: true },
+    { keys: ",", text: "cue.startEarlier", run: () => moveEdge(screen, "start", (at) => at - NUDGE_S) },
+    { keys: ".", text: "cue.startLater", run: () => moveEdge(screen, "start", (at) => at + NUDGE_S) },
+    { keys: "-", text: "cue.endEarlier", run: () => moveEdge(screen, "end", (at) => at - NUDGE_S) },
+    { keys: "+", text: "cue.endLater", run: () => moveEdge(screen, "end", (at) => at + NUDGE_S) },
+    { keys: "p", text: "cue.play", run: () => playCue(screen) },
+    { keys: "b", text: "edit.split", run: () => splitCue(screen) },
+    { keys: "j", text: "edit.join", run: () => joinCue(screen) },
+    { keys: "e", text: "cue.nextProblem", run: () => goToProblem(screen, 1) },
+    { keys: "Shift+e", text: "cue.previousProblem", run: () => goToProblem(screen, -1) },
+  ]);
   const editing = /** @type {import("../core/keys.js").Shortcut[]} */ ([
     { keys: "Enter", text: "keys.edit" },
     { keys: "Escape", text: "keys.leave" },
@@ -114,7 +140,7 @@ function useEditingKeys(screen, search) {
     { keys: "F8", text: "edit.nextUnsure", run: () => go(1, true), inFields: true },
     { keys: "Shift+F8", text: "edit.previousUnsure", run: () => go(-1, true), inFields: true },
   ]);
-  const inputs = [screen, search, isEditable];
+  const inputs = [screen, search, isEditable, isSubtitles];
   useShortcuts(
     [
       { keys: "ArrowDown", text: "keys.next", run: () => goToCurrent(screen) },
@@ -125,11 +151,11 @@ function useEditingKeys(screen, search) {
     inputs,
     "move",
   );
-  useShortcuts(isEditable ? editing : [], inputs);
+  useShortcuts(isEditable ? [...editing, ...(isSubtitles ? cues : [])] : [], inputs);
 }
 
 /** @param {{screen: Screen}} props */
-export function SelectionTools({ screen }) {
+function SelectionTools({ screen }) {
   const { again, session } = screen;
   const { selection, current } = screen.view;
   const ids = selection.ids.value;
@@ -148,15 +174,10 @@ export function SelectionTools({ screen }) {
     selection.end();
     screen.view.go(place());
   };
-  /** @param {SubmitEvent} event */
-  const assign = (event) => {
-    event.preventDefault();
-    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
-    assignSpeaker(screen, place(), String(data.get("speaker")));
-  };
-  const part = again?.offered.value ? partOfSelection(session.segments.value, ids) : null;
+  const assign = onSubmit((fields) => assignSpeaker(screen, place(), String(fields.get("speaker"))));
+  const part = again.offered.value ? partOfSelection(session.segments.value, ids) : null;
   const transcribe = () => {
-    if (again) again.asked.value = part;
+    again.asked.value = part;
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
@@ -164,16 +185,15 @@ export function SelectionTools({ screen }) {
     event.preventDefault();
     leave();
   };
-  return html`<form class="selection-tools" onSubmit=${assign} onKeyDown=${press}>
+  return html`<form class="toolbar selection-tools" onSubmit=${assign} onKeyDown=${press}>
     <span class="small">${text}</span>
     <input class="input" name="speaker" required pattern=".*\\S.*" dir="auto" list="speaker-names" autocomplete="off"
       aria-label=${t("edit.speaker")} placeholder=${t("edit.speaker")} />
     <button class="button primary">${t("edit.setSpeaker")}</button>
-    ${!isPart && count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSegments(screen, place())} />`}
+    ${!isPart && count > 1 && html`<${Tool} icon="join" text="edit.joinSelected" run=${() => joinSelected(screen)} />`}
     ${part && html`<${Tool} icon="retry" text="again.openPart" run=${transcribe} />`}
     ${!isPart && html`<${Tool} icon="trash" text="edit.remove" keys="Delete" run=${() => removeSegments(screen, place())} />`}
-    <button type="button" class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
-      onClick=${leave}><${Icon} name="close" /></button>
+    <${IconButton} icon="close" label=${t("history.unselect")} onClick=${leave} />
   </form>`;
 }
 
@@ -181,7 +201,7 @@ export function SelectionTools({ screen }) {
  * Ask for the speaker of the selection, or of the current segment.
  * @param {Screen} screen
  */
-export function askForSpeaker({ view }) {
+function askForSpeaker({ view }) {
   const id = view.current.peek();
   if (view.selection.ids.peek().size)
     /** @type {HTMLElement | null} */ (document.querySelector(".selection-tools input"))?.focus();

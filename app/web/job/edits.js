@@ -6,11 +6,13 @@
 
 import {
   change,
+  charactersOf,
   cleanSpeaker,
   cleanText,
   freeTime,
   inOrder,
   MOST_TEXT_CHARS,
+  marksIn,
   newId,
   SHORTEST_S,
   separated,
@@ -18,10 +20,11 @@ import {
   withSpeaker,
   withText,
 } from "./edits_rules.js";
-import { isUnspaced, placedWords, plainWords, timeAt } from "./words.js";
+import { placedWords, plainWords, spaceBetween, timeAt } from "./words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {readonly Segment[]} Segments */
+/** @typedef {{start: number, end: number}} Span Seconds. */
 /** @typedef {{id: string, start: number, end: number}} Match Offsets in the text of the segment `id`. */
 
 /**
@@ -70,28 +73,6 @@ function fitted(start, end, after, before) {
 
 /**
  * Where the speaker has a segment at the same time, the earlier one of the two ends where the later one begins.
- * @param {Segments} segments
- * @param {string} id
- * @param {string | null} speaker
- * @returns {Segments}
- */
-export function setSpeaker(segments, id, speaker) {
-  const name = cleanSpeaker(speaker);
-  const segment = segments.find((other) => other.id === id);
-  if (!segment || segment.speaker === name) return segments;
-  const others = segments.filter((other) => other.speaker === name);
-  const next = others.find((other) => other.start > segment.start);
-  const moved = { ...withSpeaker(segment, name), end: Math.min(segment.end, next?.start ?? segment.end) };
-  const before = others.findLast((other) => other.start <= segment.start && other.end > segment.start);
-  if (before && toMs(segment.start - before.start) < 0.001) return segments;
-  const changed = before
-    ? change(segments, before.id, (other) => ({ ...other, end: segment.start }))
-    : segments;
-  return change(changed, id, () => moved);
-}
-
-/**
- * The same for several segments.
  * @param {Segments} segments
  * @param {ReadonlySet<string>} ids
  * @param {string | null} speaker
@@ -192,6 +173,7 @@ export function split(segments, id, offset) {
     ...segment,
     end: border,
     text: cleanText(text),
+    ...marksIn(segment, (at) => at, charactersOf(text)),
     words: wordsOf(words.filter((word) => word.to <= offset)),
   };
   const second = {
@@ -199,6 +181,11 @@ export function split(segments, id, offset) {
     id: newId(),
     start: border,
     text: cleanText(rest),
+    ...marksIn(
+      segment,
+      (at) => at - charactersOf(segment.text.slice(0, segment.text.length - rest.length)),
+      charactersOf(rest),
+    ),
     speaker: words.find((word) => word.from >= offset)?.word.speaker ?? segment.speaker,
     words: wordsOf(words.filter((word) => word.from >= offset)),
   };
@@ -224,6 +211,36 @@ export function cutOut(segments, ids, start, end) {
   return { segments: begun, ids: new Set([...added, ...[...ids].filter((id) => id !== first)]) };
 }
 
+/**
+ * Other times for a subtitle. It becomes a segment of its own, and what is left of its segments stays as it is shown.
+ * @param {Segments} segments
+ * @param {import("./transcript_view.js").Place} place
+ * @param {{start: number, end: number}} times
+ * @param {{before: Partial<Span>, after: Partial<Span>, limit?: number}} around How what is left before and after it is shown, and the length of the recording.
+ * @returns {{segments: Segments, id: string}} `id`: of that segment. The same array if it is impossible.
+ */
+export function setCueTimes(segments, { parts, start, end }, times, { before, after, limit }) {
+  const [first, last] = [parts[0], parts[parts.length - 1]];
+  const ids = new Set(parts.map(({ segment }) => segment.id));
+  const cut = cutOut(segments, ids, first.from, last.to);
+  const whole = joinAll(cut.segments, cut.ids);
+  const [id] = cut.ids;
+  const index = whole.findIndex((segment) => segment.id === id);
+  if (cut.ids.size > 1 && whole === cut.segments) return { segments, id };
+  const known = new Set(segments.map((segment) => segment.id));
+  const shown = whole.map((segment, place) => {
+    const isShown = segment.start === start && segment.end === end;
+    if (place === index) return isShown ? segment : { ...segment, start, end };
+    const isLeft = cut.segments !== segments && (segment.id === first.segment.id || !known.has(segment.id));
+    return isLeft ? { ...segment, ...(place < index ? before : after) } : segment;
+  });
+  const timed = setTimes(separated(inOrder(shown)), id, times.start, times.end, limit);
+  const isSame = timed.every(
+    (segment, place) => segment === segments[place] && timed.length === segments.length,
+  );
+  return { segments: isSame ? segments : timed, id };
+}
+
 /** @param {readonly import("./words.js").PlacedWord[]} words */
 function wordsOf(words) {
   return plainWords(words.map(({ word }) => word));
@@ -245,7 +262,11 @@ export function join(segments, id) {
   const { before } = freeTime(rest, index, Infinity);
   const end = Math.max(segment.end, Math.min(next.end, before));
   const words = [...wordsOf(placedWords(segment)), ...wordsOf(placedWords(next))];
-  return change(rest, id, (old) => ({ ...old, end, text, words }));
+  const length = charactersOf(text);
+  const border = length - charactersOf(next.text.trimStart());
+  const of = [marksIn(segment, (at) => at, border), marksIn(next, (at) => at + border, length)];
+  const marks = of.some(Boolean) && { marks: of.flatMap((part) => part?.marks ?? []) };
+  return change(rest, id, (old) => ({ ...old, end, text, ...marks, words }));
 }
 
 /**
@@ -269,9 +290,7 @@ export function joinAll(segments, ids) {
  * @param {string} first
  * @param {string} second
  */
-function joinedText(first, second) {
+export function joinedText(first, second) {
   const [left, right] = [first.trimEnd(), second.trimStart()];
-  if (!left || !right) return left || right;
-  const last = /** @type {string} */ ([...left.slice(-2)].at(-1));
-  return isUnspaced(last) || isUnspaced(right) ? left + right : `${left} ${right}`;
+  return left && right ? left + spaceBetween(left, right) + right : left || right;
 }

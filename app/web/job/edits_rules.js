@@ -40,7 +40,47 @@ export function withText(segment, text) {
   const clean = cleanText(cleanText(text).slice(0, MOST_TEXT_CHARS));
   return clean === segment.text
     ? segment
-    : { ...segment, text: clean, words: plainWords(keptWords(segment, clean)) };
+    : {
+        ...segment,
+        ...marksIn(segment, shiftOf([...segment.text], [...clean]), charactersOf(clean)),
+        text: clean,
+        words: plainWords(keptWords(segment, clean)),
+      };
+}
+
+/** How many characters a text has: marks count them, and not the units of JavaScript. @param {string} text */
+export function charactersOf(text) {
+  return [...text].length;
+}
+
+/**
+ * The marks of a segment in another text, if it has had some.
+ * @param {Segment} segment
+ * @param {(at: number, isBehind: boolean) => number} placeOf Their new places.
+ * @param {number} length Of the other text, in characters.
+ */
+export function marksIn({ marks }, placeOf, length) {
+  const moved = marks?.map((mark) => ({ ...mark, at: placeOf(mark.at, mark.at > 0) }));
+  return moved && { marks: moved.filter(({ at }) => at >= 0 && at < length) };
+}
+
+/**
+ * Where the places of a text are in another one that differs in one stretch.
+ * @param {ArrayLike<string>} before
+ * @param {ArrayLike<string>} after
+ * @returns {(at: number, isBehind: boolean) => number} `isBehind`: what was inserted there is before the place.
+ */
+export function shiftOf(before, after) {
+  const most = Math.min(before.length, after.length);
+  let [start, same] = [0, 0];
+  while (start < most && before[start] === after[start]) start++;
+  while (same < most - start && before[before.length - 1 - same] === after[after.length - 1 - same]) same++;
+  const end = before.length - same;
+  return (at, isBehind) => {
+    if (at < start || (at === start && (end > start || !isBehind))) return at;
+    if (at >= end) return at + after.length - before.length;
+    return isBehind ? after.length - same : start;
+  };
 }
 
 /** The name as the service stores it; null for none. @param {string | null} name */
@@ -171,7 +211,8 @@ export function isSame(one, other) {
     first.start === second.start &&
     first.end === second.end &&
     first.speaker === second.speaker &&
-    first.text.trim() === second.text.trim()
+    first.text.trim() === second.text.trim() &&
+    JSON.stringify(first.marks ?? []) === JSON.stringify(second.marks ?? [])
   );
 }
 

@@ -6,30 +6,14 @@ import { linkTo } from "../core/links.js";
 import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { service } from "../core/service.js";
-import { t } from "../core/text.js";
+import { t, textIfAny } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { html } from "../vendor/ui.js";
+import { hasCues, optionsOf } from "./file_choice.js";
 import { fileNameOf, groupsOf, nameOf } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
-/** @typedef {import("../core/menu.js").MenuItem} MenuItem */
-
-/** @type {Record<string, import("../core/text.js").TextKey>} */
-const HINTS = {
-  srt: "format.srt",
-  vtt: "format.vtt",
-  txt: "format.txt",
-  docx: "format.docx",
-  md: "format.md",
-  ass: "format.ass",
-  ttml: "format.ttml",
-  scc: "format.scc",
-  stl: "format.stl",
-  lrc: "format.lrc",
-  tsv: "format.tsv",
-  json: "format.json",
-  verbose_json: "format.verbose_json",
-};
+/** @typedef {import("../core/menu.js").MenuItems} MenuItems */
 
 const NAMES = { docx: "Word", md: "Markdown" };
 
@@ -42,18 +26,17 @@ export function formatName(format) {
 /**
  * One item for each format of the service that most people want, and one for the rest.
  * @param {(format: string) => void} run
- * @returns {MenuItem[]}
+ * @returns {MenuItems}
  */
 export function formatItems(run) {
   const { first, rest } = groupsOf(service.formats ?? []);
   /** @param {string} format */
   const item = (format) => ({
     label: formatName(format),
-    hint: format in HINTS ? t(HINTS[format]) : "",
+    hint: textIfAny(`format.${format}`),
     run: () => run(format),
   });
-  const more = { label: t("export.moreFormats"), items: rest.map(item) };
-  return [...first.map(item), ...(rest.length ? [more] : [])];
+  return [...first.map(item), rest.length > 0 && { label: t("export.moreFormats"), items: rest.map(item) }];
 }
 
 /**
@@ -68,22 +51,17 @@ export function DownloadMenu({ job, unsaved, openPreview, iconOnly = false }) {
     className=${iconOnly ? undefined : "button primary"} items=${downloadItems(job, unsaved, openPreview)} />`;
 }
 
-/** @param {Job} job @param {Unsaved} [unsaved] @param {() => void} [openPreview] @returns {MenuItem[]} */
+/** @param {Job} job @param {Unsaved} [unsaved] @param {() => void} [openPreview] @returns {MenuItems} */
 export function downloadItems(job, unsaved, openPreview) {
-  const items = formatItems((format) => downloadResult(job, format, { unsaved }));
-  if (openPreview || hasSound.value) items.push("separator");
-  if (openPreview) items.push({ label: t("preview.open"), icon: "search", run: openPreview });
-  const run = () => downloadRecording(job);
-  if (hasSound.value) items.push({ label: t("export.recording"), icon: "file", run });
-  return items;
+  return [
+    ...formatItems((format) => downloadResult(job, format, { unsaved })),
+    (openPreview || hasSound.value) && "separator",
+    openPreview && { label: t("preview.open"), icon: "search", run: openPreview },
+    hasSound.value && { label: t("export.recording"), icon: "file", run: () => downloadRecording(job) },
+  ];
 }
 
-/** @param {{job: Job, unsaved?: Unsaved}} props */
-export function CopyMenu({ job, unsaved }) {
-  return html`<${Menu} label=${t("export.copy")} icon="copy" items=${copyItems(job, unsaved)} />`;
-}
-
-/** @param {Job} job @param {Unsaved} [unsaved] @returns {MenuItem[]} */
+/** @param {Job} job @param {Unsaved} [unsaved] @returns {MenuItems} */
 export function copyItems(job, unsaved) {
   return [
     { label: t("export.asText"), run: () => copyResult(job, "txt", unsaved) },
@@ -101,9 +79,11 @@ export function copyItems(job, unsaved) {
  * Download a result. A message says why, if the format cannot hold it: a link could not.
  * @param {Job} job
  * @param {string} format
- * @param {{revision?: number | null, unsaved?: Unsaved, options?: Record<string, string>}} [details] `options`: of the file.
+ * @param {{revision?: number | null, unsaved?: Unsaved, options?: Record<string, string>}} [details] `options`: of the file;
+ *   by default those that its subtitles are shown with.
  */
-export async function downloadResult(job, format, { revision = null, unsaved, options } = {}) {
+export async function downloadResult(job, format, details = {}) {
+  const { revision = null, unsaved, options = cueOptions(format) } = details;
   try {
     await saveEdits(unsaved);
     const response = await request(resultPath(job, format, revision, options), { cache: "no-store" });
@@ -122,7 +102,7 @@ export async function downloadResult(job, format, { revision = null, unsaved, op
 export async function copyResult(job, format, unsaved) {
   const load = async () => {
     await saveEdits(unsaved);
-    return (await request(resultPath(job, format, null), { cache: "no-store" })).text();
+    return (await request(resultPath(job, format, null, cueOptions(format)), { cache: "no-store" })).text();
   };
   try {
     await copy(load());
@@ -130,6 +110,11 @@ export async function copyResult(job, format, unsaved) {
   } catch (error) {
     toastError(error);
   }
+}
+
+/** @param {string} format */
+function cueOptions(format) {
+  return hasCues(format) ? optionsOf(format) : {};
 }
 
 /** Download the recording as it came. @param {Job} job */

@@ -48,7 +48,7 @@ export function createSearch(session, view) {
   function show(index) {
     const match = matches.peek()[index];
     at.value = match ? index : -1;
-    if (match) view.go(match.id, false);
+    if (match) view.go(match.id, false, match);
   }
 
   /** @type {Search["move"]} */

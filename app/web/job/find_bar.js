@@ -1,10 +1,11 @@
 /** Find and replace, and the marks of what was found. */
 
 import { announce } from "../core/announcer.js";
+import { fieldValue, IconButton } from "../core/controls.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
-import { rangeIn } from "./carets.js";
+import { rangeInText, TEXT } from "./carets.js";
 import { toastStep } from "./segment_actions.js";
 
 /** @typedef {import("./find.js").Search} Search */
@@ -18,6 +19,7 @@ export function FindBar({ screen, search }) {
   useLayoutEffect(() => focusField(search), [mode]);
   useEffect(() => hideMatches, []);
   if (!mode) return null;
+  const isNone = !search.matches.value.length;
 
   const close = () => {
     const shown = search.matches.peek()[search.at.peek()];
@@ -36,19 +38,19 @@ export function FindBar({ screen, search }) {
     }
   };
   return html`<div class="find-bar" role="search" onKeyDown=${press}>
-    <div class="find-line">
+    <div class="toolbar find-line">
       <${QueryField} screen=${screen} search=${search} />
       <${Count} search=${search} />
-      <${Step} search=${search} direction=${-1} text="find.previous" />
-      <${Step} search=${search} direction=${1} text="find.next" />
+      <${IconButton} class="find-up" icon="chevron" label=${t("find.previous")} disabled=${isNone} onClick=${() => search.move(-1)} />
+      <${IconButton} icon="chevron" label=${t("find.next")} disabled=${isNone} onClick=${() => search.move(1)} />
       <${Toggle} state=${search.matchCase} text="find.matchCase" label=${html`<span aria-hidden="true">Aa</span>`} search=${search} />
       <${Toggle} state=${search.wholeWord} text="find.wholeWord" label=${html`<${Icon} name="wholeWord" />`} search=${search} />
       ${
         canReplace &&
-        html`<button class="icon-button" aria-pressed=${mode === "replace"} aria-label=${t("find.replaceMode")}
-        title=${t("find.replaceMode")} onClick=${() => (search.mode.value = mode === "replace" ? "find" : "replace")}><${Icon} name="replace" /></button>`
+        html`<${IconButton} icon="replace" label=${t("find.replaceMode")} aria-pressed=${mode === "replace"}
+          onClick=${() => (search.mode.value = mode === "replace" ? "find" : "replace")} />`
       }
-      <button class="icon-button" aria-label=${t("close")} title=${t("close")} onClick=${close}><${Icon} name="close" /></button>
+      <${IconButton} icon="close" label=${t("close")} onClick=${close} />
     </div>
     ${mode === "replace" && canReplace && html`<${Replacement} screen=${screen} search=${search} />`}
   </div>`;
@@ -72,7 +74,7 @@ function QueryField({ screen, search }) {
   const write = (event) => {
     if (origin.current === null || !search.query.peek())
       origin.current = view.list.seen(view.current.peek()) ?? null;
-    search.query.value = /** @type {HTMLInputElement} */ (event.target).value;
+    search.query.value = fieldValue(event);
     search.begin(origin.current);
   };
   /** @param {KeyboardEvent} event */
@@ -101,12 +103,6 @@ function Count({ search }) {
   return html`<span class="find-count small muted numbers">${countText(search)}</span>`;
 }
 
-/** @param {{search: Search, direction: 1 | -1, text: "find.previous" | "find.next"}} props */
-function Step({ search, direction, text }) {
-  return html`<button class=${direction < 0 ? "icon-button find-up" : "icon-button"} aria-label=${t(text)} title=${t(text)}
-    disabled=${!search.matches.value.length} onClick=${() => search.move(direction)}><${Icon} name="chevron" /></button>`;
-}
-
 /**
  * @param {{search: Search, state: import("../vendor/ui.js").Signal<boolean>, text: "find.matchCase" | "find.wholeWord", label: unknown}} props
  */
@@ -115,7 +111,7 @@ function Toggle({ search, state, text, label }) {
     state.value = !state.value;
     search.begin(search.matches.peek()[search.at.peek()]?.id ?? null);
   };
-  return html`<button class="icon-button" aria-pressed=${state.value} aria-label=${t(text)} title=${t(text)} onClick=${toggle}>${label}</button>`;
+  return html`<${IconButton} label=${t(text)} aria-pressed=${state.value} onClick=${toggle}>${label}<//>`;
 }
 
 /**
@@ -145,10 +141,10 @@ function Replacement({ screen, search }) {
     event.preventDefault();
     if (found) replace("one");
   };
-  return html`<div class="find-line">
+  return html`<div class="toolbar find-line">
     <input class="input" name="replacement" dir="auto" autocomplete="off" aria-label=${t("find.replacement")} placeholder=${t("find.replacement")}
       value=${text} onKeyDown=${press}
-      onInput=${(/** @type {Event} */ event) => (search.replacement.value = /** @type {HTMLInputElement} */ (event.target).value)} />
+      onInput=${(/** @type {Event} */ event) => (search.replacement.value = fieldValue(event))} />
     ${
       /** @type {const} */ (["one", "all"]).map(
         (
@@ -165,20 +161,16 @@ function Replacement({ screen, search }) {
 const grouped = new WeakMap();
 
 /**
- * @param {import("./virtual_list.js").VirtualList} list
  * @param {readonly Match[]} matches
  * @param {Match | null} shown
  */
-export function showMatches(list, matches, shown) {
-  if (!CSS.highlights) return showRow(shown && list.rowElement(shown.id));
+export function showMatches(matches, shown) {
   const [found, current] = [new Highlight(), new Highlight()];
   const groups = groupsOf(matches);
-  const rows = groups.size ? document.querySelectorAll(".segment") : [];
-  for (const row of rows) {
-    const text = row.querySelector(".segment-text:not(textarea, [contenteditable])");
-    const inRow = groups.get(/** @type {HTMLElement} */ (row).dataset.key ?? "") ?? [];
-    for (const match of inRow) {
-      const range = text && rangeIn(text, match.start, match.end);
+  const texts = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(TEXT));
+  for (const text of texts) {
+    for (const match of groups.get(text.dataset.id ?? "") ?? []) {
+      const range = rangeInText(text, match);
       if (range) (match === shown ? current : found).add(range);
     }
   }
@@ -188,28 +180,13 @@ export function showMatches(list, matches, shown) {
 
 /** The ranges of a screen that is left would keep its rows in memory. */
 export function hideMatches() {
-  CSS.highlights?.delete("found");
-  CSS.highlights?.delete("found-current");
-}
-
-/** Browsers without highlights show the row alone. @param {HTMLElement | null} row */
-function showRow(row) {
-  for (const other of document.querySelectorAll("[data-found]"))
-    if (other !== row) other.removeAttribute("data-found");
-  row?.setAttribute("data-found", "");
+  CSS.highlights.delete("found");
+  CSS.highlights.delete("found-current");
 }
 
 /** @param {readonly Match[]} matches */
 function groupsOf(matches) {
-  const known = grouped.get(matches);
-  if (known) return known;
-  /** @type {Map<string, Match[]>} */
-  const groups = new Map();
-  for (const match of matches) {
-    const group = groups.get(match.id);
-    if (group) group.push(match);
-    else groups.set(match.id, [match]);
-  }
+  const groups = grouped.get(matches) ?? Map.groupBy(matches, ({ id }) => id);
   grouped.set(matches, groups);
   return groups;
 }

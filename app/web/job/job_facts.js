@@ -2,15 +2,22 @@
 
 import { clock, day, shortDateTime } from "../core/format.js";
 import { isOperator, me } from "../core/me.js";
-import { language, t } from "../core/text.js";
+import { language, percent, t } from "../core/text.js";
 import { nextEstimate, roughly, secondsLeft } from "../core/time_left.js";
 import { html, useRef } from "../vendor/ui.js";
+import { isRecorded } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
 
 const NAMES_SHOWN = 3;
 /** The bar of a running job: how much of it is done, and how long the rest takes. @param {{job: Job}} props */
 export function JobProgress({ job }) {
+  if (isRecorded(job)) return [t("stage.recording"), clock(job.progress.total_s ?? 0)].join(" · ");
+  return html`<${Transcribing} job=${job} />`;
+}
+
+/** @param {{job: Job}} props */
+function Transcribing({ job }) {
   const { progress } = job;
   const left = useTimeLeft(job);
   const furthest = useRef(0); // the length may turn out to be larger: the bar does not go back
@@ -36,12 +43,9 @@ function stageOf({ progress: { stage } }) {
  * @param {Job} job
  */
 function useTimeLeft({ progress }) {
-  const known = useRef(
-    /** @type {{progress: unknown, estimate: import("../core/time_left.js").Estimate | null}} */ ({
-      progress: null,
-      estimate: null,
-    }),
-  );
+  /** @type {{progress: unknown, estimate: import("../core/time_left.js").Estimate | null}} */
+  const nothing = { progress: null, estimate: null };
+  const known = useRef(nothing);
   if (known.current.progress !== progress) {
     const left = secondsLeft(progress);
     const estimate =
@@ -49,11 +53,6 @@ function useTimeLeft({ progress }) {
     known.current = { progress, estimate };
   }
   return known.current.estimate?.left ?? null;
-}
-
-/** @param {number} part 0 to 1 */
-function percent(part) {
-  return new Intl.NumberFormat(language.value, { style: "percent" }).format(part);
 }
 
 /** @param {number} seconds */

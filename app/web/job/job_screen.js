@@ -12,13 +12,14 @@ import { toastError } from "../core/toasts.js";
 import { isSmall } from "../core/window_size.js";
 import { removeJobs } from "../list/deletions.js";
 import { filter } from "../list/job_store.js";
+import { isOnScreen, MicrophoneBar } from "../list/microphone_bar.js";
 import { openSettings } from "../shell/settings_dialog.js";
 import { computed, html, useEffect, useLayoutEffect, useMemo, useSignal, useState } from "../vendor/ui.js";
 import { createAgain } from "./again.js";
 import { AgainDialog, AgainNotice } from "./again_dialog.js";
 import { Details } from "./details.js";
 import { EditToolbar } from "./edit_toolbar.js";
-import { CopyMenu, copyItems, DownloadMenu, downloadItems } from "./exports.js";
+import { copyItems, DownloadMenu, downloadItems } from "./exports.js";
 import { createSearch, placesOf } from "./find.js";
 import { FindBar } from "./find_bar.js";
 import { contentFacts, JobProgress, modelName, timeFacts } from "./job_facts.js";
@@ -33,35 +34,42 @@ import { usePrinting } from "./sheet.js";
 import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
-import { isActive, nameOf } from "./types.js";
+import { isActive, isRecorded, isUnreadable, nameOf } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./session.js").Session} Session */
-/** @typedef {import("./playback.js").Playback} Playback */
+/** @typedef {import("./segment_actions.js").Screen} Screen */
 
 const COVERED_PX = 53; // by the top bar of a large window
 
-/** @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
+/** @param {string} id @returns {Screen} */
+function openScreen(id) {
+  const session = openSession(id);
+  return { session, playback: createPlayback(), view: createView(session), again: createAgain(session) };
+}
+
+/** @param {Screen} screen */
+function closeScreen({ session, view, again }) {
+  for (const part of [again, view.cues, session]) part.close();
+}
+
+/** One for each job. @param {{id: string, at: string | null}} props `at`: the segment that is shown first. */
 export function JobScreen({ id, at }) {
-  const session = useMemo(() => openSession(id), [id]);
-  const playback = useMemo(createPlayback, [id]);
-  const view = useMemo(() => createView(session), [session]);
-  const search = useMemo(() => createSearch(session, view), [session, view]);
-  const again = useMemo(() => createAgain(session), [session]);
-  const screen = useMemo(() => ({ session, playback, view, again }), [session, playback, view, again]);
+  const screen = useMemo(() => openScreen(id), []);
+  const { session, view, again } = screen;
+  const search = useMemo(() => createSearch(session, view), []);
   const [isOpen, setOpen] = useState(false);
   const isWhole = isOpen || !isSmall.value;
-  useEffect(() => session.close, [session]);
+  useEffect(() => () => closeScreen(screen), []);
   useOpening(at, screen);
   useTabTitle(session);
-  useEffect(() => again.close, [again]);
   const speakers = html`<${SpeakersPanel} screen=${screen} isShown=${isWhole} />`;
   const parent = session.job.value?.parent;
   useEffect(() => void (parent && go(`#/jobs/${parent}`)), [parent]);
   useScrollPadding(view);
   usePrinting(session);
   if (session.error.value) {
-    return html`<div class="unavailable muted">
+    return html`<div class="empty unavailable">
       <${Icon} name="file" />
       <h1>${t("job.unavailable")}</h1>
       <p dir="auto">${session.error.value.message}</p>
@@ -70,32 +78,30 @@ export function JobScreen({ id, at }) {
   }
   if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
   return html`<div class="job" data-layout=${view.layout.value} data-small=${isSmall.value || undefined}>
-    <${JobHeader} session=${session} playback=${playback} again=${again} isWhole=${isWhole} toggle=${() => setOpen(!isOpen)} />
+    <${JobHeader} screen=${screen} isWhole=${isWhole} toggle=${() => setOpen(!isOpen)} />
     <${AgainNotice} again=${again} />
     ${again.asked.value && html`<${AgainDialog} job=${session.job.value} again=${again} part=${again.asked.value} />`}
     <div class="job-top">
       <${EditToolbar} screen=${screen} search=${search} speakers=${!isSmall.value && speakers}>
-        <${ActionsInSight} job=${session.job.value} session=${session} again=${again} />
+        <${ActionsInSight} job=${session.job.value} screen=${screen} />
       <//>
       <${FindBar} screen=${screen} search=${search} />
     </div>
-    ${hasSound.value && html`<${Player} screen=${screen} />`}
+    ${hasSound.value && !isRecorded(session.job.value) && html`<${Player} screen=${screen} />`}
+    ${isOnScreen() && html`<section class="player"><${MicrophoneBar} /></section>`}
     <${LostCorrections} session=${session} />
     ${isSmall.value && speakers}
-    <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
+    <${Transcript} screen=${screen} search=${search} />
   </div>`;
 }
 
 /**
  * Show a segment once it is here, and play from there when the reader plays.
  * @param {string | null} at
- * @param {import("./segment_actions.js").Screen} screen
+ * @param {Screen} screen
  */
 function useOpening(at, { session, playback, view }) {
-  const segment = useMemo(
-    () => computed(() => session.segments.value.find(({ id }) => id === at)),
-    [at, session],
-  );
+  const segment = useMemo(() => computed(() => session.segments.value.find(({ id }) => id === at)), [at]);
   const isHere = segment.value !== undefined;
   useEffect(() => {
     const shown = segment.peek();
@@ -150,13 +156,12 @@ function useScrollPadding(view) {
 
 /**
  * @param {object} props
- * @param {Session} props.session
- * @param {Playback} props.playback
- * @param {import("./again.js").Again} props.again
+ * @param {Screen} props.screen
  * @param {boolean} props.isWhole With the facts and the notes.
  * @param {() => void} props.toggle Shows or hides these where the window is small.
  */
-function JobHeader({ session, playback, again, isWhole, toggle }) {
+function JobHeader({ screen, isWhole, toggle }) {
+  const { session } = screen;
   const job = session.job.value;
   if (!job) return null;
   const name = headingOf(job);
@@ -166,29 +171,30 @@ function JobHeader({ session, playback, again, isWhole, toggle }) {
       ${!sharedLink && html`<a class="icon-button job-back" href=${listHash.value} aria-label=${t("job.all")} title=${t("job.all")}><${Icon} name="back" /></a>`}
       <h1 dir="auto">${
         isSmall.value
-          ? html`<button aria-expanded=${isWhole} title=${name} onClick=${toggle}><span dir="auto">${name}</span><${Icon} name="chevron" /></button>`
+          ? html`<button aria-expanded=${isWhole} title=${name} onClick=${toggle}><span class="one-line" dir="auto">${name}</span><${Icon} name="chevron" /></button>`
           : name
       }</h1>
-      <${Actions} job=${job} session=${session} again=${again} />
+      <${Actions} job=${job} screen=${screen} />
     </div>
     ${
       isWhole &&
-      html`<div class="job-facts">
+      html`<div class="toolbar job-facts">
         <span class="small muted numbers">${[...timeFacts(job), length, languages, job.model === "demo" ? t("header.demo") : modelName(job.model)].filter(Boolean).join(" · ")}</span>
         <${Details} job=${job} session=${session} />
       </div>`
     }
     ${
       isActive(job) &&
+      !isOnScreen() &&
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
         <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
-    <${Notices} job=${job} session=${session} playback=${playback} />
+    <${Notices} job=${job} screen=${screen} />
   </header>`;
 }
 
-/** What can be done with a transcript, as one menu once its header is out of sight. @param {{job: Job, session: Session, again: import("./again.js").Again}} props */
-function ActionsInSight({ job, session, again }) {
+/** What can be done with a transcript, as one menu once its header is out of sight. @param {{job: Job, screen: Screen}} props */
+function ActionsInSight({ job, screen }) {
   const isPast = useSignal(false);
   useEffect(() => {
     const title = document.querySelector(".job-title");
@@ -200,15 +206,11 @@ function ActionsInSight({ job, session, again }) {
     if (title) observer.observe(title);
     return () => observer.disconnect();
   }, [isSmall.value]);
-  return (
-    isPast.value &&
-    !isActive(job) &&
-    html`<${Actions} job=${job} session=${session} again=${again} isCompact />`
-  );
+  return isPast.value && !isActive(job) && html`<${Actions} job=${job} screen=${screen} isCompact />`;
 }
 
-/** @param {{job: Job, session: Session, again: import("./again.js").Again, isCompact?: boolean}} props */
-function Actions({ job, session, again, isCompact = false }) {
+/** @param {{job: Job, screen: Screen, isCompact?: boolean}} props */
+function Actions({ job, screen: { session, again }, isCompact = false }) {
   const [open, setOpen] = useState(/** @type {"preview" | "revisions" | "share" | null} */ (null));
   const close = () => setOpen(null);
   const remove = () => {
@@ -221,29 +223,24 @@ function Actions({ job, session, again, isCompact = false }) {
     </button></div>`;
   }
   const isDone = job.status === "succeeded";
-  /** @type {import("../core/menu.js").MenuItem[]} */
-  const more = sharedLink ? [] : [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
-  if (again.offered.value) {
-    const ask = () => {
-      again.asked.value = {};
-    };
-    more.unshift({ label: t("again.open"), icon: "retry", run: ask });
-  }
   const isWide = !isCompact && !isSmall.value;
-  const share = () => setOpen("share");
-  if (isDone && !isWide && !sharedLink) more.unshift({ label: t("share.open"), icon: "link", run: share });
-  if (isDone && hasRevisions.value)
-    more.unshift({ label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") });
-  if (isDone && !isWide)
-    more.unshift({ label: t("export.copy"), icon: "copy", items: copyItems(job, session) });
-  const preview = () => setOpen("preview");
-  if (isDone && isCompact)
-    more.unshift({
-      label: t("export.download"),
-      icon: "download",
-      items: downloadItems(job, session, preview),
-    });
-  if (isSmall.value) more.push({ label: t("settings.title"), icon: "settings", run: openSettings });
+  const [preview, share] = [() => setOpen("preview"), () => setOpen("share")];
+  const ask = () => {
+    again.asked.value = {};
+  };
+  const downloads = isDone && isCompact && downloadItems(job, session, preview);
+  const copies = isDone && !isWide && copyItems(job, session);
+  /** @type {import("../core/menu.js").MenuItems} */
+  const more = [
+    downloads && { label: t("export.download"), icon: "download", items: downloads },
+    copies && { label: t("export.copy"), icon: "copy", items: copies },
+    isDone &&
+      hasRevisions.value && { label: t("revisions.open"), icon: "history", run: () => setOpen("revisions") },
+    isDone && !isWide && !sharedLink && { label: t("share.open"), icon: "link", run: share },
+    again.offered.value && { label: t("again.open"), icon: "retry", run: ask },
+    !sharedLink && { label: t("history.delete"), icon: "trash", danger: true, run: remove },
+    isSmall.value && { label: t("settings.title"), icon: "settings", run: openSettings },
+  ];
   return html`<div class=${isCompact ? "actions-in-sight" : "toolbar"}>
     ${
       isDone &&
@@ -253,20 +250,20 @@ function Actions({ job, session, again, isCompact = false }) {
         !sharedLink &&
         html`<button class="button" onClick=${share}><${Icon} name="link" />${t("share.open")}</button>`
       }
-      <${CopyMenu} job=${job} unsaved=${session} />`
+      <${Menu} label=${t("export.copy")} icon="copy" items=${copyItems(job, session)} />`
     }
     ${isDone && !isCompact && html`<${DownloadMenu} job=${job} unsaved=${session} openPreview=${preview} iconOnly=${!isWide} />`}
-    ${more.length > 0 && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
+    ${more.some(Boolean) && html`<${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />`}
     ${open === "preview" && html`<${PreviewDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "revisions" && html`<${RevisionsDialog} job=${job} session=${session} onClose=${close} />`}
     ${open === "share" && html`<${service.keys ? ShareDialog : AddressDialog} job=${job} onClose=${close} />`}
   </div>`;
 }
 
-/** @param {{job: Job, session: Session, playback: Playback}} props */
-function Notices({ job, session, playback }) {
+/** @param {{job: Job, screen: Screen}} props */
+function Notices({ job, screen: { session, playback } }) {
   if (job.status === "failed") {
-    const mayRun = !sharedLink && job.audio_expires_at;
+    const mayRun = !sharedLink && job.audio_expires_at && !isUnreadable(job);
     return html`<div class="notice danger" role="alert">
       <strong>${t("header.failed")}</strong>${" "}<span dir="auto">${job.error && errorText(job.error)}</span>
       ${mayRun && html`<p><button class="button" onClick=${() => session.runAgain().catch(toastError)}><${Icon} name="retry" />${t("again.title")}</button></p>`}

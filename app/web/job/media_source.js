@@ -41,7 +41,7 @@ export function createSource(jobOf, element) {
   /** @param {boolean} [renew] */
   async function load(renew) {
     /** @type {Record<string, string>} */
-    const query = isCopy ? { format: copyFormat(element) } : {};
+    const query = isCopy ? { format: element.canPlayType('audio/ogg; codecs="opus"') ? "ogg" : "flac" } : {};
     if (isCopy) {
       state.value = { kind: "preparing" };
       await probe(pathTo(jobId, "audio", query), ending.signal);
@@ -109,7 +109,8 @@ export function createSource(jobOf, element) {
     },
     close: () => {
       ending.abort();
-      unload(element);
+      element.removeAttribute("src");
+      element.load(); // ends the download
     },
   };
 }
@@ -127,14 +128,6 @@ function isSilent(element) {
   const { played } = element;
   const isPlayed = played.length > 0 && played.end(0) - played.start(0) > SURELY_HEARD_S;
   return isPlayed && (element.mozHasAudio === false || element.webkitAudioDecodedByteCount === 0);
-}
-
-/**
- * A format of copies that this browser plays.
- * @param {Pick<HTMLMediaElement, "canPlayType">} element
- */
-export function copyFormat(element) {
-  return element.canPlayType('audio/ogg; codecs="opus"') ? "ogg" : "flac";
 }
 
 /**
@@ -170,10 +163,4 @@ function failure(error) {
   const message = error instanceof Error ? error.message : String(error);
   const isLasting = !(error instanceof ApiError) || [400, 404, 409, 410, 413].includes(error.status);
   return { kind: "failed", message, canRetry: !isLasting };
-}
-
-/** @param {HTMLMediaElement} element */
-function unload(element) {
-  element.removeAttribute("src");
-  element.load(); // ends the download
 }

@@ -1,5 +1,6 @@
 /** One paragraph of the text: who speaks, when, and the segments as running text, each of which is edited in place. */
 
+import { IconButton } from "../core/controls.js";
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { hasSound } from "../core/me.js";
@@ -10,10 +11,10 @@ import { setText } from "./edits.js";
 import { change } from "./edits_rules.js";
 import { languageName } from "./job_facts.js";
 import { editNeighbour } from "./segment_actions.js";
-import { press, SpeakerField, TimeFields } from "./segment_editor.js";
-import { SegmentText } from "./segment_row.js";
+import { press, SpeakerField, TimeFields, useRegion } from "./segment_editor.js";
+import { SegmentText } from "./segment_text.js";
 import { SpeakerMenu } from "./speaker_menu.js";
-import { otherLanguage } from "./types.js";
+import { isRecorded, otherLanguage } from "./types.js";
 import { caretAfterChange } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -40,31 +41,30 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
   const tabindex = current ? 0 : -1;
   const job = session.job.value;
   const other = otherLanguage(job, segments[0]);
-  const colourOf = (/** @type {string | null} */ name) =>
-    view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
+  const { colourOf } = view;
   const edited = segments.find((segment) => segment.id === editing?.id);
-  return html`<li class="paragraph" data-key=${row.key} data-of=${id} style=${{ marginTop: `${space}px` }} aria-posinset=${position + 1} aria-setsize=${count}>
+  return html`<li class="paragraph" data-key=${row.key} style=${{ marginTop: `${space}px` }} aria-posinset=${position + 1} aria-setsize=${count}>
     <div class="paragraph-head">
       ${
         heading &&
         html`<div class="segment-speaker" dir="auto"><${SpeakerMenu} screen=${screen} name=${heading} colour=${colourOf(heading)}
           tabindex=${tabindex} part=${() => new Set(segments.map((segment) => segment.id))} /></div>`
       }
-      <button class="segment-time numbers" tabindex=${tabindex} data-play disabled=${!hasSound.value} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
+      <button class="segment-time numbers" tabindex=${tabindex} data-play=${start} disabled=${!hasSound.value || (job && isRecorded(job))} aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     </div>
     <div class="paragraph-body">
-      ${other && html`<span class="segment-language">${languageName(other)}</span>`}
+      ${other && html`<span class="segment-language small muted">${languageName(other)}</span>`}
       <p class="paragraph-text" data-anchor dir="auto" lang=${other ?? job?.language ?? undefined}>
         ${segments.map(
           // The space between two belongs to the later one: a selection that begins outside of what gets the focus ends.
-          (
-            segment,
-            index,
-          ) => html`<span key=${segment.id} class="segment" data-key=${segment.id} tabindex=${segment.id === current ? 0 : -1}
+          (segment, index) =>
+            segment.spoken
+              ? html`<${Spoken} key=${segment.id} segment=${segment} />`
+              : html`<span key=${segment.id} class="segment" data-key=${segment.id} tabindex=${segment.id === current ? 0 : -1}
             data-selected=${selected.has(segment.id)}>${index > 0 && " "}${
               segment === edited
                 ? html`<${InlineField} screen=${screen} segment=${segment} editing=${editing} />`
-                : html`<${SegmentText} segment=${segment} colourOf=${colourOf} tag="span" />`
+                : html`<${SegmentText} segment=${segment} colourOf=${colourOf} />`
             }</span>`,
         )}
       </p>
@@ -72,15 +72,23 @@ export function Paragraph({ screen, row, count, space, current, selected, editin
     </div>
     ${
       session.editable.value &&
-      html`<button class="icon-button paragraph-edit" tabindex=${tabindex} data-edit=${current ?? id} aria-label=${t("edit.edit")} title=${t("edit.edit")}><${Icon} name="edit" /></button>`
+      !segments[0].spoken &&
+      html`<${IconButton} class="paragraph-edit" icon="edit" label=${t("edit.edit")} tabindex=${tabindex} data-edit=${current ?? id} />`
     }
   </li>`;
 }
 
+/** Words of a live recording: others may come in their place while they are grey. @param {{segment: Segment}} props */
+export function Spoken({ segment: { spoken, text } }) {
+  return html`<span class="spoken" data-spoken=${spoken}> ${text}</span>`;
+}
+
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
 function Fields({ screen, segment, editing }) {
-  return html`<div class="segment-fields">
-    ${editing.field === "start" && html`<${TimeFields} screen=${screen} segment=${segment} isWanted=${true} />`}
+  const place = screen.view.placeOf(segment.id);
+  useRegion(screen, /** @type {NonNullable<typeof place>} */ (place), editing.field === "start");
+  return html`<div class="toolbar segment-fields">
+    ${editing.field === "start" && html`<${TimeFields} screen=${screen} place=${place} isWanted=${true} />`}
     ${editing.field === "speaker" && html`<${SpeakerField} screen=${screen} segment=${segment} isWanted=${true} />`}
     <button class="button" tabindex="0" onClick=${screen.view.leave}><${Icon} name="check" />${t("edit.done")}</button>
   </div>`;
@@ -127,7 +135,7 @@ function InlineField({ screen, segment, editing }) {
   };
   return html`<span class="segment-text" ref=${field} contenteditable="plaintext-only" role="textbox" spellcheck=${true}
     aria-label=${t("edit.text")} onInput=${write}
-    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment) || cross(event, screen, segment)} />
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment.id, segment.text.length, (at) => ({ id: segment.id, at })) || cross(event, screen, segment)} />
     <span class="touch-only">
       <button class="button primary" onClick=${screen.view.leave}>${t("edit.done")}</button>
       <button class="button" onClick=${cancel}>${t("cancel")}</button>

@@ -9,13 +9,9 @@ import { chosenRate, skipsBack } from "./player_settings.js";
  */
 
 /** @typedef {{start: number, end: number}} Span Seconds. */
-/** @typedef {{id: string} & Span} Region A segment on the waveform. */
-
 /**
- * @callback RegionChange
- * @param {Span} span Where its edges are now.
- * @param {boolean} isDone The reader has let go of the edge.
- * @returns {Span | void} Where the edges may be, if not there.
+ * @typedef {{key: string, drag: (span: Span, isDone: boolean) => Span | undefined} & Span} Region What is edited, on the
+ *   waveform. `drag`: an edge is dragged to there, and let go if `isDone`; returns where the edges may be, if not there.
  */
 
 /**
@@ -25,11 +21,8 @@ import { chosenRate, skipsBack } from "./player_settings.js";
  * @property {Signal<number>} duration seconds; 0 until it is known.
  * @property {Signal<number>} rate 0.5 to 3; set it to play faster.
  * @property {Signal<boolean>} available There is something to play.
- * @property {Signal<Region | null>} loop What is played again and again.
- * @property {Signal<Region | null>} region The segment whose edges can be dragged on the waveform.
- * @property {(segment: Region | null, handlers?: {onChange: RegionChange}) => void} showRegion
- * @property {(span: Span, isDone: boolean) => Span} changeRegion The waveform reports a dragged edge. Returns the
- *   allowed span.
+ * @property {Signal<({key: string} & Span) | null>} loop What is played again and again: its key in the transcript.
+ * @property {Signal<Region | null>} region
  * @property {(seconds: number) => void} seek
  * @property {(seconds: number) => void} resume Seek to where the recording was left; 0: it was not.
  * @property {Signal<number>} resumedAt That place, in seconds.
@@ -52,8 +45,8 @@ export function createPlayback() {
   const [time, duration] = [signal(0), signal(0)];
   const [playing, available] = [signal(false), signal(false)];
   const resumedAt = signal(0);
-  const loop = signal(/** @type {Region | null} */ (null));
-  const { region, showRegion, changeRegion } = createRegion();
+  const loop = signal(/** @type {Playback["loop"]["value"]} */ (null));
+  const region = signal(/** @type {Region | null} */ (null));
 
   /** @param {number} seconds */
   function seek(seconds) {
@@ -69,7 +62,7 @@ export function createPlayback() {
     else if (skipsBack.value && Math.abs(time.value - stoppedAt) < SAME_PLACE_S) {
       seek(Math.max(time.value - SKIP_BACK_S, loop.value?.start ?? 0));
     }
-    shallPlay = !available.value;
+    shallPlay = media !== null && !available.value; // a recording that still comes has no player
     if (!shallPlay) media?.play().catch(() => {}); // the element's error event says why
   }
 
@@ -105,32 +98,54 @@ export function createPlayback() {
   }
 
   /** @param {HTMLMediaElement} element */
+  function changed(element) {
+    // An expired link pauses the element: it goes on with the next source.
+    if (playing.value && element.paused && element.error) shallPlay = true;
+    playing.value = !element.paused;
+    if (element.paused) stoppedAt = time.value;
+  }
+
+  function emptied() {
+    shallPlay ||= playing.value;
+    [playing.value, available.value] = [false, false];
+  }
+
+  /** @param {HTMLMediaElement} element */
   function attach(element) {
     media = element;
-    const detach = listen(element, {
-      frame: () => follow(element),
-      loaded: () => loaded(element),
-      emptied: () => {
-        shallPlay ||= playing.value;
-        [playing.value, available.value] = [false, false];
-      },
-      playing: (isPlaying) => {
-        // An expired link pauses the element: it goes on with the next source.
-        if (playing.value && !isPlaying && element.error) shallPlay = true;
-        playing.value = isPlaying;
-        if (!isPlaying) stoppedAt = time.value;
-      },
-      ended: () => ended(element),
+    const listening = new AbortController();
+    /** @param {string[]} types @param {() => void} act */
+    const on = (types, act) => {
+      for (const type of types) element.addEventListener(type, act, { signal: listening.signal });
+    };
+    let frame = 0;
+    const update = () => {
+      follow(element);
+      frame = element.paused ? 0 : requestAnimationFrame(update);
+    };
+    on(["play", "pause"], () => {
+      changed(element);
+      cancelAnimationFrame(frame);
+      update();
+    });
+    on(["seeked", "timeupdate"], () => follow(element)); // hidden tabs draw no frames
+    on(["loadedmetadata"], () => loaded(element));
+    on(["emptied"], emptied);
+    on(["ended"], () => ended(element));
+    const stopRate = effect(() => {
+      element.playbackRate = chosenRate.value;
     });
     return () => {
-      detach();
+      listening.abort();
+      stopRate();
+      cancelAnimationFrame(frame);
       if (media === element) media = null;
       [playing.value, available.value] = [false, false];
     };
   }
 
   return {
-    ...{ time, playing, duration, rate: chosenRate, available, loop, region, showRegion, changeRegion },
+    ...{ time, playing, duration, rate: chosenRate, available, loop, region },
     ...{ seek, play, pause, attach, resumedAt },
     resume: (seconds) => {
       resumedAt.value = seconds;
@@ -145,59 +160,4 @@ export function createPlayback() {
 /** @param {HTMLMediaElement} element */
 function isLoaded(element) {
   return element.readyState >= 1;
-}
-
-function createRegion() {
-  const region = signal(/** @type {Region | null} */ (null));
-  /** @type {RegionChange} */
-  let onChange = () => {};
-  return {
-    region,
-    /** @type {Playback["showRegion"]} */
-    showRegion(segment, handlers) {
-      onChange = handlers?.onChange ?? (() => {});
-      region.value = segment && { id: segment.id, start: segment.start, end: segment.end };
-    },
-    /** @type {Playback["changeRegion"]} */
-    changeRegion(span, isDone) {
-      const allowed = onChange(span, isDone) ?? span;
-      if (region.value) region.value = { id: region.value.id, start: allowed.start, end: allowed.end };
-      return allowed;
-    },
-  };
-}
-
-/**
- * @param {HTMLMediaElement} element
- * @param {{frame: () => void, loaded: () => void, emptied: () => void, playing: (isPlaying: boolean) => void,
- *   ended: () => void}} on
- * @returns {() => void} Stops listening.
- */
-function listen(element, on) {
-  const listening = new AbortController();
-  const options = { signal: listening.signal };
-  let frame = 0;
-  const update = () => {
-    on.frame();
-    frame = element.paused ? 0 : requestAnimationFrame(update);
-  };
-  const setPlaying = () => {
-    on.playing(!element.paused);
-    cancelAnimationFrame(frame);
-    update();
-  };
-  for (const type of ["play", "pause"]) element.addEventListener(type, setPlaying, options);
-  // Hidden tabs draw no frames.
-  for (const type of ["seeked", "timeupdate"]) element.addEventListener(type, on.frame, options);
-  element.addEventListener("loadedmetadata", on.loaded, options);
-  element.addEventListener("emptied", on.emptied, options);
-  element.addEventListener("ended", on.ended, options);
-  const stopRate = effect(() => {
-    element.playbackRate = chosenRate.value;
-  });
-  return () => {
-    listening.abort();
-    stopRate();
-    cancelAnimationFrame(frame);
-  };
 }

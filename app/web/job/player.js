@@ -26,10 +26,10 @@ export function Player({ screen }) {
   const hasPicture = useSignal(false);
   const waveform = useMemo(() => createWaveform(session, playback), [session, playback]);
   useMedia(session, playback, media, source, hasPicture);
-  useCaptions(session, media, hasPicture);
+  useCaptions(view, media, hasPicture);
   usePosition(session.id, playback);
-  usePlayerKeys(session, playback, hasPicture.value);
-  useLoop(session, playback);
+  usePlayerKeys(screen, hasPicture.value);
+  useLoop(screen);
   useMediaSession(session, playback);
   const setMedia = useMemo(
     () => (/** @type {HTMLVideoElement | null} */ element) => (media.value = element),
@@ -44,7 +44,7 @@ export function Player({ screen }) {
       <div class="player-bar">
         <${Transport} playback=${playback} />
         <${WaveformBar} session=${session} waveform=${waveform} playback=${playback} speakers=${view.speakers} />
-        <${Controls} session=${session} playback=${playback} waveform=${waveform} media=${media.value} hasPicture=${hasPicture.value} />
+        <${Controls} screen=${screen} waveform=${waveform} media=${media.value} hasPicture=${hasPicture.value} />
       </div>
       ${source.value && html`<${SourceState} source=${source.value} />`}
     </section>
@@ -94,23 +94,19 @@ function useMedia(session, playback, media, source, hasPicture) {
 }
 
 /**
- * @param {Session} session
+ * @param {import("./transcript_view.js").View} view
  * @param {import("../vendor/ui.js").Signal<HTMLVideoElement | null>} media
  * @param {import("../vendor/ui.js").Signal<boolean>} hasPicture
  */
-function useCaptions(session, media, hasPicture) {
-  const captions = useMemo(
-    () => media.value && createCaptions(session.id, media.value, () => session.segments.peek()),
-    [media.value],
-  );
+function useCaptions({ cues, hasCaptions }, media, hasPicture) {
+  const captions = useMemo(() => media.value && createCaptions(media.value), [media.value]);
   useEffect(() => {
     if (!captions) return;
     return effect(() => {
-      if (!showsCaptions.value || !hasPicture.value) return captions.hide();
-      if (session.complete.value && !session.dirty.value)
-        return captions.showSubtitles(session.revision.value);
-      const segments = session.segments.value;
-      const timer = setTimeout(() => captions.showSegments(segments), TYPED_MS);
+      hasCaptions.value = showsCaptions.value && hasPicture.value;
+      if (!hasCaptions.value) return captions.hide();
+      const rows = cues.rows.value;
+      const timer = setTimeout(() => captions.show(rows), TYPED_MS);
       return () => clearTimeout(timer);
     });
   }, [captions]);
@@ -138,10 +134,10 @@ function usePosition(id, playback) {
 function SourceState({ source }) {
   const state = source.state.value;
   if (state.kind === "preparing" || state.kind === "waiting") {
-    return html`<p class="player-note small muted" role="status">${t(`player.${state.kind}`)}</p>`;
+    return html`<p class="toolbar player-note small muted" role="status">${t(`player.${state.kind}`)}</p>`;
   }
   if (state.kind !== "failed") return null;
-  return html`<p class="player-note small" role="status">
+  return html`<p class="toolbar player-note small" role="status">
     <span dir="auto">${state.message}</span>
     ${state.canRetry && html`<button class="button quiet" onClick=${source.open}>${t("player.retry")}</button>`}
   </p>`;

@@ -5,17 +5,18 @@ import { useEffect, useSignalEffect } from "../vendor/ui.js";
 import { muted, nextRate, showsCaptions } from "./player_settings.js";
 import { nameOf } from "./types.js";
 
+/** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./playback.js").Playback} Playback */
 
 const STEP_S = 5;
 
 /**
- * @param {Session} session
- * @param {Playback} playback
+ * @param {Screen} screen
  * @param {boolean} hasPicture
  */
-export function usePlayerKeys(session, playback, hasPicture) {
+export function usePlayerKeys(screen, hasPicture) {
+  const { playback } = screen;
   const faster = () => (playback.rate.value = nextRate(playback.rate.value, 1));
   const slower = () => (playback.rate.value = nextRate(playback.rate.value, -1));
   /** @type {import("../core/keys.js").Shortcut} */
@@ -34,48 +35,38 @@ export function usePlayerKeys(session, playback, hasPicture) {
       { keys: "Shift+ArrowRight", text: "player.forward1", run: () => playback.skip(1) },
       { keys: "<", text: "player.slower", run: slower },
       { keys: ">", text: "player.faster", run: faster },
-      { keys: "l", text: "player.loop", run: () => toggleLoop(session, playback) },
+      { keys: "l", text: "player.loop", run: () => toggleLoop(screen) },
       { keys: "m", text: "player.mute", run: () => (muted.value = !muted.value) },
       ...(hasPicture ? [captions] : []),
     ],
-    [session, playback, hasPicture],
+    [screen, hasPicture],
     "play",
   );
 }
 
-/**
- * Play the segment under the cursor again and again, or go on after it.
- * @param {Session} session
- * @param {Playback} playback
- */
-export function toggleLoop(session, playback) {
+/** Play the segment or subtitle at the cursor again and again, or go on after it. @param {Screen} screen */
+export function toggleLoop({ playback, view }) {
   if (playback.loop.value) {
     playback.loop.value = null;
     return;
   }
   const now = playback.time.value;
-  const segments = session.segments.value;
-  const current = segments.find((segment) => segment.end > now) ?? segments.at(-1);
+  const places = view.places();
+  const current = places.find((place) => place.end > now) ?? places.at(-1);
   if (!current) return;
-  const { id, start, end } = current;
+  const { key, start, end } = current;
   if (now < start || now >= end) playback.seek(start);
-  playback.loop.value = { id, start, end };
+  playback.loop.value = { key, start, end };
 }
 
-/**
- * What is repeated is the segment as it is now, also when its edges are moved. Without it the repeating ends.
- * @param {Session} session
- * @param {Playback} playback
- */
-export function useLoop(session, playback) {
+/** What is repeated is as it is now, also when its edges are moved. Without it the repeating ends. @param {Screen} screen */
+export function useLoop({ playback: { loop }, view }) {
   useSignalEffect(() => {
-    const { loop } = playback;
-    const id = loop.value?.id;
-    if (id === undefined) return;
-    const segment = session.segments.value.find((other) => other.id === id);
-    if (!segment) loop.value = null;
-    else if (segment.start !== loop.value?.start || segment.end !== loop.value.end)
-      loop.value = { id, start: segment.start, end: segment.end };
+    if (!loop.value) return;
+    const { key, start, end } = loop.value;
+    const now = view.places().find((place) => place.key === key);
+    if (now?.start !== start || now.end !== end)
+      loop.value = now ? { key, start: now.start, end: now.end } : null;
   });
 }
 

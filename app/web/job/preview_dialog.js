@@ -1,22 +1,19 @@
 /** The dialog that shows the beginning of a file in a format and its options, before it is downloaded or printed. */
 
 import { request } from "../core/api.js";
+import { fieldValue } from "../core/controls.js";
+import { Dialog } from "../core/dialog.js";
 import { Icon } from "../core/icons.js";
-import { DialogHead, showModal } from "../core/keys.js";
 import { service } from "../core/service.js";
-import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
-import { CHOICES } from "../list/options.js";
 import { html, useEffect, useState } from "../vendor/ui.js";
-import { downloadResult, formatName, resultPath } from "./exports.js";
+import { FormatChoice, ProfileChoice } from "./cue_choice.js";
+import { downloadResult, resultPath } from "./exports.js";
+import { choose, chosen, DOCUMENTS, hasCues, optionsOf } from "./file_choice.js";
 import { Sheet, shown } from "./sheet.js";
 
-const DOCUMENTS = ["docx", "md", "txt"];
-const WITHOUT_OPTIONS = ["tsv", "json", "verbose_json"];
 const LINES = 14;
 const PAUSE_MS = 300; // while somebody types
-
-const chosen = remembered("preview", { format: "docx", profile: "", width: "" });
 
 /** @param {{job: import("./types.js").Job, session: import("./types.js").Session, onClose: () => void}} props */
 export function PreviewDialog({ job, session, onClose }) {
@@ -25,28 +22,15 @@ export function PreviewDialog({ job, session, onClose }) {
   const options = optionsOf(format);
   const isDocument = DOCUMENTS.includes(format);
   const download = () => downloadResult(job, format, { unsaved: session, options });
-  /** @param {Partial<typeof chosen.value>} change */
-  const choose = (change) => {
-    chosen.value = { ...chosen.value, ...change };
-  };
-  return html`<dialog class="dialog preview" ref=${showModal} onClose=${onClose} aria-labelledby="preview-title">
-    <${DialogHead} name="preview" />
+  return html`<${Dialog} name="preview" onClose=${onClose}>
     <div class="options-grid">
-      <label class="field"><span>${t("preview.format")}</span>
-        <select onChange=${(/** @type {Event} */ event) => choose({ format: chosenIn(event) })}>
-          ${formats.map((name) => html`<option value=${name} selected=${name === format}>${formatName(name)}</option>`)}
-        </select></label>
+      <label class="field"><span>${t("preview.format")}</span><${FormatChoice} formats=${formats} value=${format} name="format" /></label>
       ${
-        !isDocument &&
-        !WITHOUT_OPTIONS.includes(format) &&
-        html`<label class="field"><span>${t("option.profile")}</span>
-          <select onChange=${(/** @type {Event} */ event) => choose({ profile: chosenIn(event) })}>
-            <option value="">${t("option.profile.default")}</option>
-            ${CHOICES.profile.map((name) => html`<option value=${name} selected=${name === chosen.value.profile}>${t(/** @type {import("../core/text.js").TextKey} */ (`option.profile.${name}`))}</option>`)}
-          </select></label>
+        hasCues(format) &&
+        html`<label class="field"><span>${t("option.profile")}</span><${ProfileChoice} /></label>
         <label class="field"><span>${t("option.max_line_chars")}</span>
           <input type="number" min="10" max="200" value=${chosen.value.width} placeholder=${t("options.automatic")}
-            onInput=${(/** @type {Event} */ event) => choose({ width: chosenIn(event) })} /></label>`
+            onInput=${(/** @type {Event} */ event) => choose({ width: fieldValue(event) })} /></label>`
       }
     </div>
     ${isDocument && html`<div class="toolbar"><${ShownCheck} name="speakers" /><${ShownCheck} name="times" /></div>`}
@@ -55,26 +39,11 @@ export function PreviewDialog({ job, session, onClose }) {
         ? html`<div class="preview-text" tabindex="0" role="group" aria-label=${t("preview.beginning")}><${Sheet} job=${job} segments=${session.segments.value} most=${4} /></div>`
         : html`<${Beginning} path=${format === "stl" ? "" : resultPath(job, format, null, options)} />`
     }
-    <div class="dialog-actions">
+    <div class="toolbar dialog-actions">
       ${isDocument && html`<button class="button" onClick=${() => print()}><${Icon} name="file" />${t("preview.print")}</button>`}
       <button class="button primary" onClick=${download}><${Icon} name="download" />${t("export.download")}</button>
     </div>
-  </dialog>`;
-}
-
-/** @param {Event} event */
-function chosenIn({ currentTarget }) {
-  return /** @type {HTMLInputElement | HTMLSelectElement} */ (currentTarget).value;
-}
-
-/** The parameters of a result. @param {string} format @returns {Record<string, string>} */
-function optionsOf(format) {
-  const { times, speakers } = shown.value;
-  if (DOCUMENTS.includes(format)) return { times: String(times), speakers: String(speakers) };
-  if (WITHOUT_OPTIONS.includes(format)) return {};
-  const { profile, width } = chosen.value;
-  const isWidth = /^\d+$/.test(width) && Number(width) >= 10 && Number(width) <= 200;
-  return { ...(profile && { profile }), ...(isWidth && { max_line_chars: width }) };
+  <//>`;
 }
 
 /** @param {{name: "times" | "speakers"}} props */

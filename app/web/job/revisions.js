@@ -1,12 +1,12 @@
 /** The dialog that shows earlier revisions of the text, and brings one back. */
 
 import { ApiError, request, requestJson } from "../core/api.js";
-import { dateTime, preciseClock } from "../core/format.js";
+import { Dialog } from "../core/dialog.js";
+import { preciseClock, shortDateTime } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { DialogHead, showModal } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { language, t } from "../core/text.js";
-import { toast } from "../core/toasts.js";
+import { messageOf, toast } from "../core/toasts.js";
 import { computed, html, signal, useEffect, useMemo, useState } from "../vendor/ui.js";
 import { downloadResult, formatItems } from "./exports.js";
 import { compareRevisions } from "./revision_diff.js";
@@ -39,14 +39,12 @@ export function RevisionsDialog({ job, session, onClose }) {
     toast(t("revisions.restored", { name }));
     await session.reload?.();
   };
-  return html`<dialog class="dialog revisions" ref=${showModal} onClose=${onClose} aria-labelledby="revisions-title">
-    <${DialogHead} name="revisions" />
-    ${store.failure.value && html`<p class="notice danger" role="alert" dir="auto">${store.failure.value}</p>`}
+  return html`<${Dialog} name="revisions" onClose=${onClose} failure=${store.failure.value}>
     <div class="revisions-panes">
       <${List} store=${store} />
       <${Shown} store=${store} job=${job} onRestore=${restore} />
     </div>
-  </dialog>`;
+  <//>`;
 }
 
 /** @param {{store: Revisions}} props */
@@ -59,8 +57,8 @@ function List({ store }) {
         <button type="button" data-revision=${revision.revision} aria-pressed=${store.chosen.value === revision.revision}
           onClick=${() => store.choose(revision.revision)}>
           <strong>${nameOf(revision.revision)}${index === 0 && html` <span class="badge">${t("revisions.newest")}</span>`}</strong>
-          <small class="muted numbers">${dateTime(revision.created_at, language.value)}</small>
-          ${revision.revision > 0 && html`<small class="muted" dir="auto">${factsOf(revision).join(" · ")}</small>`}
+          <small class="small muted numbers">${shortDateTime(revision.created_at, language.value)}</small>
+          ${revision.revision > 0 && html`<small class="small muted" dir="auto">${factsOf(revision).join(" · ")}</small>`}
         </button>
       </li>`,
     )}
@@ -256,9 +254,4 @@ export function openRevisions(jobId) {
   }
 
   return { revisions, chosen, before, changes, failure, isRestoring, open, choose, restore };
-}
-
-/** @param {unknown} error */
-function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
 }

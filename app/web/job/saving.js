@@ -184,6 +184,7 @@ export function createSaving(job, document, complete, onGone) {
     dirty,
     saveState: /** @type {import("../vendor/ui.js").ReadonlySignal<SaveState>} */ (saveState),
     mergeMine,
+    alone,
     save: () => save(),
     correctSpeakers,
     saveLeaving: () => save(true),

@@ -1,10 +1,10 @@
 /** Whether the corrections are saved, and what to do if not. */
 
 import { announce } from "../core/announcer.js";
+import { Dialog } from "../core/dialog.js";
 import { saveBlob } from "../core/downloads.js";
 import { preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { showModal } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useSignal } from "../vendor/ui.js";
 
@@ -33,9 +33,10 @@ export function SaveStatus({ session }) {
   useEffect(() => {
     isChoosing.value = true;
   }, [state]);
-  const canSave = session.complete.value && ["unsaved", "offline", "refused"].includes(state);
-  const needsCopy = state === "refused" || (isUnkept && (state === "offline" || !session.complete.value));
-  return html`<div class="save-status" data-state=${state}>
+  const canSave = session.takesCorrections.value && ["unsaved", "offline", "refused"].includes(state);
+  const needsCopy =
+    state === "refused" || (isUnkept && (state === "offline" || !session.takesCorrections.value));
+  return html`<div class="toolbar save-status" data-state=${state}>
     <span class=${isSpoken ? "badge danger" : "small muted"}>${text}</span>
     ${reason && html`<span class="small" dir="auto">${reason}</span>`}
     ${canSave && html`<button class="button quiet" onClick=${() => session.save()}>${t("saving.now")}</button>`}
@@ -60,8 +61,8 @@ export function SaveStatus({ session }) {
  * @param {import("./types.js").SaveState} state
  */
 function textOf(session, state) {
-  if (!session.complete.value && state === "saved") return ""; // the job runs
-  if (!session.complete.value && state === "unsaved") return t("saving.later");
+  if (!session.takesCorrections.value && state === "saved") return ""; // the job runs
+  if (!session.takesCorrections.value && state === "unsaved") return t("saving.later");
   if (state === "offline" && session.delay.value) return t("saving.unsaved");
   return t(`saving.${state}`);
 }
@@ -100,13 +101,8 @@ export function ConflictDialog({ session, onClose }) {
     choices.value = new Map(conflict.parts.map((part) => [part.id, choice]));
   };
   const open = conflict.parts.length - choices.value.size;
-  return html`<dialog class="dialog conflict" ref=${showModal} onClose=${onClose} aria-labelledby="conflict-title">
-    <div class="toolbar">
-      <h2 id="conflict-title">${t("conflict.title")}</h2>
-      <span class="space"></span>
-      <button class="icon-button" aria-label=${t("conflict.later")} onClick=${onClose}><${Icon} name="close" /></button>
-    </div>
-    <p class="conflict-why">${t("conflict.why", { count: conflict.parts.length })}</p>
+  return html`<${Dialog} name="conflict" onClose=${onClose}>
+    <p>${t("conflict.why", { count: conflict.parts.length })}</p>
     <div class="toolbar">
       <button class="button" onClick=${() => chooseAll("mine")}>${t("conflict.allMine")}</button>
       <button class="button" onClick=${() => chooseAll("theirs")}>${t("conflict.allTheirs")}</button>
@@ -116,14 +112,14 @@ export function ConflictDialog({ session, onClose }) {
       </button>
     </div>
     ${conflict.parts.map((part) => html`<${Part} key=${part.id} part=${part} choices=${choices} />`)}
-    <div class="dialog-actions">
+    <div class="toolbar dialog-actions">
       <span class="small muted" role="status">${open > 0 && t("conflict.open", { count: open })}</span>
       <button class="button quiet" onClick=${onClose}>${t("conflict.later")}</button>
       <button class="button primary" disabled=${open > 0} onClick=${() => conflict.resolve(choices.value)}>
         ${t("conflict.save")}
       </button>
     </div>
-  </dialog>`;
+  <//>`;
 }
 
 /** @param {{part: ConflictPart, choices: import("../vendor/ui.js").Signal<ReadonlyMap<string, Choice>>}} props */
@@ -142,7 +138,7 @@ function Part({ part, choices }) {
     <${Side} segments=${part[choice]} />
   </label>`;
   return html`<fieldset class="conflict-part">
-    <legend class="numbers">${t("conflict.at", { time: preciseClock(start) })}</legend>
+    <legend class="small muted numbers">${t("conflict.at", { time: preciseClock(start) })}</legend>
     ${option("mine")} ${option("theirs")}
   </fieldset>`;
 }

@@ -1,7 +1,7 @@
 /** What the service had last: the version that corrections begin from, and its ids of segments. Without DOM. */
 
 import { batch, signal } from "../vendor/ui.js";
-import { isSame } from "./edits_rules.js";
+import { charactersOf, isSame, marksIn } from "./edits_rules.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./saving_request.js").Stored} Stored */
@@ -37,8 +37,11 @@ export function createVersion(document) {
     const added = sent.filter((segment) => !known.has(ids.sent(segment.id)));
     const kept = new Set(sent.map((segment) => ids.sent(segment.id)).filter((id) => known.has(id)));
     unanswered = null;
+    // What came meanwhile of a job that runs is nobody's.
+    const isSent = (/** @type {Segment} */ { start, end }) =>
+      added.some((segment) => segment.start === start && segment.end === end);
     batch(() => {
-      ids.learn(added, stored.segments, kept);
+      ids.learn(added, stored.segments.filter(isSent), kept);
       document.stored(sent, accept(stored));
     });
   }
@@ -47,13 +50,28 @@ export function createVersion(document) {
     revision,
     accept,
     take,
+    /**
+     * Take in more text of a job that runs.
+     * @param {readonly Segment[]} kept Of the page: they stay.
+     * @param {readonly Segment[]} newer Of the service.
+     * @param {string} event The number of the event that brought them.
+     */
+    grow(kept, newer, event) {
+      const all = [...kept, ...ids.received(newer)];
+      etag = `"${revision.peek()}.${event}"`;
+      known = new Set(all.map((segment) => ids.sent(segment.id)));
+      return all;
+    },
     etag: () => etag,
     /** The id that the service knows. @param {string} id Of the page. */
     idOf: ids.sent,
     /** A segment as the service wants it. @param {Segment} segment */
-    bodyOf({ id, start, end, text, speaker }) {
-      const sent = ids.sent(id);
-      return { ...(known.has(sent) && { id: sent }), start, end, text: text.trim(), speaker };
+    bodyOf(segment) {
+      const { start, end, speaker } = segment;
+      const [id, text] = [ids.sent(segment.id), segment.text.trim()];
+      const lead = segment.text.indexOf(text);
+      const marks = marksIn(segment, (at) => at - lead, charactersOf(text));
+      return { ...(known.has(id) && { id }), start, end, text, speaker, ...marks };
     },
     /** No answer came: the service may have stored it, or not. @param {readonly Segment[]} sent */
     missAnswer(sent) {

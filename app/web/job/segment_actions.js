@@ -4,105 +4,143 @@ import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { caretIn } from "./carets.js";
+import { fieldOf, idOf, setMark } from "./cue_rows.js";
 import { cutOut, insert, join, joinAll, remove, setSpeakers, split } from "./edits.js";
-import { nextUnsure, splitPoint } from "./words.js";
+import { nextUnsure } from "./words.js";
+
+/** @typedef {import("./types.js").Segment} Segment */
 
 /**
  * @typedef {object} Screen What the parts of the transcript share.
  * @property {import("./types.js").Session} session
  * @property {import("./playback.js").Playback} playback
  * @property {import("./transcript_view.js").View} view
- * @property {import("./again.js").Again} [again] Absent where nothing can be transcribed again.
+ * @property {import("./again.js").Again} again
  */
 
 const SPARE_PX = 100; // below what is edited: what comes next is read, too
 const INSERTED_S = 2; // at most, where there is space
+const FRAME_S = 0.021; // half of one: times are on frames
 
 /**
  * @param {Screen} screen
- * @param {string} id
+ * @param {string} key
  */
-function find({ session }, id) {
+function find({ session }, key) {
+  const id = idOf(key);
   const segments = session.segments.peek();
   const index = segments.findIndex((segment) => segment.id === id);
   return { segments, index, segment: segments[index] };
 }
 
 /**
+ * Split a segment; of subtitles, a mark says that one begins there.
  * @param {Screen} screen
  * @param {string} id
- * @param {number} [offset] In the text; else where it plays, or near the middle.
+ * @param {number} at Offset in the segment's text.
  */
-export function splitSegment(screen, id, offset) {
+export function splitAt(screen, id, at) {
+  const { view, session } = screen;
   const { segment, index } = find(screen, id);
-  if (!segment) return;
-  const isEditing = screen.view.editing.peek()?.id === id;
-  const at = offset ?? splitPoint(segment, screen.playback.time.peek());
-  if (!screen.session.edit("split", (segments) => split(segments, id, at), id)) {
+  const isEditing = view.editing.peek() !== null;
+  const isText = view.layout.peek() === "text";
+  const change = (/** @type {readonly Segment[]} */ all) =>
+    isText ? split(all, id, at) : setMark(all, id, at, "break");
+  if (!segment?.text.slice(at).trim() || !session.edit(isText ? "split" : "mark", change, id)) {
     toast(t("edit.noSplit"));
     return;
   }
-  const second = screen.session.segments.peek()[index + 1].id;
-  if (isEditing) screen.view.edit(second, { start: 0, end: 0 });
-  else screen.view.go(second);
+  const second = isText ? session.segments.peek()[index + 1].id : id;
+  const start = isText ? 0 : at + segment.text.slice(at).search(/\S/);
+  if (isEditing) view.edit(second, { start, end: start });
+  else view.go(second, true, isText ? null : { start, end: start });
 }
 
 /**
- * The segment, and the others that are selected with it.
+ * A segment or a subtitle, and what is selected with it. `part`: what of the first and the last segment it is.
  * @param {Screen} screen
- * @param {string} id
+ * @param {string} key
+ * @returns {{ids: ReadonlySet<string>, part: {start: number, end: number} | null}}
  */
-function chosenWith({ view }, id) {
-  const selected = view.selection.ids.peek();
-  return selected.has(id) ? selected : new Set([id]);
+function chosenWith({ view }, key) {
+  const { ids, part } = view.selection;
+  if (ids.peek().has(idOf(key))) return { ids: ids.peek(), part: part.peek() };
+  const parts = view.placeOf(key)?.parts ?? [];
+  const [first, last] = [parts[0], parts.at(-1)];
+  return {
+    ids: new Set(parts.map(({ segment }) => segment.id)),
+    part: first && last ? { start: first.from, end: last.to } : null,
+  };
 }
 
 /**
- * Join what is selected, or a segment with the next one.
+ * Join the selected segments.
  * @param {Screen} screen
- * @param {string} id
  */
-export function joinSegments(screen, id) {
-  const ids = chosenWith(screen, id);
-  if (ids.size === 1) return joinWithNext(screen, id);
+export function joinSelected(screen) {
+  const { selection } = screen.view;
+  const ids = selection.ids.peek();
   const [first] = ids;
   if (!screen.session.edit("join", (segments) => joinAll(segments, ids), first))
     return toast(t("edit.tooLong"));
-  screen.view.selection.end();
+  selection.end();
   screen.view.go(first);
   toastStep(screen, t("edit.joined", { count: ids.size }));
 }
 
 /**
+ * Join a segment with the next one, or a subtitle: a mark says that none ends between them. At times that someone has
+ * set, all do, so the segments are joined there.
  * @param {Screen} screen
- * @param {string} id
+ * @param {string} key
+ * @param {boolean} [isForced] The segments are, whatever their times.
  */
-export function joinWithNext(screen, id) {
-  const { segments, index, segment } = find(screen, id);
-  const next = segments[index + 1];
-  if (!segment || !next) return;
-  const isEditing = screen.view.editing.peek() !== null;
-  if (!screen.session.edit("join", (old) => join(old, id), id)) return;
-  const joined = find(screen, id).segment;
-  const border = joined.text.length - next.text.trimStart().length;
-  if (isEditing) screen.view.edit(id, { start: border, end: border });
-  else screen.view.go(id);
+export function joinWithNext(screen, key, isForced = false) {
+  const { view, session } = screen;
+  const keys = view.keys();
+  const [place, next] = [key, keys[keys.indexOf(key) + 1]].map((of) => view.placeOf(of));
+  if (!place || !next || place === next) return;
+  const [{ segment: before }] = place.parts.slice(-1);
+  const [{ segment: after, from }] = next.parts;
+  const isOne = before.id === after.id;
+  const isExact = Math.abs(place.end - before.end) < FRAME_S || Math.abs(next.start - after.start) < FRAME_S;
+  const isText = view.layout.peek() === "text";
+  const isEditing = view.editing.peek() !== null;
+  const id = before.id;
+  let border = { id: after.id, at: from };
+  /** @param {readonly Segment[]} segments */
+  const joined = (segments) => {
+    const one = join(segments, id);
+    if (one === segments) return segments;
+    const { length } = one.find((segment) => segment.id === id)?.text ?? "";
+    border = { id, at: length - after.text.trimStart().length };
+    return isText ? one : setMark(one, id, border.at, "join");
+  };
+  const isMark = isOne || !(isText || isForced || isExact);
+  const change = isMark
+    ? (/** @type {readonly Segment[]} */ all) => setMark(all, after.id, from, "join")
+    : joined;
+  if (!session.edit(isMark ? "mark" : "join", change, id)) return;
+  if (isEditing) view.edit(border.id, { start: border.at, end: border.at });
+  else view.go(key);
 }
 
 /**
  * @param {Screen} screen
- * @param {string} id
+ * @param {string} key
  */
-export function joinWithPrevious(screen, id) {
-  const { segments, index } = find(screen, id);
-  if (index > 0) joinWithNext(screen, segments[index - 1].id);
+export function joinWithPrevious(screen, key) {
+  const keys = screen.view.keys();
+  const before = keys[keys.indexOf(key) - 1];
+  if (before !== undefined) joinWithNext(screen, before);
 }
 
 /**
  * @param {Screen} screen
- * @param {string} id
+ * @param {string} key
  */
-export function insertAfter(screen, id) {
+export function insertAfter(screen, key) {
+  const id = screen.view.placeOf(key)?.parts.at(-1)?.segment.id ?? key;
   const { segments, index, segment } = find(screen, id);
   if (!segment) return;
   const end = Math.min(segment.end + INSERTED_S, segments[index + 1]?.start ?? Infinity);
@@ -117,21 +155,27 @@ export function insertAfter(screen, id) {
 }
 
 /**
- * Delete a segment, and the others that are selected with it.
+ * Delete a segment or a subtitle, and what is selected with it.
  * @param {Screen} screen
- * @param {string} id
+ * @param {string} key
  */
-export function removeSegments(screen, id) {
-  const ids = chosenWith(screen, id);
+export function removeSegments(screen, key) {
+  const { ids, part } = chosenWith(screen, key);
   const [first] = ids;
-  const { segments, index } = find(screen, first);
-  const neighbour = segments[index + ids.size] ?? segments[index - 1];
-  if (!screen.session.edit("remove", (old) => remove(old, ids), first)) return;
+  const keys = screen.view.keys();
+  const last = screen.view.keyAt([...ids].at(-1) ?? key, part?.start);
+  const neighbour = keys[keys.indexOf(ids.size > 1 ? last : key) + 1] ?? keys[keys.indexOf(key) - 1];
+  /** @param {readonly Segment[]} segments */
+  const removed = (segments) => {
+    const cut = part ? cutOut(segments, ids, part.start, part.end) : { segments, ids };
+    return remove(cut.segments, cut.ids);
+  };
+  if (!screen.session.edit("remove", removed, first)) return;
   if (ids.size === 1) announce(t("edit.removed"));
   else toastStep(screen, t("edit.removedSeveral", { count: ids.size }));
   screen.view.editing.value = null;
   screen.view.selection.end();
-  if (neighbour) screen.view.go(neighbour.id);
+  if (neighbour) screen.view.go(neighbour);
 }
 
 /**
@@ -141,9 +185,8 @@ export function removeSegments(screen, id) {
  * @param {string} name
  */
 export function assignSpeaker(screen, id, name) {
-  const ids = chosenWith(screen, id);
-  const { selection } = screen.view;
-  giveSpeaker(screen, ids, name, ids === selection.ids.peek() ? selection.part.peek() : null);
+  const { ids, part } = chosenWith(screen, id);
+  giveSpeaker(screen, ids, name, part);
   screen.view.selection.end();
   screen.view.go(id);
 }
@@ -193,20 +236,24 @@ export function travel(screen, direction) {
   if (edited && !exists(edited.id)) view.editing.value = null;
   announce(t(direction === "undo" ? "edit.undone" : "edit.redone"));
   if (step.focusId === null || !exists(step.focusId)) return;
-  if (view.editing.peek()?.id === step.focusId) view.list.reveal(step.focusId);
+  if (view.editing.peek()?.id === step.focusId) view.list.reveal(view.editedKey() ?? step.focusId);
   else view.go(step.focusId);
 }
 
 /**
- * Edit the segment after or before another one.
+ * Edit the segment or subtitle after or before another one.
  * @param {Screen} screen
- * @param {string} id
+ * @param {string} key
  * @param {1 | -1} direction
  */
-export function editNeighbour(screen, id, direction) {
-  const { segments, index } = find(screen, id);
-  const next = segments[index + direction];
-  if (next) screen.view.edit(next.id, direction > 0 ? { start: 0, end: 0 } : null);
+export function editNeighbour(screen, key, direction) {
+  const { view } = screen;
+  const keys = view.keys();
+  const next = keys[keys.indexOf(key) + direction];
+  const [first] = (next !== undefined && view.placeOf(next)?.parts) || [];
+  if (!first) return;
+  if (direction > 0) view.edit(first.segment.id, { start: first.from, end: first.from });
+  else view.edit(next);
 }
 
 /**
@@ -223,7 +270,8 @@ export function goToUnsure(screen, direction, isEdited = false) {
     return;
   }
   announce(t("edit.unsure", { word: word.text }));
-  const box = view.list.rowElement(word.id)?.getBoundingClientRect();
+  const key = view.keyAt(word.id, word.start);
+  const box = view.list.rowElement(key)?.getBoundingClientRect();
   const isInSight = box && box.top >= view.list.clearTop() && box.bottom < view.list.clearBottom() - SPARE_PX;
   if (isEdited) view.edit(word.id, word);
   else {
@@ -231,7 +279,7 @@ export function goToUnsure(screen, direction, isEdited = false) {
     view.go(word.id, true, word);
   }
   view.word = word;
-  if (!isInSight) view.list.reveal(word.id, "third");
+  if (!isInSight) view.list.reveal(key, "third");
 }
 
 /**
@@ -239,10 +287,16 @@ export function goToUnsure(screen, direction, isEdited = false) {
  * @param {Screen["view"]} view
  * @param {1 | -1} direction
  */
-function placeOf({ current, word }, direction) {
-  const id = current.peek();
-  const field = document.activeElement;
-  if (field?.matches(".segment-text"))
-    return { id, offset: caretIn(/** @type {HTMLElement} */ (field)).start };
-  return { id, offset: word?.id === id ? word.start : direction > 0 ? -1 : Infinity };
+function placeOf(view, direction) {
+  const [key, { word }] = [view.current.peek(), view];
+  const place = key === null ? undefined : view.placeOf(key);
+  if (!place) return { id: null, offset: -1 };
+  const field = /** @type {HTMLElement | null} */ (document.activeElement);
+  if (field?.matches(".segment-text")) {
+    const { id, at } = fieldOf(place).placeOf(caretIn(field).start);
+    return { id, offset: at };
+  }
+  if (word && view.keyAt(word.id, word.start) === key) return { id: word.id, offset: word.start };
+  const [{ segment, from, to }] = place.parts.slice(direction > 0 ? 0 : -1);
+  return { id: segment.id, offset: direction > 0 ? from - 1 : to };
 }

@@ -10,7 +10,7 @@ import { keepDraft, offerCopy, restore } from "./drafts.js";
 import { createSaving } from "./saving.js";
 import { fetchSegments, isGone, patiently } from "./saving_request.js";
 import { createDocument } from "./session_document.js";
-import { isActive } from "./types.js";
+import { isActive, isRecorded } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./types.js").Session} Session See there. */
@@ -45,13 +45,19 @@ export function openSession(id) {
     error.value = gone;
     offerCopy(document, drafts);
   };
-  const saving = createSaving(id, document, complete, onGone);
+  // A live recording takes them from its first words to its end, which no stage tells.
+  let isLive = false;
+  const takesCorrections = computed(() => {
+    isLive ||= job.value !== null && isRecorded(job.value);
+    return complete.value || isLive;
+  });
+  const saving = createSaving(id, document, takesCorrections, onGone);
   const link = me.peek()?.shared; // what it corrected is kept apart from what a key did
   const drafts = keepDraft(link ? `${id}/${link.id}` : id, document, saving);
   const editable = computed(
     () => !!job.value && EDITABLE.has(job.value.status) && !error.value && mayCorrect.value,
   );
-  const stopWatching = watchPage(saving, drafts);
+  const stopWatching = watchPage(saving, drafts, complete);
   const stopReloading = effect(() => {
     const revision = saving.version.revision.value;
     if (!job.peek()?.finished_at || revision === job.peek()?.revision) return;
@@ -75,11 +81,13 @@ export function openSession(id) {
     job,
     segments: document.segments,
     complete,
+    takesCorrections,
     error,
     connected,
     editable,
     revision: saving.version.revision,
     edit: (name, change, focusId = null) => editable.peek() && document.edit(name, change, focusId),
+    bodyOf: saving.version.bodyOf,
     undo: document.undo,
     redo: document.redo,
     canUndo: document.canUndo,
@@ -92,6 +100,7 @@ export function openSession(id) {
     conflict: saving.conflict,
     lost: document.lost,
     save: saving.save,
+    alone: saving.alone,
     correctSpeakers: saving.correctSpeakers,
     reload: () => saving.reload("theirs"),
     async runAgain() {
@@ -166,17 +175,22 @@ async function followJob({ session, document, saving, ending }) {
     onConnection: (isConnected) => {
       session.connected.value = isConnected;
     },
-    onEvent: ({ type, data }) => {
+    onEvent: ({ type, data, id }) => {
       const content = JSON.parse(data);
       if (type === "job.segments") {
-        const kept = document.base.peek().filter((segment) => segment.start < content.from);
-        document.receive([...kept, ...content.segments]);
+        // The answer to a correction comes first: it says which segments are those of the page.
+        void saving.alone(async () => {
+          if (Number(id) <= Number(saving.version.lastEvent())) return;
+          const kept = document.base.peek().filter((segment) => segment.start < content.from);
+          document.receive(saving.version.grow(kept, content.segments, id));
+        });
         return false;
       }
       session.job.value = content;
       return !isActive(content);
     },
   });
+  await saving.alone(async () => {}); // all events are taken in
 }
 
 /**
@@ -184,15 +198,16 @@ async function followJob({ session, document, saving, ending }) {
  * closed if nothing else has the corrections.
  * @param {import("./saving.js").Saving} saving
  * @param {import("./drafts.js").DraftKeeper} drafts
+ * @param {import("../vendor/ui.js").Signal<boolean>} complete Before that, all news come by themselves.
  * @returns {() => void} Ends it.
  */
-function watchPage(saving, drafts) {
+function watchPage(saving, drafts, complete) {
   const listening = new AbortController();
   const onVisibility = () => {
     if (globalThis.document.visibilityState === "hidden") {
       drafts.write();
       saving.saveLeaving();
-    } else if (!saving.dirty.peek()) saving.reload();
+    } else if (!saving.dirty.peek() && complete.peek()) saving.reload();
   };
   globalThis.document.addEventListener("visibilitychange", onVisibility, { signal: listening.signal });
   const onUnload = (/** @type {BeforeUnloadEvent} */ event) => {

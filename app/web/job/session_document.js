@@ -98,11 +98,14 @@ export function createDocument() {
     const before = new Map(sent.map((segment) => [segment.id, segment]));
     const next = inOrder(answer).map((segment) => withTextOf(segment, before.get(segment.id)));
     const now = new Map(next.map((segment) => [segment.id, segment]));
+    const had = new Set([...base.peek(), ...sent].map(({ id }) => id));
+    const meanwhile = next.filter(({ id }) => !had.has(id)); // of a job that runs
     batch(() => {
       base.value = next;
-      segments.value = segments
+      const mine = segments
         .peek()
         .map((segment) => (before.get(segment.id) === segment ? (now.get(segment.id) ?? segment) : segment));
+      segments.value = meanwhile.length ? inOrder([...mine, ...meanwhile]) : mine;
     });
   }
 

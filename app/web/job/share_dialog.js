@@ -1,9 +1,10 @@
 /** How others get to a transcript: by links for people without a key, or by its address where nobody needs one. */
 
 import { request, requestJson } from "../core/api.js";
-import { dateTime } from "../core/format.js";
+import { onSubmit, Select } from "../core/controls.js";
+import { Dialog } from "../core/dialog.js";
+import { shortDateTime } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { DialogHead, showModal } from "../core/keys.js";
 import { address } from "../core/service.js";
 import { language, t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
@@ -13,7 +14,6 @@ import { copy } from "./exports.js";
 /** @typedef {import("../core/me.js").SharedLink} SharedLink */
 
 const DAYS = /** @type {const} */ ([1, 7, 30, 365]);
-const USUAL_DAYS = 30;
 const DAY_S = 24 * 3600;
 
 /** @param {{job: import("./types.js").Job, onClose: () => void}} props */
@@ -22,7 +22,7 @@ export function ShareDialog({ job, onClose }) {
   const [links, setLinks] = useState(/** @type {SharedLink[]} */ ([]));
   const [made, setMade] = useState(""); // its address is seen only now: the service keeps none
   const [failure, setFailure] = useState("");
-  const [days, setDays] = useState(USUAL_DAYS);
+  const [days, setDays] = useState(30);
   const until = new Date(Date.now() + days * DAY_S * 1000).toISOString();
   /** Do something, and show all links as they are then. @param {() => Promise<unknown>} [act] */
   const run = async (act) => {
@@ -35,39 +35,32 @@ export function ShareDialog({ job, onClose }) {
     }
   };
   useEffect(() => void run(), []);
-  /** @param {SubmitEvent} event */
-  const make = (event) => {
-    event.preventDefault();
-    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
-    const [correct, expires_in_s] = [data.get("may") === "correct", Number(data.get("days")) * DAY_S];
+  const make = onSubmit((data) => {
+    const [correct, expires_in_s] = [data.get("may") === "correct", days * DAY_S];
     const json = { correct, audio: data.has("audio"), revisions: data.has("revisions"), expires_in_s };
     run(async () => setMade(address((await requestJson(path, { method: "POST", json })).path)));
-  };
+  });
   const revoke = (/** @type {string} */ id) =>
     run(async () => {
       await request(`${path}/${id}`, { method: "DELETE" });
       setMade(""); // it may be this one
     });
-  return html`<dialog class="dialog share" ref=${showModal} onClose=${onClose} aria-labelledby="share-title">
-    <${DialogHead} name="share" />
+  return html`<${Dialog} name="share" onClose=${onClose} failure=${failure}>
     <p class="muted">${t("share.why")}</p>
-    ${failure && html`<p class="notice danger" role="alert" dir="auto">${failure}</p>`}
     <form onSubmit=${make}>
       <label class="field"><span>${t("share.may")}</span><select name="may">
         <option value="read">${t("share.read")}</option><option value="correct">${t("share.correct")}</option>
       </select></label>
-      <label class="field"><span>${t("share.for")}</span><select name="days"
-        onChange=${(/** @type {Event} */ { target }) => setDays(Number(/** @type {HTMLSelectElement} */ (target).value))}>
-        ${DAYS.map((count) => html`<option value=${count} selected=${count === USUAL_DAYS}>${t(`share.days${count}`)}</option>`)}
-      </select></label>
+      <label class="field"><span>${t("share.for")}</span><${Select} value=${days} choices=${DAYS.map((count) => [count, t(`share.days${count}`)])}
+        choose=${(/** @type {string} */ count) => setDays(Number(count))} /></label>
       ${
         job.expires_at &&
         lastOf(job, until) !== until &&
-        html`<p class="small muted" role="status">${t("share.goes", { time: dateTime(job.expires_at, language.value) })}</p>`
+        html`<p class="small muted" role="status">${t("share.goes", { time: shortDateTime(job.expires_at, language.value) })}</p>`
       }
       <label class="check"><input type="checkbox" name="audio" defaultChecked />${t("share.audio")}</label>
       <label class="check"><input type="checkbox" name="revisions" />${t("share.revisions")}</label>
-      <div class="dialog-actions"><button class="button primary"><${Icon} name="link" />${t("share.make")}</button></div>
+      <div class="toolbar dialog-actions"><button class="button primary"><${Icon} name="link" />${t("share.make")}</button></div>
     </form>
     ${made && html`<${Copyable} label=${t("share.made")} href=${made} />`}
     ${
@@ -80,19 +73,18 @@ export function ShareDialog({ job, onClose }) {
       </li>`,
       )}</ul>`
     }
-  </dialog>`;
+  <//>`;
 }
 
 const IS_LOCAL = /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
 
 /** Of a service without keys. @param {{onClose: () => void}} props */
 export function AddressDialog({ onClose }) {
-  return html`<dialog class="dialog share" ref=${showModal} onClose=${onClose} aria-labelledby="share-title">
-    <${DialogHead} name="share" />
+  return html`<${Dialog} name="share" onClose=${onClose}>
     <p class="muted">${t("share.everyone")}</p>
     <${Copyable} label=${t("share.address")} href=${location.href} />
     ${IS_LOCAL && html`<p class="small muted">${t("share.local", { host: location.host })}</p>`}
-  </dialog>`;
+  <//>`;
 }
 
 /** @param {{label: string, href: string}} props */
@@ -121,7 +113,7 @@ function lastOf({ expires_at }, linkEnds) {
  */
 function aboutLink({ correct, audio, revisions, expires_at }, job) {
   const sound = t(audio ? "share.withAudio" : "share.withoutAudio");
-  const until = t("share.until", { time: dateTime(lastOf(job, expires_at), language.value) });
+  const until = t("share.until", { time: shortDateTime(lastOf(job, expires_at), language.value) });
   const earlier = revisions && !correct ? [t("share.withRevisions")] : [];
   return [t(correct ? "share.correct" : "share.read"), sound, ...earlier, until].join(" · ");
 }

@@ -5,6 +5,7 @@ import { hasSound } from "../core/me.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { toastError } from "../core/toasts.js";
+import { Swatch } from "../fleet/swatch.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { cleanSpeaker, MOST_SPEAKER_CHARS } from "./edits_rules.js";
 import { giveSpeaker } from "./segment_actions.js";
@@ -21,7 +22,7 @@ const INEXACT_S = 0.1; // players seek to a place near the wanted one, and end b
  * @typedef {object} SpeakerMenuProps
  * @property {Screen} screen
  * @property {string} name
- * @property {string} colour Classes of its swatch.
+ * @property {import("../fleet/colours.js").Colour} colour
  * @property {() => ReadonlySet<string>} part The ids of the segments below the name, in order, as neighbours.
  * @property {number} [tabindex]
  */
@@ -30,7 +31,7 @@ const INEXACT_S = 0.1; // players seek to a place near the wanted one, and end b
 export function SpeakerMenu({ screen, name, colour, part, tabindex }) {
   const [question, ask] = useState(/** @type {Question | null} */ (null));
   const { session, view } = screen;
-  const swatch = html`<span class=${`swatch ${colour}`} aria-hidden="true"></span>`;
+  const swatch = html`<${Swatch} colour=${colour} />`;
   const canEdit = session.editable.value;
 
   const onwards = () => {
@@ -72,21 +73,17 @@ export function SpeakerMenu({ screen, name, colour, part, tabindex }) {
     { label: t("speakers.another"), icon: "plus", run: () => ask(asked) },
   ];
   const sample = sampleOf(session.segments.value, name);
-  /** @type {(import("../core/menu.js").MenuItem | false | null)[]} */
+  const canRename = canEdit && session.complete.value;
+  /** @type {import("../core/menu.js").MenuItems} */
   const items = [
-    canEdit &&
-      session.complete.value && {
-        label: t("speakers.rename", { name }),
-        icon: "edit",
-        run: () => ask("rename"),
-      },
+    canRename && { label: t("speakers.rename", { name }), icon: "edit", run: () => ask("rename") },
     canEdit && { label: t("speakers.part"), icon: "person", items: names("part") },
     canEdit && { label: t("speakers.onwards"), icon: "next", items: names("onwards") },
     hasSound.value &&
       sample && { label: t("speakers.sample"), icon: "volume", run: () => playSample(screen, sample) },
   ];
   return html`<${Menu} label=${`${t("edit.speaker")}: ${name}`} className="speaker-menu" tabindex=${tabindex}
-    face=${html`${swatch}${name}`} items=${items.filter((item) => item)} disabled=${!items.some((item) => item)} />`;
+    face=${html`${swatch}${name}`} items=${items} disabled=${!items.some(Boolean)} />`;
 }
 
 /**

@@ -1,13 +1,13 @@
 /** Who speaks in a transcript, for how long, and in which colour. Without DOM. */
 
-import { HUES, PATTERNS } from "../fleet/colours.js";
+import { colourAt } from "../fleet/colours.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /**
  * @typedef {object} Speaker
  * @property {string} name
  * @property {number} share Of all speech, from 0 to 1. That of nobody known counts, too.
- * @property {string} colour Classes of a swatch.
+ * @property {import("../fleet/colours.js").Colour} colour
  */
 
 /**
@@ -27,7 +27,7 @@ export function speakerBook() {
     return names.map((name) => ({
       name,
       share: all && /** @type {number} */ (times.get(name)) / all,
-      colour: colourOf(/** @type {number} */ (places.get(name))),
+      colour: colourAt(/** @type {number} */ (places.get(name))),
     }));
   };
 }
@@ -37,11 +37,6 @@ function freePlace(taken) {
   let place = 0;
   while (taken.has(place)) place++;
   return place;
-}
-
-/** @param {number} place */
-function colourOf(place) {
-  return `hue-${place % HUES} ${PATTERNS[Math.floor(place / HUES) % PATTERNS.length]}`;
 }
 
 /**
@@ -83,10 +78,11 @@ export function sampleOf(segments, name) {
 /**
  * The ids of the segments from one on that its speaker says in a row.
  * @param {readonly Segment[]} segments
- * @param {number} from The index of the first.
+ * @param {string} first Its id.
  * @returns {ReadonlySet<string>}
  */
-export function turnFrom(segments, from) {
+export function turnFrom(segments, first) {
+  const from = segments.findIndex(({ id }) => id === first);
   const { speaker } = segments[from];
   let end = from + 1;
   while (segments[end]?.speaker === speaker && lastSpeaker(segments[end - 1]) === speaker) end++;

@@ -1,9 +1,11 @@
 /** Who speaks: a colour, a name and a share for each, and corrections of all that someone says. */
 
 import { announce } from "../core/announcer.js";
+import { onSubmit } from "../core/controls.js";
 import { Icon } from "../core/icons.js";
-import { language, t } from "../core/text.js";
+import { percent, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { Swatch } from "../fleet/swatch.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { cleanSpeaker } from "./edits_rules.js";
 import { correctSpeakers, NameField, renameSpeakers } from "./speaker_menu.js";
@@ -83,16 +85,21 @@ function Panel({ screen }) {
     focusNext(wanted === "join" ? "[type=checkbox]" : "[type=number]");
     setMode(wanted);
   };
+  /** @param {import("./speakers.js").Speaker} speaker */
+  const chip = ({ name, share, colour }) => {
+    const label = t("speakers.rename", { name });
+    const swatch = html`<${Swatch} colour=${colour} />`;
+    if (renamed === name)
+      return html`<span class="speaker">${swatch}<${NameField} label=${label} value=${name}
+        name=${(/** @type {string} */ next) => rename(name, next)} end=${() => setRenamed(null)} /></span>`;
+    const face = html`${swatch}<span class="speaker-name one-line" dir="auto">${name}</span> <small class="muted numbers">${percent(share)}</small>`;
+    return mode === "join"
+      ? html`<label class="speaker"><input type="checkbox" checked=${chosen.has(name)} onChange=${() => toggle(name)} />${face}</label>`
+      : html`<button class="speaker" data-speaker=${name} disabled=${!canCorrect} onClick=${() => setRenamed(name)} title=${label}>${face}</button>`;
+  };
   return html`<section class="speakers" ref=${element} aria-label=${t("speakers.label")} onKeyDown=${press}>
-    <ul class="speakers-list">
-      ${speakers.map(
-        (speaker) => html`<li key=${speaker.name}>
-          <${SpeakerChip} speaker=${speaker} canRename=${canCorrect} isRenaming=${renamed === speaker.name}
-            begin=${() => setRenamed(speaker.name)} end=${() => setRenamed(null)}
-            rename=${(/** @type {string} */ next) => rename(speaker.name, next)}
-            choice=${mode === "join" ? { isChosen: chosen.has(speaker.name), toggle: () => toggle(speaker.name) } : null} />
-        </li>`,
-      )}
+    <ul class="toolbar speakers-list">
+      ${speakers.map((speaker) => html`<li key=${speaker.name}>${chip(speaker)}</li>`)}
     </ul>
     ${
       !mode &&
@@ -127,35 +134,9 @@ function useFocus() {
   return { element, focusNext };
 }
 
-/**
- * @typedef {object} ChipProps
- * @property {import("./speakers.js").Speaker} speaker
- * @property {boolean} canRename
- * @property {boolean} isRenaming
- * @property {() => void} begin Renaming it.
- * @property {() => void} end Without another name.
- * @property {(next: string) => void} rename
- * @property {{isChosen: boolean, toggle: () => void} | null} choice While speakers are chosen.
- */
-
-/** @param {ChipProps} props */
-export function SpeakerChip({ speaker, canRename, isRenaming, begin, end, rename, choice }) {
-  const { name, share, colour } = speaker;
-  const swatch = html`<span class=${`swatch ${colour}`} aria-hidden="true"></span>`;
-  if (isRenaming) {
-    return html`<span class="speaker">${swatch}<${NameField} label=${t("speakers.rename", { name })} value=${name} name=${rename} end=${end} /></span>`;
-  }
-  const percent = new Intl.NumberFormat(language.value, { style: "percent" }).format(share);
-  const face = html`${swatch}<span class="speaker-name" dir="auto">${name}</span> <small class="muted numbers">${percent}</small>`;
-  return choice
-    ? html`<label class="speaker"><input type="checkbox" checked=${choice.isChosen} onChange=${choice.toggle} />${face}</label>`
-    : html`<button class="speaker" data-speaker=${name} disabled=${!canRename} onClick=${begin}
-        title=${t("speakers.rename", { name })}>${face}</button>`;
-}
-
 /** @param {{names: readonly string[], join: () => void, leave: () => void}} props `names`: the chosen ones. */
-export function JoinSpeakers({ names, join, leave }) {
-  return html`<div class="speakers-tools">
+function JoinSpeakers({ names, join, leave }) {
+  return html`<div class="toolbar">
     <button class="button primary" disabled=${names.length < 2} onClick=${join}>
       ${names.length < 2 ? t("speakers.join") : t("speakers.joinAs", { next: nameToKeep(names) })}
     </button>
@@ -164,20 +145,17 @@ export function JoinSpeakers({ names, join, leave }) {
 }
 
 /** @param {{isAgain: boolean, find: (count: number | undefined) => Promise<void>, leave: () => void}} props */
-export function FindSpeakers({ isAgain, find, leave }) {
+function FindSpeakers({ isAgain, find, leave }) {
   const [isBusy, setBusy] = useState(false);
-  /** @param {SubmitEvent} event */
-  const submit = async (event) => {
-    event.preventDefault();
+  const submit = onSubmit(async (fields) => {
     if (isBusy) return;
-    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
     setBusy(true);
     announce(t("speakers.finding"));
-    await find(Number(data.get("count")) || undefined);
+    await find(Number(fields.get("count")) || undefined);
     setBusy(false);
-  };
-  return html`<form class="speakers-tools" onSubmit=${submit} aria-busy=${isBusy}>
-    <label class="segment-field"><span>${t("option.num_speakers")}</span>
+  });
+  return html`<form class="toolbar" onSubmit=${submit} aria-busy=${isBusy}>
+    <label class="segment-field small muted"><span>${t("option.num_speakers")}</span>
       <input class="input numbers" name="count" type="number" inputmode="numeric" min="1" max="100" step="1"
         placeholder=${t("options.automatic")} /></label>
     <button class="button primary">${t(isBusy ? "speakers.finding" : isAgain ? "speakers.findAgain" : "speakers.find")}</button>

@@ -3,32 +3,41 @@
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
+import { isSmall } from "../core/window_size.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.js";
+import { CueChoice } from "./cue_choice.js";
+import { CueRow } from "./cue_row.js";
+import { idOf } from "./cue_rows.js";
 import { showMatches } from "./find_bar.js";
-import { Paragraph } from "./paragraph.js";
-import { SegmentRow } from "./segment_row.js";
+import { Paragraph, Spoken } from "./paragraph.js";
+import { live, unwritten } from "./spoken.js";
 import { createFollower } from "./transcript_follow.js";
 import { click, doubleClick, mouseDown, noticeSelection, pointerDown, press } from "./transcript_input.js";
 import { directionOf, estimatedHeight, paragraphsOf, rowsOf } from "./transcript_rows.js";
-import { isActive } from "./types.js";
+import { isActive, isRecorded } from "./types.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./transcript_rows.js").Row} Row */
 
 const NONE = new Set();
+/** @type {readonly import("./types.js").Segment[]} */
+const NOTHING = [];
 const END_PX = 40; // this near to the end of the page, the reader sees its end
 
-/** @param {Screen & {search: import("./find.js").Search}} props */
-export function Transcript({ session, playback, view, search }) {
+/** @param {{screen: Screen, search: import("./find.js").Search}} props */
+export function Transcript({ screen, search }) {
+  const { session, view } = screen;
   const job = session.job.value;
-  const segments = session.segments.value;
   const isGrowing = job !== null && isActive(job);
-  if (!segments.length && !job?.failed_spans?.length) {
+  const segments = session.segments.value;
+  const spoken = isGrowing && live.value.job === session.id ? unwritten(live.value.turns, segments) : NOTHING;
+  if (!segments.length && !spoken.length && !job?.failed_spans?.length) {
     return html`<section class="transcript" aria-label=${t("transcript.label")}><${Nothing} session=${session} /></section>`;
   }
   return html`<section class="transcript" aria-label=${t("transcript.label")}>
-    <${List} session=${session} playback=${playback} view=${view} search=${search} isGrowing=${isGrowing} />
-    ${isGrowing && html`<p class="transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
+    ${isSmall.value && html`<${CueChoice} view=${view} />`}
+    <${List} screen=${screen} search=${search} isGrowing=${isGrowing} spoken=${spoken} />
+    ${isGrowing && !(job && isRecorded(job)) && html`<p class="toolbar transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
   </section>`;
 }
 
@@ -45,20 +54,21 @@ function Nothing({ session }) {
   </div>`;
 }
 
-/** @param {Screen & {search: import("./find.js").Search, isGrowing: boolean}} props */
-function List({ session, playback, view, search, isGrowing }) {
+/** @param {{screen: Screen, search: import("./find.js").Search, isGrowing: boolean, spoken: readonly import("./types.js").Segment[]}} props */
+function List({ screen, search, isGrowing, spoken }) {
+  const { session, view } = screen;
   const element = useRef(/** @type {HTMLElement | null} */ (null));
-  const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
   const follower = useMemo(() => createFollower(screen), [screen]);
-  const segments = session.segments.value;
+  const layout = view.layout.value;
+  const stored = session.segments.value;
+  const segments = useMemo(() => [...stored, ...spoken], [stored, spoken]);
   const job = session.job.value;
   const failed = job?.failed_spans ?? [];
-  const layout = view.layout.value;
   const { list } = view;
   const inSight = useMemo(() => (scrollY > 0 ? list.seen(view.current.peek()) : null), [layout]); // of the other layout
   const rows = useMemo(
-    () => (layout === "text" ? paragraphsOf(segments, failed, job) : rowsOf(segments, failed)),
-    [segments, JSON.stringify(failed), job?.language, layout],
+    () => (layout === "text" ? paragraphsOf(segments, failed, job) : rowsOf(view.cues.rows.value, failed)),
+    [layout === "text" ? segments : view.cues.rows.value, JSON.stringify(failed), job?.language, layout],
   );
   useMemo(() => {
     list.setRows(
@@ -69,12 +79,16 @@ function List({ session, playback, view, search, isGrowing }) {
   }, [rows, list]);
 
   const last = view.current.value;
-  const current = segments.some(({ id }) => id === last) ? last : (segments[0]?.id ?? null);
+  const current = (last && view.placeOf(last)?.key) ?? view.placeOf(segments[0]?.id ?? "")?.key ?? null;
+  const editing = view.editing.value;
+  const editedKey = view.editedKey();
   const drawn = list.drawn(current);
   const part = view.selection.part.value;
   const selected = part ? NONE : view.selection.ids.value;
   const wasAtEnd =
-    isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
+    isGrowing &&
+    (scrollY > 0 || spoken.length > 0) &&
+    scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
   const hadFocus = element.current?.contains(document.activeElement) ?? false;
   useLayoutEffect(() => {
     list.settle();
@@ -84,13 +98,13 @@ function List({ session, playback, view, search, isGrowing }) {
     follower.mark();
   });
   useLayoutEffect(() => {
-    if (inSight) list.reveal(inSight, "third");
+    if (inSight) list.reveal(view.keyAt(idOf(inSight)), "third");
   }, [layout]);
   // Matches are marked after each drawing, and when the search changes.
   const { matches, at } = { matches: search.matches.value, at: search.at.value };
-  useLayoutEffect(() => showMatches(list, matches, matches[at] ?? null));
+  useLayoutEffect(() => showMatches(matches, matches[at] ?? null));
   useEffect(() => {
-    if (!part || !CSS.highlights) return;
+    if (!part) return;
     CSS.highlights.set("chosen", new Highlight(part.range));
     return () => void CSS.highlights.delete("chosen");
   }, [part]);
@@ -109,10 +123,10 @@ function List({ session, playback, view, search, isGrowing }) {
   const vnodeOf = (row, space) =>
     row.segments
       ? html`<${Paragraph} key=${row.key} screen=${screen} row=${row} count=${rows.length} space=${space} selected=${selected}
-          current=${idIn(row, current)} editing=${idIn(row, view.editing.value?.id) ? view.editing.value : null} />`
-      : row.segment
-        ? html`<${SegmentRow} key=${row.key} screen=${screen} row=${row} count=${segments.length} space=${space}
-          isCurrent=${row.key === current} isSelected=${selected.has(row.key)} editing=${view.editing.value?.id === row.key ? view.editing.value : null} />`
+          current=${idIn(row, current)} editing=${idIn(row, editing?.id) ? editing : null} />`
+      : row.cue
+        ? html`<${CueRow} key=${row.key} screen=${screen} row=${row.cue} count=${view.cues.rows.value.length} space=${space}
+          isCurrent=${row.key === current} isSelected=${row.cue.parts.some(({ segment }) => selected.has(segment.id))} editing=${row.key === editedKey ? editing : null} />`
         : html`<${FailedRow} key=${row.key} row=${row} space=${space} />`;
   return html`
     <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}
@@ -125,6 +139,7 @@ function List({ session, playback, view, search, isGrowing }) {
       onFocusIn=${(/** @type {FocusEvent} */ event) => noticeFocus(event, screen)}>
       ${drawn.map(({ index, space }) => vnodeOf(rows[index], space))}
     </ol>
+    ${layout === "subtitles" && html`<p class="transcript-spoken">${spoken.map((segment) => html`<${Spoken} key=${segment.id} segment=${segment} />`)}</p>`}
     <${BackToPlaying} screen=${screen} goBack=${follower.goBack} />
   `;
 }
@@ -141,10 +156,10 @@ function idIn({ segments }, wanted) {
  */
 function noticeFocus(event, { view }) {
   const row = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(".segment"));
-  const id = row?.dataset.key;
-  if (!id || id === view.current.peek()) return;
-  if (view.editing.peek() && view.editing.peek()?.id !== id) view.stop();
-  view.current.value = id;
+  const key = row?.dataset.key;
+  if (!key || key === view.current.peek()) return;
+  if (view.editing.peek() && view.editedKey() !== key) view.stop();
+  view.current.value = key;
 }
 
 /** @param {{row: Row, space: number}} props */
@@ -152,7 +167,7 @@ function FailedRow({ row, space }) {
   if (!row.span) return null;
   const { start, end } = row.span;
   return html`<li class="segment-failed" data-key=${row.key} style=${{ marginTop: `${space}px` }}>
-    <p class="notice warning"><${Icon} name="warning" />${t("transcript.failed", { start: clock(start), end: clock(end) })}</p>
+    <p class="toolbar notice warning"><${Icon} name="warning" />${t("transcript.failed", { start: clock(start), end: clock(end) })}</p>
   </li>`;
 }
 

@@ -13,7 +13,7 @@ const SMOOTH_MS = 1000; // longer than browsers scroll smoothly
  * @returns {Follower}
  */
 export function createFollower({ session, playback, view }) {
-  /** @type {{id: string, word: number} | null} */
+  /** @type {{id: string, word: number, at: number | undefined} | null} */
   let playing = null;
   /** @type {Element[]} */
   let marked = [];
@@ -24,11 +24,15 @@ export function createFollower({ session, playback, view }) {
     const segments = session.segments.value;
     const segment = segments[spokenNow(segments, time)];
     if (!segment) return null;
-    return { id: segment.id, word: lastStarted(placedWords(segment), time, ({ word }) => word.start) };
+    const words = placedWords(segment);
+    const word = lastStarted(words, time, ({ word }) => word.start);
+    return { id: segment.id, word, at: words[word]?.from };
   }
 
-  const rowOf = () => (playing ? view.list.rowElement(playing.id) : null);
-  const wordOf = () => rowOf()?.querySelector(`[data-word="${playing?.word}"]`) ?? null;
+  const keyOf = () => (playing ? view.keyAt(playing.id, playing.at) : "");
+  const rowOf = () => view.list.rowElement(keyOf());
+  const wordOf = () =>
+    rowOf()?.querySelector(`[data-id="${playing?.id}"] [data-word="${playing?.word}"]`) ?? null;
 
   /** Also after rows were drawn anew. Attributes of its own: drawing leaves them alone. */
   function mark() {
@@ -49,7 +53,7 @@ export function createFollower({ session, playback, view }) {
     const isNear = box !== undefined && Math.abs(box.top) < 2 * innerHeight;
     const isSmooth = isNear && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     ownScrollUntil = performance.now() + (isSmooth ? SMOOTH_MS : 100);
-    if (!box) view.list.reveal(playing?.id ?? "", "third");
+    if (!box) view.list.reveal(keyOf(), "third");
     else {
       const target = view.list.clearTop() + (view.list.clearBottom() - view.list.clearTop()) / 3;
       scrollBy({ top: box.top - target, behavior: isSmooth ? "smooth" : "instant" });

@@ -1,13 +1,11 @@
 /** Mouse and keys on the list of segments. One handler for all rows: thousands of words need none of their own. */
 
 import { runAlone } from "../core/keys.js";
-import { offsetIn, selectionIn } from "./carets.js";
+import { offsetIn, selectionIn, TEXT } from "./carets.js";
 import { assignSpeaker, removeSegments } from "./segment_actions.js";
 import { placedWords, spokenAt } from "./words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
-
-const TEXT = ".segment-text:not(textarea, [contenteditable])";
 
 /** @param {EventTarget | null} target */
 function rowOf(target) {
@@ -29,15 +27,14 @@ const MOVED_PX = 10;
  */
 export function pointerDown(event, { view }) {
   const word = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-at]"));
-  const id = rowOf(word)?.dataset.key;
-  if (event.pointerType !== "touch" || !word || !id) return;
+  if (event.pointerType !== "touch" || !word) return;
   const ending = new AbortController();
   const { signal } = ending;
   const end = () => ending.abort();
   const timer = setTimeout(() => {
     end();
     word.addEventListener("touchend", (lifted) => lifted.preventDefault()); // it is no tap
-    view.edit(id, wordSpan(word));
+    view.edit(segmentOf(word), wordSpan(word));
   }, HELD_MS);
   signal.addEventListener("abort", () => clearTimeout(timer));
   for (const type of ["pointerup", "pointercancel", "scroll"]) addEventListener(type, end, { signal });
@@ -55,30 +52,34 @@ export function pointerDown(event, { view }) {
 export function click(event, { session, playback, view }) {
   clearTimeout(clicked);
   const target = /** @type {Element} */ (event.target);
-  const head = /** @type {HTMLElement | null} */ (target.closest("[data-of]")); // of a paragraph
-  const id = rowOf(target)?.dataset.key ?? head?.dataset.of;
-  const segment = session.segments.peek().find((other) => other.id === id);
-  if (!segment) return;
-  const button = /** @type {HTMLElement | null} */ (target.closest("[data-edit]"));
-  if (button) {
-    return editAtWord(view, button.dataset.edit ?? segment.id);
-  }
-  const word = /** @type {HTMLElement | null} */ (target.closest("[data-at]"));
+  /** @param {string} selector @returns {HTMLElement | null} */
+  const closest = (selector) => target.closest(selector);
+  const button = closest("[data-edit]");
+  if (button) return editAtWord(view, button.dataset.edit ?? "");
+  const [word, time] = [closest("[data-at]"), closest("[data-play]")];
   const isSelecting = word !== null && getSelection()?.isCollapsed === false;
-  if (isSelecting || event.shiftKey || (!word && !target.closest("[data-play]"))) return;
-  view.word = word && { id: segment.id, ...wordSpan(word) };
+  if (isSelecting || event.shiftKey || (!word && !time)) return;
+  const segment = word && session.segments.peek().find(({ id }) => id === segmentOf(word));
+  view.word = segment ? { id: segment.id, ...wordSpan(word) } : null;
   const play = (/** @type {number} */ from) => {
     view.following.value = true;
     playback.play(from);
   };
-  if (!word) play(segment.start);
-  else if (event.detail < 2)
-    clicked = setTimeout(play, SECOND_CLICK_MS, spokenAt(segment, Number(word.dataset.at)));
+  if (time) play(Number(time.dataset.play));
+  else if (segment && view.word && event.detail < 2)
+    clicked = setTimeout(play, SECOND_CLICK_MS, spokenAt(segment, view.word.start));
 }
 
-/** Edit a segment, with the word selected that was clicked or shown last. @param {Screen["view"]} view @param {string} id */
-function editAtWord(view, id) {
-  view.edit(id, view.word?.id === id ? view.word : null);
+/** Edit a segment or subtitle, with the word selected that was clicked or shown last. @param {Screen["view"]} view @param {string} key */
+function editAtWord(view, key) {
+  const { word } = view;
+  if (word && view.keyAt(word.id, word.start) === key) view.edit(word.id, word);
+  else view.edit(key);
+}
+
+/** Whose text a drawn word is of. @param {Element} word @returns {string} */
+function segmentOf(word) {
+  return /** @type {HTMLElement | null} */ (word.closest(".segment-text"))?.dataset.id ?? "";
 }
 
 /** Where a drawn word is in its text. @param {HTMLElement} word */
@@ -93,9 +94,10 @@ function wordSpan({ dataset, textContent }) {
  * @param {Screen} screen
  */
 export function doubleClick(event, { view }) {
-  const text = /** @type {Element} */ (event.target).closest(TEXT);
-  const id = rowOf(text)?.dataset.key;
-  if (text && id) view.edit(id, selectionIn(text));
+  const target = /** @type {Element} */ (event.target);
+  const beside = target.closest(".cue-text")?.querySelector(TEXT);
+  const text = /** @type {HTMLElement | null | undefined} */ (target.closest(TEXT) ?? beside);
+  if (text?.dataset.id) view.edit(text.dataset.id, selectionIn(text));
 }
 
 /**
@@ -135,38 +137,38 @@ export function noticeSelection({ session, view }) {
   const range = selection.getRangeAt(0).cloneRange();
   const list = document.querySelector(".segments");
   if (!list?.contains(range.commonAncestorContainer)) return;
-  const parts = [...list.querySelectorAll(".segment")].flatMap((row) => partOf(row, range));
+  const texts = /** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll(TEXT));
+  const parts = [...texts].flatMap((text) => partOf(text, range));
   const [first, last] = [parts[0], parts.at(-1)];
   if (!first || !last) return;
-  const wordsOf = (/** @type {string} */ id) => {
-    const segment = session.segments.peek().find((other) => other.id === id);
-    return segment ? placedWords(segment) : [];
-  };
-  const start = wordsOf(first.id).find(({ from, to }) => from < first.start && first.start < to)?.from;
-  const end = wordsOf(last.id).find(({ from, to }) => from < last.end && last.end < to)?.to;
+  const segments = session.segments.peek();
+  const [head, tail] = [first, last].map(({ id }) => segments.find((segment) => segment.id === id));
+  if (!head || !tail) return;
+  const start = placedWords(head).find(({ from, to }) => from < first.start && first.start < to)?.from;
+  const end = placedWords(tail).find(({ from, to }) => from < last.end && last.end < to)?.to;
   const part = { start: start ?? first.start, end: end ?? last.end, range };
-  const isPart = first.text.slice(0, part.start).trim() || last.text.slice(part.end).trim();
-  const isSeveral = first !== last || /\S\s+\S/.test(first.text.slice(first.start, first.end).trim());
+  const isPart = head.text.slice(0, part.start).trim() || tail.text.slice(part.end).trim();
+  const isSeveral = first !== last || /\S\s+\S/.test(head.text.slice(first.start, first.end).trim());
   if (isSeveral && (isPart || first !== last))
     view.selection.select(first.id, last.id, isPart ? part : undefined);
 }
 
 /**
- * What a range has of the text of a row. A triple click selects one text up to where the next row begins.
- * @param {Element} row
+ * What a range has of a drawn text. A triple click selects one text up to where the next row begins.
+ * @param {HTMLElement} text
  * @param {Range} range
  */
-function partOf(row, range) {
-  const text = row.querySelector(TEXT);
-  if (!text || !range.intersectsNode(text)) return [];
+function partOf(text, range) {
+  if (!range.intersectsNode(text)) return [];
   const all = document.createRange();
   all.selectNodeContents(text);
   const begins = range.compareBoundaryPoints(Range.START_TO_START, all) > 0;
   const ends = range.compareBoundaryPoints(Range.END_TO_END, all) < 0;
   const start = begins ? offsetIn(text, range.startContainer, range.startOffset) : 0;
   const end = ends ? offsetIn(text, range.endContainer, range.endOffset) : all.toString().length;
-  const part = { id: /** @type {HTMLElement} */ (row).dataset.key ?? "", text: all.toString(), start, end };
-  return part.text.slice(start, end).trim() ? [part] : [];
+  const from = Number(text.dataset.from);
+  const part = { id: text.dataset.id ?? "", start: from + start, end: from + end };
+  return all.toString().slice(start, end).trim() ? [part] : [];
 }
 
 /**
@@ -216,12 +218,11 @@ export function press(event, screen) {
  * @param {number} by
  * @param {boolean} [isSelecting]
  */
-function step({ session, view }, id, by, isSelecting = false) {
-  const segments = session.segments.peek();
-  const index = segments.findIndex((segment) => segment.id === id);
-  const next = segments[Math.max(0, Math.min(segments.length - 1, index + by))];
-  if (!next) return;
-  if (isSelecting) view.selection.extend(next.id, id);
+function step({ view }, id, by, isSelecting = false) {
+  const keys = view.keys();
+  const next = keys[Math.max(0, Math.min(keys.length - 1, keys.indexOf(id) + by))];
+  if (next === undefined) return;
+  if (isSelecting) view.selection.extend(next, id);
   else view.selection.end();
-  view.go(next.id);
+  view.go(next);
 }

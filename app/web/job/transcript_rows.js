@@ -1,4 +1,4 @@
-/** The rows of a transcript: its segments, and what could not be transcribed between them. */
+/** The rows of a transcript: its subtitles or paragraphs, and what could not be transcribed between them. */
 
 import { lastSpeaker } from "./speakers.js";
 import { otherLanguage } from "./types.js";
@@ -6,59 +6,32 @@ import { otherLanguage } from "./types.js";
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {{start: number, end: number}} Span seconds */
-/**
- * @typedef {object} SegmentRow
- * @property {string} key
- * @property {Segment} segment
- * @property {string | null} heading The speaker, where another one spoke before.
- * @property {number} position Among the segments, from 0.
- * @property {undefined} [segments]
- * @property {undefined} [span]
- */
+/** @typedef {{key: string, cue: import("./cue_rows.js").CueRow, segments?: undefined, span?: undefined}} CueRow */
 /**
  * @typedef {object} Paragraph
  * @property {string} key
  * @property {readonly Segment[]} segments At least one. Of one speaker, as far as the first words say it, and one language.
  * @property {string | null} heading
  * @property {number} position Among the paragraphs, from 0.
- * @property {undefined} [segment]
+ * @property {undefined} [cue]
  * @property {undefined} [span]
  */
-/** @typedef {{key: string, segment?: undefined, segments?: undefined, span: Span}} FailedRow */
-/** @typedef {SegmentRow | Paragraph | FailedRow} Row */
-
-/** @type {WeakMap<Segment, SegmentRow>} */
-const known = new WeakMap();
+/** @typedef {{key: string, cue?: undefined, segments?: undefined, span: Span}} FailedRow */
+/** @typedef {CueRow | Paragraph | FailedRow} Row */
 
 /**
- * @param {readonly Segment[]} segments
+ * @param {readonly import("./cue_rows.js").CueRow[]} cues
  * @param {readonly Span[]} failed In order.
- * @returns {Row[]} The row of a segment stays the same object while nothing of it changes: it is not drawn anew then.
+ * @returns {Row[]}
  */
-export function rowsOf(segments, failed) {
-  /** @type {Row[]} */
-  const rows = [];
-  const left = [...failed];
-  for (const [position, segment] of segments.entries()) {
-    while (left.length && left[0].start <= segment.start)
-      rows.push(failedRow(/** @type {Span} */ (left.shift())));
-    rows.push(segmentRow(segment, segments[position - 1], position));
-  }
-  return [...rows, ...left.map(failedRow)];
+export function rowsOf(cues, failed) {
+  const rows = cues.map((cue) => ({ key: cue.key, cue }));
+  return failed.length ? [...rows, ...failed.map(failedRow)].sort((a, b) => startOf(a) - startOf(b)) : rows;
 }
 
-/**
- * @param {Segment} segment
- * @param {Segment | undefined} before
- * @param {number} position
- */
-function segmentRow(segment, before, position) {
-  const heading = segment.speaker === lastSpeaker(before) ? null : segment.speaker;
-  const row = known.get(segment);
-  if (row?.position === position && row.heading === heading) return row;
-  const next = { key: segment.id, segment, heading, position };
-  known.set(segment, next);
-  return next;
+/** @param {CueRow | FailedRow} row */
+function startOf({ cue, span }) {
+  return (cue ?? span).start;
 }
 
 const PAUSE_S = 2;
@@ -138,12 +111,12 @@ const WIDE = /[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]/;
  */
 export function estimatedHeight(row, width) {
   if (row.segments) return estimatedParagraph(row, width);
-  if (!row.segment) return 64;
-  const { text } = row.segment;
-  const isWide = WIDE.test(text);
-  const textWidth = Math.max(120, width - (width < 600 ? 112 : 176));
-  const lines = Math.max(1, Math.ceil((text.length * (isWide ? 17 : 8)) / textWidth));
-  return lines * 26 + 16 + (row.heading ? 24 : 0);
+  if (!row.cue) return 64;
+  const { lines, parts, heading, problems } = row.cue;
+  const length = parts.reduce((sum, { from, to }) => sum + to - from, 0);
+  const wide = WIDE.test(parts[0].segment.text) ? 17 : 8;
+  const broken = Math.ceil((length * wide) / Math.max(120, width - (width < 700 ? 150 : 300)));
+  return Math.max(2, lines.length || broken) * 24 + 16 + (heading ? 24 : 0) + 32 * problems.length;
 }
 
 /** @param {Paragraph} paragraph @param {number} width */

@@ -4,8 +4,11 @@
  */
 
 import { remembered } from "../core/storage.js";
-import { batch, computed, signal } from "../vendor/ui.js";
-import { rangeIn } from "./carets.js";
+import { GREY } from "../fleet/colours.js";
+import { batch, computed, signal, untracked } from "../vendor/ui.js";
+import { rangeInText, TEXT } from "./carets.js";
+import { idOf } from "./cue_rows.js";
+import { createCues } from "./cues.js";
 import { remove } from "./edits.js";
 import { speakerBook } from "./speakers.js";
 import { createVirtualList } from "./virtual_list.js";
@@ -21,27 +24,39 @@ import { createVirtualList } from "./virtual_list.js";
 /**
  * @typedef {object} Editing
  * @property {string} id
+ * @property {number} at Where in its text: of several subtitles, one is edited.
+ * @property {boolean} [isWritten] `at` is before the caret.
  * @property {Field} field That gets the keyboard.
  * @property {{start: number, end: number} | null} selection In the text; null: the caret at its end.
  */
 
 /**
  * @typedef {object} View
- * @property {Signal<string | null>} current The segment that has, or had, the keyboard.
+ * @property {Signal<string | null>} current The key of the segment or subtitle that has, or had, the keyboard.
  * @property {Signal<Editing | null>} editing
- * @property {Signal<"text" | "subtitles">} layout Paragraphs, or a row for each segment. Remembered.
+ * @property {Signal<"text" | "subtitles">} layout Remembered.
+ * @property {import("./cues.js").Cues} cues
+ * @property {Signal<boolean>} hasCaptions They are shown over the picture.
+ * @property {(key: string) => Place | undefined} placeOf What a key stands for: a segment, or a subtitle.
+ * @property {(id: string, at?: number) => string} keyAt Of the row that has this place of a segment's text.
+ * @property {() => readonly Place[]} places All of the layout, in order. Reads signals.
+ * @property {() => string[]} keys Theirs.
+ * @property {() => string | undefined} editedKey
  * @property {{id: string, start: number, end: number} | null} word The word that was clicked or shown last, in its segment's text.
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
  * @property {Selection} selection
  * @property {import("../vendor/ui.js").ReadonlySignal<readonly import("./speakers.js").Speaker[]>} speakers
+ * @property {(name: string | null) => import("../fleet/colours.js").Colour} colourOf Reads a signal.
  * @property {import("./virtual_list.js").VirtualList} list
- * @property {(id: string, focus?: boolean, part?: Editing["selection"]) => void} go To a segment. `part`: of its text, that is selected.
- * @property {(id: string, selection?: Editing["selection"], field?: Field) => void} edit
+ * @property {(key: string, focus?: boolean, part?: Editing["selection"]) => void} go `part`: of the segment's text, that is selected.
+ * @property {(key: string, selection?: Editing["selection"], field?: Field) => void} edit
  * @property {() => void} stop Stop editing. The keyboard stays where it is.
  * @property {() => void} leave Stop editing. The keyboard goes to the segment.
  * @property {() => void} focusWanted Gives the keyboard to the segment that `go` named, as soon as it is drawn.
  */
+
+/** @typedef {Pick<import("./cue_rows.js").CueRow, "key" | "parts" | "lines" | "start" | "end">} Place */
 
 const layout = remembered("transcript.layout", /** @type {"text" | "subtitles"} */ ("text"));
 
@@ -57,34 +72,66 @@ export function createView(session) {
   const list = createVirtualList(clearTop, clearBottom);
   const selected = createSelection(session);
   const speakersOf = speakerBook();
+  const speakers = computed(() => speakersOf(session.segments.value));
+  const hasCaptions = signal(false);
+  const isWanted = computed(() => layout.value === "subtitles" || hasCaptions.value);
+  const cues = createCues(session, isWanted, editing, editedKey);
   let wantsFocus = false;
-  /** @type {Editing["selection"]} */
+  /** @type {{id: string, start: number, end: number} | null} */
   let wantedPart = null;
 
+  /** @type {View["keyAt"]} */
+  const keyAt = (id, at) => (layout.peek() === "text" ? id : (cues.rowAt(id, at)?.key ?? id));
+
+  /** @type {View["editedKey"]} */
+  function editedKey() {
+    const edited = editing.peek();
+    return edited ? keyAt(edited.id, edited.at) : undefined;
+  }
+
+  /** @type {View["placeOf"]} */
+  function placeOf(key) {
+    const row = layout.peek() === "subtitles" && (cues.row(key) ?? cues.rowAt(idOf(key)));
+    if (row) return row;
+    const segment = session.segments.peek().find(({ id }) => id === idOf(key));
+    return segment && placeOfSegment(segment);
+  }
+
+  const places = () =>
+    layout.value === "text" ? session.segments.value.map(placeOfSegment) : cues.rows.value;
+  const keys = () => untracked(places).map(({ key }) => key);
+
   /** @type {View["go"]} */
-  function go(id, focus = true, part = null) {
-    if (editing.value?.id !== id) stop();
-    current.value = id;
-    list.reveal(id);
-    [wantsFocus, wantedPart] = [focus, part];
+  function go(wanted, focus = true, part = null) {
+    const key = part ? keyAt(idOf(wanted), part.start) : (placeOf(wanted)?.key ?? wanted);
+    if (editedKey() !== key) stop();
+    current.value = key;
+    list.reveal(key);
+    wantsFocus = focus;
+    wantedPart = part && { ...part, id: idOf(wanted) };
     focusWanted();
   }
 
   /** @type {View["edit"]} */
-  function edit(id, selection = null, field = "text") {
-    if (!session.editable.value) return go(id);
-    if (editing.value?.id !== id) stop();
+  function edit(wanted, selection = null, field = "text") {
+    if (!session.editable.value) return go(wanted);
+    const [part] = placeOf(wanted)?.parts ?? [];
+    const id = selection ? idOf(wanted) : (part?.segment.id ?? idOf(wanted));
+    const at = selection?.start ?? part?.from ?? 0;
+    const key = keyAt(id, at);
+    if (editedKey() !== key) stop();
     selected.clear();
     batch(() => {
-      current.value = id;
-      editing.value = { id, field, selection };
+      current.value = key;
+      editing.value = { id, at, field, selection };
     });
-    list.reveal(id);
+    list.reveal(key);
   }
 
   /** A segment that was left without text goes: the service would not store it. */
   function stop() {
     const left = session.segments.peek().find(({ id }) => id === editing.peek()?.id);
+    if (!editing.peek()) return;
     editing.value = null;
     if (left && view.word?.id === left.id) {
       const at = Math.min(view.word.start, left.text.length); // the word may be another one now
@@ -95,12 +142,12 @@ export function createView(session) {
   }
 
   function leave() {
-    const id = editing.peek()?.id;
-    const index = session.segments.peek().findIndex((segment) => segment.id === id);
+    const key = editedKey();
+    const index = session.segments.peek().findIndex(({ id }) => id === editing.peek()?.id);
     stop();
     const after = session.segments.peek();
-    const next = after.find((segment) => segment.id === id) ?? after[Math.min(index, after.length - 1)];
-    if (next) go(next.id);
+    const next = key !== undefined && placeOf(key) ? key : after[Math.min(index, after.length - 1)]?.id;
+    if (next) go(next);
   }
 
   /** The row may be drawn only now. */
@@ -109,8 +156,9 @@ export function createView(session) {
     if (!row || editing.value) return;
     wantsFocus = false;
     row.focus({ preventScroll: true });
-    const text = wantedPart && row.querySelector(".segment-text");
-    const range = text && wantedPart && rangeIn(text, wantedPart.start, wantedPart.end);
+    /** @type {HTMLElement | null} */
+    const text = wantedPart && row.querySelector(`${TEXT}[data-id="${CSS.escape(wantedPart.id)}"]`);
+    const range = text && wantedPart && rangeInText(text, wantedPart);
     if (range)
       getSelection()?.setBaseAndExtent(
         range.startContainer,
@@ -126,11 +174,19 @@ export function createView(session) {
     current,
     editing,
     layout,
+    cues,
+    hasCaptions,
+    placeOf,
+    keyAt,
+    places,
+    keys,
+    editedKey,
     word: null,
     following: signal(true),
     search: signal(null),
     selection: selected,
-    speakers: computed(() => speakersOf(session.segments.value)),
+    speakers,
+    colourOf: (name) => speakers.value.find((speaker) => speaker.name === name)?.colour ?? GREY,
     list,
     go,
     edit,
@@ -139,6 +195,12 @@ export function createView(session) {
     focusWanted,
   };
   return view;
+}
+
+/** @param {Segment} segment @returns {Place} */
+function placeOfSegment(segment) {
+  const { id, start, end, text } = segment;
+  return { key: id, start, end, lines: [], parts: [{ segment, from: 0, to: text.length }] };
 }
 
 /** The lower edge of what stays at the top of the window. */
@@ -184,7 +246,7 @@ export function createSelection(session) {
     if (!range.value) return NONE;
     const { from, to } = range.value;
     const segments = session.segments.value;
-    const [first, last] = [from, to]
+    const [first, last] = [idOf(from), idOf(to)]
       .map((id) => segments.findIndex((segment) => segment.id === id))
       .sort((one, other) => one - other);
     return first < 0 ? NONE : new Set(segments.slice(first, last + 1).map(({ id }) => id));

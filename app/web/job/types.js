@@ -14,6 +14,8 @@
  *   `speaker`: where the service knows it. It may be another one than that of the segment.
  */
 
+/** @typedef {"break" | "join"} MarkKind A cue begins there; no cue ends there. */
+
 /**
  * @typedef {object} Segment A segment of a transcript. Values are never changed: a correction makes new ones.
  * @property {string} id Of this page only if it begins with `new-`; else of the service.
@@ -22,6 +24,10 @@
  * @property {string} text
  * @property {string | null} speaker Of its first words.
  * @property {string} [language] That is spoken, where the service knows it.
+ * @property {readonly {at: number, kind: MarkKind}[]} [marks] Of its subtitles, in order. `at`: how many characters of
+ *   the text are before it.
+ * @property {readonly {at: number, write: string, heard: string}[]} [terms] What names and terms replaced.
+ * @property {"open" | "final"} [spoken] In a live recording, and not in its transcript yet: whether its text may grow.
  * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
  */
 
@@ -75,7 +81,7 @@
 /** @typedef {{code: string, message: string, start: number | null, end: number | null}} RecordingWarning */
 
 /**
- * @typedef {"text" | "times" | "speaker" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
+ * @typedef {"text" | "times" | "speaker" | "mark" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
  *   What a step of the history did. `theirs`: took in another revision, or an unsaved draft.
  */
 
@@ -110,12 +116,14 @@
  *   In order, with all corrections of this page. While the job runs, all that is transcribed so far. The id of a
  *   segment stays the same while the page is open, and unchanged segments stay the same objects.
  * @property {Signal<boolean>} complete The job has succeeded, and all of its text is here.
+ * @property {ReadonlySignal<boolean>} takesCorrections The service stores corrections now.
  * @property {Signal<Error | null>} error Why the job cannot be shown.
  * @property {Signal<boolean>} connected The service answers, as far as the job's events show it.
  * @property {ReadonlySignal<boolean>} editable Corrections can be saved, now or when the job has ended.
  * @property {Signal<number>} revision That the corrections began from. 0: the original.
  * @property {(name: EditName, change: (segments: readonly Segment[]) => readonly Segment[], focusId?: string | null)
  *   => boolean} edit Change `segments`. Returns false if `change` returns the same array, or nothing is editable.
+ * @property {(segment: Segment) => object} bodyOf As the service wants it.
  * @property {() => Step | null} undo
  * @property {() => Step | null} redo
  * @property {ReadonlySignal<boolean>} canUndo
@@ -130,6 +138,8 @@
  * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.
  *   Else it is saved some seconds after the last edit, when the page is hidden or left, and when the job ends: each time
  *   is a revision. The browser keeps a draft meanwhile.
+ * @property {<T>(act: () => Promise<T>) => Promise<T>} alone Not while a correction is sent: the service may take one at a
+ *   time.
  * @property {(body: import("./saving_merge.js").SpeakersBody) => Promise<void>} correctSpeakers Saves everything,
  *   and then lets the service correct all speakers, as one step. Rejected where that fails.
  * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.
@@ -140,6 +150,11 @@
 /** @param {Job} job */
 export function isActive(job) {
   return job.status === "queued" || job.status === "running";
+}
+
+/** Whether its sound still comes. @param {Job} job */
+export function isRecorded({ progress }) {
+  return progress.stage === "recording";
 }
 
 /**
@@ -160,6 +175,14 @@ export function hasArrived(job) {
 /** Whether the service could not decode the recording. @param {Job} job */
 export function isUndecodable(job) {
   return job.status === "failed" && job.audio_tracks === null;
+}
+
+const OF_THE_FILE = ["audio_too_short", "broken_file", "empty_file", "encrypted"];
+const OF_ITS_SOUND = ["no_audio_track", "not_audio", "unsupported_codec"];
+
+/** Whether it failed because of its file: it would fail again. @param {Job} job */
+export function isUnreadable({ error }) {
+  return [...OF_THE_FILE, ...OF_ITS_SOUND].includes(error?.code ?? "");
 }
 
 /** @param {Job} job */

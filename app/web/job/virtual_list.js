@@ -69,9 +69,14 @@ export function createVirtualList(clearTop, clearBottom) {
 
   /** @type {VirtualList["setRows"]} */
   function setRows(newKeys, newEstimate, parts = new Map()) {
-    [keys, estimate] = [newKeys, newEstimate];
-    indices = new Map([...parts, ...keys.map((key, index) => /** @type {const} */ ([key, index]))]);
+    const next = new Map([...parts, ...newKeys.map((key, index) => /** @type {const} */ ([key, index]))]);
+    const seen = [...(before?.tops.keys() ?? [])].find((key) => next.has(key));
+    const top = offsets[indices.get(seen ?? "") ?? -1];
+    [keys, estimate, indices] = [newKeys, newEstimate, next];
     place();
+    // What the reader sees is drawn, however far the rows above have moved it: then it stays in place.
+    const by = offsets[indices.get(seen ?? "") ?? -1] - top;
+    if (by) updateRange(by);
   }
 
   function place() {
@@ -186,9 +191,9 @@ export function createVirtualList(clearTop, clearBottom) {
     if (isChanged) place();
   }
 
-  function updateRange() {
+  function updateRange(by = 0) {
     if (!list) return;
-    const top = -list.getBoundingClientRect().top;
+    const top = by - list.getBoundingClientRect().top;
     const next = rangeFor(offsets, { top, bottom: top + innerHeight }, MARGIN_PX, range.peek());
     const { first, last } = range.peek();
     if (next.first !== first || next.last !== last) range.value = next;

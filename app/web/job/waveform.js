@@ -1,7 +1,6 @@
 /** The waveform of a job: fetched when the service has it, drawn, zoomed and scrolled. */
 
 import { ApiError, requestJson } from "../core/api.js";
-import { theme } from "../shell/theme.js";
 import { computed, effect, signal } from "../vendor/ui.js";
 import { isActive, isUndecodable } from "./types.js";
 import { heightsOf, pointsFor, within, zoomed } from "./waveform_levels.js";
@@ -14,6 +13,7 @@ import { heightsOf, pointsFor, within, zoomed } from "./waveform_levels.js";
 const ASK_AGAIN_MS = 2000;
 const REFINE_MS = 300; // after a step of the zoom
 const ZOOM_STEP = 2;
+const AROUND_S = 6; // in sight beside what is edited
 const JUMP_S = 1; // more than that, and the reader has gone elsewhere
 
 /**
@@ -86,6 +86,9 @@ export function createWaveform(session, playback) {
   /** Scroll along with what plays, unless the reader has scrolled away from it; and to what is edited. */
   function follow() {
     let last = playback.time.peek();
+    /** The region that was brought into sight. @type {string | undefined} */
+    let shown;
+    let isClose = false; // for a region
     const stops = [
       effect(() => {
         const time = playback.time.value;
@@ -96,9 +99,16 @@ export function createWaveform(session, playback) {
       }),
       effect(() => {
         const region = playback.region.value;
-        if (!region || isInSight(region.start, region.end)) return;
-        const middle = ((region.start + region.end) / 2) * view.peek().scale;
-        chosen.value = { ...chosen.peek(), left: middle - width.peek() / 2 };
+        const isNew = region?.key !== shown;
+        shown = region?.key;
+        if (!region && isClose) [isClose, chosen.value] = [false, { scale: 0, left: 0 }];
+        if (!region || !isNew) return;
+        const { scale } = view.peek();
+        const isFar = scale * AROUND_S * 2 < width.peek();
+        if (!isFar && isInSight(region.start, region.end)) return;
+        isClose ||= isFar;
+        const next = isFar ? width.peek() / (AROUND_S + region.end - region.start) : scale;
+        chosen.value = { scale: next, left: ((region.start + region.end) / 2) * next - width.peek() / 2 };
       }),
     ];
     return () => stops.map((stop) => stop());
@@ -150,20 +160,6 @@ export function createWaveform(session, playback) {
   }
 
   return { state, wave, view, done, zoom, scroll, timeAt, show };
-}
-
-/** What the colours depend on. @param {() => void} draw @returns {() => void} Ends it. */
-export function onTheme(draw) {
-  const darkness = matchMedia("(prefers-color-scheme: dark)");
-  darkness.addEventListener("change", draw);
-  const stop = effect(() => {
-    void theme.value;
-    draw();
-  });
-  return () => {
-    darkness.removeEventListener("change", draw);
-    stop();
-  };
 }
 
 /**

@@ -1,9 +1,10 @@
 /** The waveform's place on the screen: to see, to click, and to drag the edges of the segment that is edited. */
 
+import { fieldValue } from "../core/controls.js";
 import { clock } from "../core/format.js";
 import { t } from "../core/text.js";
-import { html, useComputed, useEffect, useRef, useSignal, useSignalEffect } from "../vendor/ui.js";
-import { onTheme } from "./waveform.js";
+import { isDark } from "../shell/theme.js";
+import { html, useComputed, useEffect, useRef, useSignalEffect } from "../vendor/ui.js";
 import { drawWaveform } from "./waveform_canvas.js";
 
 /** @typedef {import("./playback.js").Playback} Playback */
@@ -40,22 +41,14 @@ export function WaveformBar(props) {
 /** @param {BarProps} props */
 function Picture({ session, waveform, playback, speakers }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
-  const colours = useSignal(0);
-  useEffect(() => onTheme(() => (colours.value = colours.peek() + 1)), []);
   const played = useComputed(() => Math.round(playback.time.value * waveform.view.value.scale));
   useSignalEffect(() => {
-    void colours.value;
+    void isDark.value;
     const [wave, view] = [waveform.wave.value, waveform.view.value];
     if (!wave || !canvas.current) return;
-    drawWaveform(canvas.current, {
-      ...wave,
-      ...{
-        view,
-        time: played.value / view.scale,
-        segments: session.segments.value,
-        speakers: speakers.value,
-      },
-    });
+    const time = played.value / view.scale;
+    const [segments, names] = [session.segments.value, speakers.value];
+    drawWaveform(canvas.current, { ...wave, view, time, segments, speakers: names });
   });
   return html`<canvas ref=${canvas} />`;
 }
@@ -90,14 +83,14 @@ function Region({ region, waveform, playback }) {
     if (!edge.hasPointerCapture(event.pointerId)) return;
     const isDone = event.type === "pointerup";
     const box = /** @type {HTMLElement} */ (edge.closest(".waveform-place")).getBoundingClientRect();
-    const { start, end } = /** @type {import("./playback.js").Region} */ (playback.region.peek());
+    const shown = /** @type {import("./playback.js").Region} */ (playback.region.peek());
     const time = waveform.timeAt(event.clientX - box.left);
-    playback.changeRegion(
+    const wanted =
       side === "start"
-        ? { start: Math.min(time, end - SHORTEST_S), end }
-        : { start, end: Math.max(time, start + SHORTEST_S) },
-      isDone,
-    );
+        ? { start: Math.min(time, shown.end - SHORTEST_S), end: shown.end }
+        : { start: shown.start, end: Math.max(time, shown.start + SHORTEST_S) };
+    const { start, end } = shown.drag(wanted, isDone) ?? wanted;
+    if (playback.region.peek()?.key === shown.key) playback.region.value = { ...shown, start, end };
   };
   /** @param {"start" | "end"} side */
   const edge = (side) => {
@@ -146,7 +139,7 @@ function SeekSlider({ playback }) {
     playback.skip(event.shiftKey ? Math.sign(step) : step);
   };
   /** @param {Event} event */
-  const change = (event) => playback.seek(Number(/** @type {HTMLInputElement} */ (event.target).value));
+  const change = (event) => playback.seek(Number(fieldValue(event)));
   return html`<input class="seek" type="range" min="0" max=${end} value=${seconds.value} aria-label=${t("player.position")}
     aria-valuetext=${t("player.positionOf", { time: clock(seconds.value), duration: clock(end) })} onInput=${change} onKeyDown=${press} />`;
 }

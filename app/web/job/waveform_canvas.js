@@ -53,8 +53,6 @@ export function drawWaveform(canvas, { heights, duration, view, time, segments, 
  */
 function coloursOf(canvas, speakers) {
   const get = inkFor(canvas);
-  const of = new Map(
-    speakers.map(({ name, colour }) => [name, get(`--job-${/\d+/.exec(colour)?.[0] ?? "grey"}`)]),
-  );
+  const of = new Map(speakers.map(({ name, colour }) => [name, get(`--job-${colour.hue}`)]));
   return { plain: get("--wave"), played: get("--wave-played"), of };
 }

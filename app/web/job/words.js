@@ -17,6 +17,17 @@ export function isUnspaced(character) {
   return UNSPACED_CHARACTER.test(character);
 }
 
+/** What stands between two parts of a text. @param {string} left @param {string} right */
+export function spaceBetween(left, right) {
+  return isUnspaced([...left.slice(-2)].at(-1) ?? "") || isUnspaced(right) ? "" : " ";
+}
+
+/** An offset in a text as JavaScript counts: the service counts characters. @param {string} text @param {number} characters */
+export function unitsOf(text, characters) {
+  if (!/[\ud800-\udfff]/.test(text)) return characters;
+  return [...text].slice(0, characters).join("").length;
+}
+
 /** @type {WeakMap<Segment, readonly PlacedWord[]>} */
 const placed = new WeakMap();
 
@@ -77,7 +88,7 @@ export function keptWords(segment, text) {
 }
 
 /** @param {string} text @returns {Token[]} */
-function tokensOf(text) {
+export function tokensOf(text) {
   return [...text.matchAll(TOKEN)].map((match) => ({
     text: match[0],
     from: match.index,
@@ -229,6 +240,13 @@ export function spokenNow(segments, time) {
   return last;
 }
 
+/** Where terms have replaced something in a text, as far as it is there now. @param {Segment} segment */
+export function termsIn({ id, text, terms = [] }) {
+  const placed = terms.map((term) => ({ ...term, id, start: unitsOf(text, term.at) }));
+  const present = placed.filter(({ start, write }) => text.startsWith(write, start));
+  return present.map((term) => ({ ...term, end: term.start + term.write.length }));
+}
+
 /** @param {{probability: number | null}} word */
 export function isUnsure({ probability }) {
   return probability !== null && probability < UNSURE_BELOW;
@@ -268,27 +286,6 @@ function unsureWords(segment) {
   return placedWords(segment)
     .filter(({ word }) => isUnsure(word))
     .map(({ from, to }) => ({ id: segment.id, start: from, end: to, text: segment.text.slice(from, to) }));
-}
-
-/**
- * Where to split a text: before the word that plays, if it is in the segment; else near the middle.
- * @param {Segment} segment
- * @param {number} time Of the player, in seconds.
- * @returns {number} 0 if it has one word only.
- */
-export function splitPoint(segment, time) {
-  const words = placedWords(segment);
-  const playing = words[lastStarted(words, time, ({ word }) => word.start)];
-  if (playing && playing.from > 0 && time < segment.end) return playing.from;
-  const spaces = [...segment.text.trimEnd().matchAll(/\s+(?=\S)/g)].filter(({ index }) => index > 0);
-  const starts = spaces.length
-    ? spaces.map(({ index, 0: { length } }) => index + length)
-    : words.map(({ from }) => from);
-  const middle = segment.text.length / 2;
-  return starts.reduce(
-    (best, at) => (Math.abs(at - middle) < Math.abs(best - middle) ? at : best),
-    starts[0] ?? 0,
-  );
 }
 
 /**

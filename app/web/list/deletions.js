@@ -1,6 +1,7 @@
 /** Jobs that the user deletes: they go into the trash at once, and can be brought back. */
 
 import { request } from "../core/api.js";
+import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { removeDrafts } from "../job/drafts.js";
@@ -19,12 +20,12 @@ const NOTHING = { jobs: [], sent: Promise.resolve(), until: 0, close: () => {} }
 let last = NOTHING;
 
 /**
- * Delete jobs. Running ones are cancelled. Of those in the trash, the user is asked first: nothing brings them back.
+ * Delete jobs. Running ones are cancelled. Where nothing brings them back, the user is asked first.
  * @param {readonly Job[]} jobs
  */
 export function removeJobs(jobs) {
   if (!jobs.length) return;
-  if (jobs[0].trashed_at) return askForEver(jobs);
+  if (!service.trash || jobs[0].trashed_at) return askForEver(jobs);
   const before = Date.now() < last.until ? last : NOTHING;
   before.close();
   const all = [...before.jobs, ...jobs];
@@ -89,6 +90,5 @@ async function send(jobs, method, action, onError) {
   const error = errors.find(({ status }) => status !== 404); // else somebody else was faster
   if (!error) return;
   onError?.();
-  if (error.code === "no_trash") askForEver(jobs);
-  else toastError(error);
+  toastError(error);
 }

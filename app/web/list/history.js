@@ -3,6 +3,7 @@
 import { announce } from "../core/announcer.js";
 import { isReachable } from "../core/health.js";
 import { useShortcuts } from "../core/keys.js";
+import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
 import { undoLast } from "./deletions.js";
@@ -73,7 +74,7 @@ function More({ count }) {
 
 function Empty() {
   if (!isFiltered.value) {
-    return html`<p class="muted">${t("history.empty")} <a href="#/?trash=true">${t("history.trash")}</a></p>`;
+    return html`<p class="muted">${t("history.empty")} ${service.trash && html`<a href="#/?trash=true">${t("history.trash")}</a>`}</p>`;
   }
   return html`<div class="empty">
     <p>${t(filter.value.trash ? "history.trashEmpty" : "history.notFound")}</p>

@@ -1,8 +1,10 @@
 /** Above the list: its search and filter, and what can be done with the selection. */
 
+import { fieldValue, IconButton, Select } from "../core/controls.js";
 import { Icon } from "../core/icons.js";
 import { useShortcuts } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
+import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { isSmall } from "../core/window_size.js";
@@ -26,24 +28,20 @@ export function SearchBar() {
     if (event.key === "Enter") type(typed.value, 0);
     if (event.key === "Escape" && typed.value) [event.preventDefault(), type("", 0)];
   };
-  /** @param {Event} event */
-  const onStatus = (event) => {
-    const { value } = /** @type {HTMLSelectElement} */ (event.target);
+  /** @param {string} value */
+  const choose = (value) =>
     setFilter(value === "trash" ? { status: "", trash: "true" } : { status: value, trash: "" });
-  };
   const { status, tag, trash } = filter.value;
+  const choices = [["", t("history.any")], ...STATUSES.map((name) => [name, t(`status.${name}`)])];
+  if (service.trash) choices.push(["trash", t("history.trash")]);
   return html`<div class="toolbar history-search" role="search">
     <span class="search-field">
       <${Icon} name="search" />
       <input ref=${field} class="input" type="search" enterkeyhint="search" maxlength=${MOST_CHARS} dir="auto"
         aria-label=${t("history.search")} placeholder=${t("history.search")} value=${typed.value} onKeyDown=${onKey}
-        onInput=${(/** @type {Event} */ event) => type(/** @type {HTMLInputElement} */ (event.target).value)} />
+        onInput=${(/** @type {Event} */ event) => type(fieldValue(event))} />
     </span>
-    <select class="input" aria-label=${t("history.filter")} onChange=${onStatus}>
-      <option value="" selected=${!status && !trash}>${t("history.any")}</option>
-      ${STATUSES.map((name) => html`<option value=${name} selected=${name === status}>${t(`status.${name}`)}</option>`)}
-      <option value="trash" selected=${!!trash}>${t("history.trash")}</option>
-    </select>
+    <${Select} class="input" aria-label=${t("history.filter")} value=${trash ? "trash" : status} choices=${choices} choose=${choose} />
     ${
       tag &&
       html`<button class="button" title=${t("history.anyTag")} onClick=${() => setFilter({ tag: "" })}>
@@ -105,17 +103,14 @@ export function SelectionBar() {
     ${
       count > 0 &&
       html`
-      <button class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
-        onClick=${() => selectAll(false)}><${Icon} name="close" /></button>
+      <${IconButton} icon="close" label=${t("history.unselect")} onClick=${() => selectAll(false)} />
       <span class="space"></span>
       ${
         filter.value.trash
-          ? html`<button class="icon-button" aria-label=${t("history.restore")} title=${t("history.restore")}
-              onClick=${act(restoreJobs)}><${Icon} name="undo" /></button>`
+          ? html`<${IconButton} icon="undo" label=${t("history.restore")} onClick=${act(restoreJobs)} />`
           : html`<${TagsMenu} chosen=${chosen} /><${ArchiveMenu} chosen=${chosen} />`
       }
-      <button class="icon-button" aria-label=${remove} title=${remove}
-        onClick=${act(removeJobs)}><${Icon} name="trash" /></button>`
+      <${IconButton} icon="trash" label=${remove} onClick=${act(removeJobs)} />`
     }
   </div>`;
 }

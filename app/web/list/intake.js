@@ -1,12 +1,21 @@
 /** New recordings: files, folders, a URL or the microphone. */
 
+import { FilesButton } from "../core/controls.js";
 import { Icon } from "../core/icons.js";
 import { service } from "../core/service.js";
 import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
 import { computed, effect, html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { jobs } from "./job_store.js";
-import { isAvailable, isStarting, problem, session, startRecording } from "./microphone.js";
+import {
+  hasTabSound,
+  isAvailable,
+  isStarting,
+  permission,
+  problem,
+  recording,
+  startRecording,
+} from "./microphone.js";
 import { MicrophoneBar } from "./microphone_bar.js";
 import { Options } from "./options_form.js";
 import { urlsIn } from "./upload_files.js";
@@ -40,7 +49,7 @@ export function Intake() {
         </div>
       </div>
       ${
-        session.value
+        recording.value
           ? html`<${MicrophoneBar} />`
           : html`<${Sources} isUrlOpen=${isUrlOpen} toggleUrl=${() => openUrl(!isUrlOpen)} />`
       }
@@ -57,42 +66,41 @@ export function Intake() {
 /** @param {{isUrlOpen: boolean, toggleUrl: () => void}} props */
 function Sources({ isUrlOpen, toggleUrl }) {
   return html`<div class="toolbar drop-zone-sources">
-    <${FilesButton} class="button primary" icon="file" label=${t("intake.files")} />
-    ${!isTouch && html`<${FilesButton} class="button" icon="folder" label=${t("intake.folder")} isFolder />`}
+    <${FilesButton} class="button primary" icon="file" label=${t("intake.files")} take=${addFiles} multiple />
+    ${!isTouch && html`<${FilesButton} icon="folder" label=${t("intake.folder")} take=${addFiles} multiple webkitdirectory />`}
     ${
       service.urls &&
       html`<button class="button" aria-expanded=${isUrlOpen} onClick=${toggleUrl}><${Icon} name="link" />${t("intake.url")}</button>`
     }
     ${
       isAvailable &&
-      html`<button class="button" disabled=${isStarting.value} onClick=${startRecording}>
+      html`<button class="button" disabled=${isStarting.value} onClick=${() => startRecording(false)}>
         <${Icon} name="microphone" />${t("intake.record")}
+      </button>`
+    }
+    ${
+      hasTabSound &&
+      html`<button class="button" title=${t("intake.recordTabHint")} disabled=${isStarting.value} onClick=${() => startRecording(true)}>
+        <${Icon} name="volume" />${t("intake.recordTab")}
       </button>`
     }
   </div>`;
 }
 
-/** @param {{class: string, icon: "file" | "folder", label: string, isFolder?: boolean}} props */
-function FilesButton({ class: className, icon, label, isFolder = false }) {
-  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
-  /** @param {Event} event */
-  const change = (event) => {
-    const field = /** @type {HTMLInputElement} */ (event.currentTarget);
-    addFiles([...(field.files ?? [])]);
-    field.value = ""; // the same file can be chosen again
-  };
-  return html`<button class=${className} onClick=${() => input.current?.click()}><${Icon} name=${icon} />${label}</button>
-    <input ref=${input} type="file" hidden multiple webkitdirectory=${isFolder} aria-label=${label} onChange=${change} />`;
-}
-
+/** Before somebody speaks: what the microphone needs. Afterwards: why nothing is recorded. */
 function MicrophoneProblem() {
-  const text = isAvailable ? problem.value : t("microphone.insecure");
-  if (!text) return null;
-  return html`<p class=${isAvailable ? "notice warning small" : "small muted"} role=${isAvailable ? "alert" : undefined}>${text}</p>`;
+  if (problem.value) return html`<p class="notice warning small" role="alert">${problem.value}</p>`;
+  const isAsking = isStarting.value && permission.value !== "granted";
+  const hint = !isAvailable
+    ? "microphone.insecure"
+    : permission.value === "denied"
+      ? "microphone.refused"
+      : isAsking && "microphone.asking";
+  return hint && html`<p class="small muted" role="status">${t(hint)}</p>`;
 }
 
 /** @param {{close: () => void}} props */
-export function UrlForm({ close }) {
+function UrlForm({ close }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const [isWrong, setWrong] = useState(false);
   useLayoutEffect(() => {
@@ -109,7 +117,7 @@ export function UrlForm({ close }) {
     addUrls(urls);
     close();
   };
-  return html`<form class="url-form" novalidate onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()}>
+  return html`<form class="toolbar url-form" novalidate onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()}>
     <label class="field">
       <span>${t("intake.urlLabel")}</span>
       <input ref=${input} type="url" inputmode="url" placeholder="https://" dir="ltr"

@@ -6,7 +6,8 @@ import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { html, signal, useLayoutEffect } from "../vendor/ui.js";
-import { MicrophoneBar } from "./microphone_bar.js";
+import { restoreRecording } from "./microphone.js";
+import { isOnScreen, MicrophoneBar } from "./microphone_bar.js";
 import { filesOf, urlsIn } from "./upload_files.js";
 import { addFiles, addUrls, restoreUploads } from "./upload_store.js";
 
@@ -16,6 +17,7 @@ const isDragging = signal(false);
 export function IntakeEverywhere() {
   useLayoutEffect(() => {
     void restoreUploads();
+    void restoreRecording();
     const ended = new AbortController();
     const { signal } = ended;
     addEventListener("dragenter", over, { signal });
@@ -27,7 +29,7 @@ export function IntakeEverywhere() {
   }, []);
   return html`
     ${isDragging.value && html`<div class="drop-overlay"><p><${Icon} name="upload" />${t("intake.drop")}</p></div>`}
-    ${route.value.screen !== "list" && html`<div class="microphone-elsewhere"><${MicrophoneBar} /></div>`}
+    ${route.value.screen !== "list" && !isOnScreen() && html`<div class="microphone-elsewhere"><${MicrophoneBar} /></div>`}
   `;
 }
 

@@ -1,7 +1,8 @@
 /** One job in the list. */
 
+import { IconButton } from "../core/controls.js";
 import { clock } from "../core/format.js";
-import { Icon } from "../core/icons.js";
+import { service } from "../core/service.js";
 import { errorText, t } from "../core/text.js";
 import { Tags } from "../job/details.js";
 import { DownloadMenu } from "../job/exports.js";
@@ -36,11 +37,11 @@ export function JobRow({ job, isSelected }) {
       <input type="checkbox" checked=${isSelected} onClick=${onSelect} aria-label=${t("history.select", { name })} />
     </label>
     <div class="job-row-text" data-status=${job.status}>
-      <a class="job-row-name" href=${job.trashed_at ? undefined : `#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
+      <a class="job-row-name one-line" href=${job.trashed_at ? undefined : `#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
       <${Situation} job=${job} />
       <${Tags} tags=${job.tags} />
     </div>
-    <p class="job-row-facts small muted numbers">${facts.map((fact) => html`<span dir="auto">${fact}</span>`)}</p>
+    <p class="job-row-facts small muted numbers">${facts.map((fact) => html`<span class="one-line" dir="auto">${fact}</span>`)}</p>
     <div class="job-row-actions">
       ${
         job.trashed_at
@@ -54,13 +55,13 @@ export function JobRow({ job, isSelected }) {
 
 /** What it says, or how far it is. @param {{job: Job}} props */
 function Situation({ job }) {
-  if (job.error) return html`<p class="job-row-error small" dir="auto">${errorText(job.error)}</p>`;
+  if (job.error) return html`<p class="small wrong" dir="auto">${errorText(job.error)}</p>`;
   if (job.matches?.length && !job.trashed_at) return html`<${Matches} job=${job} matches=${job.matches} />`;
   if (job.status === "succeeded") {
     const text = textBeyond(nameOf(job), job.excerpt ?? "");
-    return text && html`<p class="job-row-excerpt small muted" dir="auto">${text}</p>`;
+    return text && html`<p class="small muted one-line" dir="auto">${text}</p>`;
   }
-  return html`<p class="job-row-state small muted">
+  return html`<p class="toolbar small muted">
     <span class=${job.status === "running" ? "badge accent" : "badge"}>${t(`status.${job.status}`)}</span>${job.status === "running" && html`<${JobProgress} job=${job} />`}
   </p>`;
 }
@@ -128,9 +129,7 @@ function RemoveButton({ job }) {
 
 /** @param {{job: Job, icon: import("../core/icons.js").IconName, label: string, onClick: (event: MouseEvent) => void}} props */
 function RowButton({ job, icon, label, onClick }) {
-  return html`<button class="icon-button" aria-label=${`${label}: ${nameOf(job)}`} title=${label} onClick=${onClick}>
-    <${Icon} name=${icon} />
-  </button>`;
+  return html`<${IconButton} icon=${icon} label=${`${label}: ${nameOf(job)}`} title=${label} onClick=${onClick} />`;
 }
 
 /**
@@ -152,7 +151,7 @@ function onKey(event, job) {
  * @param {Job} job
  */
 function removeRow(element, job) {
-  if (!job.trashed_at) leaveRow(element); // else the user is asked
+  if (service.trash && !job.trashed_at) leaveRow(element); // else the user is asked
   removeJobs([job]);
 }
 

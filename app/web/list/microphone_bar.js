@@ -1,50 +1,38 @@
-/** The running recording: its level, its time, and how to end it. */
+/** The running recording: its level, its time, and how to pause and end it. */
 
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
+import { route } from "../core/router.js";
 import { t } from "../core/text.js";
-import { html, useEffect, useRef, useState } from "../vendor/ui.js";
-import { session } from "./microphone.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
+import { recording } from "./microphone.js";
+
+/** Whether the screen is that of the recording's job, with its text. */
+export const isOnScreen = () =>
+  route.value.screen === "job" && "id" in route.value && route.value.id === recording.value?.job.value;
 
 export function MicrophoneBar() {
-  const current = session.value;
+  const current = recording.value;
   const stop = useRef(/** @type {HTMLButtonElement | null} */ (null));
   useEffect(() => {
-    // The button that has started it is gone, and the focus with it.
-    if (document.activeElement === document.body) stop.current?.focus();
+    // The button that has started it is gone, and the focus with it; a new screen gives it to all of itself.
+    if (["BODY", "MAIN"].includes(document.activeElement?.tagName ?? "")) stop.current?.focus();
   }, [current]);
   if (!current) return null;
-  return html`<div class="microphone" role="group" aria-label=${t("microphone.label")}>
+  const state = current.state.value;
+  const { seconds, level } = current.meter.value;
+  const isRunning = state === "running";
+  const note = current.trouble.value || (state === "ending" ? t("microphone.ending") : "");
+  return html`<div class="microphone" role="group" aria-label=${t("microphone.label")} data-state=${state}>
     <span class="microphone-light" aria-hidden="true"></span>
-    <${Elapsed} since=${current.startedAt} />
-    <${Level} level=${current.level} />
-    <button ref=${stop} class="button primary" onClick=${() => current.end(true)}><${Icon} name="stop" />${t("microphone.stop")}</button>
-    <button class="icon-button" aria-label=${t("microphone.discard")} title=${t("microphone.discard")}
-      onClick=${() => current.end(false)}><${Icon} name="trash" /></button>
+    <span class="numbers" role="timer">${clock(seconds)}</span>
+    <meter class="microphone-level" min="0" max="1" value=${level} aria-label=${t("microphone.level")}></meter>
+    ${
+      state !== "ending" &&
+      html`<button class="button" onClick=${current.toggle}><${Icon} name=${isRunning ? "pause" : "microphone"} />${t(isRunning ? "microphone.pause" : "microphone.goOn")}</button>
+      <button ref=${stop} class="button primary" onClick=${current.stop}><${Icon} name="stop" />${t("microphone.stop")}</button>`
+    }
+    ${current.job.value && !isOnScreen() && html`<a class="button quiet" href=${`#/jobs/${current.job.value}`}>${t("microphone.show")}</a>`}
+    <span class="microphone-note small" role="status">${note}</span>
   </div>`;
-}
-
-/** @param {{since: number}} props */
-function Elapsed({ since }) {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 250);
-    return () => clearInterval(timer);
-  }, []);
-  return html`<span class="numbers" role="timer">${clock((now - since) / 1000)}</span>`;
-}
-
-/** @param {{level: () => number}} props */
-function Level({ level }) {
-  const meter = useRef(/** @type {HTMLMeterElement | null} */ (null));
-  useEffect(() => {
-    let frame = 0;
-    const draw = () => {
-      if (meter.current) meter.current.value = level();
-      frame = requestAnimationFrame(draw);
-    };
-    draw();
-    return () => cancelAnimationFrame(frame);
-  }, [level]);
-  return html`<meter ref=${meter} class="microphone-level" min="0" max="1" aria-label=${t("microphone.level")}></meter>`;
 }

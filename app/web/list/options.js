@@ -181,13 +181,16 @@ export function changedOptions(values, defaults, models) {
  * The languages of recordings by name, in the order of the reader's alphabet.
  * @param {Record<string, string>} languages English names by code.
  * @param {string} reader The reader's language.
- * @returns {{code: string, name: string}[]}
+ * @returns {[code: string, name: string][]}
  */
 export function languagesByName(languages, reader) {
   const names = new Intl.DisplayNames(reader, { type: "language", fallback: "none" });
   return Object.entries(languages)
-    .map(([code, english]) => ({ code, name: capital(names.of(code) ?? english, reader) }))
-    .sort((a, b) => a.name.localeCompare(b.name, reader));
+    .map(
+      ([code, english]) =>
+        /** @type {[string, string]} */ ([code, capital(names.of(code) ?? english, reader)]),
+    )
+    .sort(([, one], [, other]) => one.localeCompare(other, reader));
 }
 
 /**

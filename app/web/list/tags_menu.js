@@ -47,7 +47,7 @@ async function changeTag(chosen, tag, isOn) {
   const undo = { label: t("history.undo"), run: () => void changeTag(changed, tag, !isOn) };
   const text = t(isOn ? "tags.added" : "tags.removed", { tag, count: changed.length });
   if (changed.length) toast(text, { action: undo });
-  await refresh();
+  await refresh(true); // of old rows too
 }
 
 /**

@@ -7,12 +7,6 @@
  * @property {number} status 0: the service cannot be reached.
  * @property {string | null} [code]
  * @property {number | null} [retryAfter] seconds
- *
- * @typedef {{next: "delay", ms: number}
- *   | {next: "renew"}
- *   | {next: "resend"}
- *   | {next: "fail"}} Reaction
- * `renew`: the service has no such upload any more. `resend`: bytes of it are missing.
  */
 
 const FIRST_PAUSE_MS = 1000;
@@ -21,23 +15,17 @@ const MOST_RENEWALS = 3; // one after the other
 const WORTH_MENTIONING = 1_000_000; // bytes
 const PASSING = new Set([0, 408, 423, 425, 429, 460, 500, 502, 503, 504]);
 
-/**
- * @param {Failure} error
- * @param {number} attempts How many have failed one after the other, without this one.
- * @returns {Reaction}
- */
-function reactionTo(error, attempts) {
-  if (error.status === 404 && error.code === "model_not_found") return { next: "fail" };
-  if (error.status === 404 || error.status === 410) return { next: "renew" };
-  if (error.code === "upload_incomplete") return { next: "resend" };
-  const mayPass = PASSING.has(error.status) || (error.status === 409 && !isFinal(error.code));
-  if (!mayPass) return { next: "fail" };
-  return { next: "delay", ms: (error.retryAfter ?? 0) * 1000 || pauseMs(attempts) };
+/** Of a 409 or 429. Others of a 409 mean that another request has the upload, or that it stalled. */
+const FINAL = ["upload_used", "idempotency_key_reused", "insufficient_quota"];
+
+/** Whether the same may succeed later. @param {Failure} error */
+function mayPass({ status, code }) {
+  return (PASSING.has(status) || status === 409) && !FINAL.includes(code ?? "");
 }
 
-/** @param {string | null} [code] Of a 409. Others mean that another request has the upload, or that it stalled. */
-function isFinal(code) {
-  return code === "upload_used" || code === "idempotency_key_reused";
+/** The service has no such upload any more. @param {Failure} error */
+function isGone({ status, code }) {
+  return (status === 404 && code !== "model_not_found") || status === 410;
 }
 
 /** @param {number} attempts */
@@ -55,16 +43,15 @@ export function changesAfter({ stored, attempts, progress }, error) {
   const { message } = error;
   if (error.name === "NotReadableError") return { row: { state: "fileNeeded", file: null, message: "" } };
   if (typeof error.status !== "number") return { row: { state: "failed", message } };
-  const reaction = reactionTo(error, attempts);
   const again = { attempts: attempts + 1 };
-  if (reaction.next === "delay") {
-    return { row: { ...again, state: "delayed", message, retryAt: Date.now() + reaction.ms } };
+  const isShort = error.code === "upload_incomplete"; // bytes are missing
+  if (!isShort && mayPass(error)) {
+    const ms = (error.retryAfter ?? 0) * 1000 || pauseMs(attempts);
+    return { row: { ...again, state: "delayed", message, retryAt: Date.now() + ms } };
   }
-  if (reaction.next === "fail" || !stored.uploadId || attempts >= MOST_RENEWALS) {
-    return { row: { state: "failed", message } };
-  }
-  if (reaction.next === "resend")
-    return { row: { ...again, state: "waiting" }, stored: { isComplete: false } };
+  const canRenew = (isShort || isGone(error)) && stored.uploadId && attempts < MOST_RENEWALS;
+  if (!canRenew) return { row: { state: "failed", message } };
+  if (isShort) return { row: { ...again, state: "waiting" }, stored: { isComplete: false } };
   const isRestarted = progress.value.sent >= WORTH_MENTIONING;
   return { row: { ...again, state: "waiting", isRestarted }, stored: { uploadId: "", isComplete: false } };
 }

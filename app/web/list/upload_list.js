@@ -1,5 +1,6 @@
 /** The rows of recordings on their way to the service. */
 
+import { FilesButton, IconButton } from "../core/controls.js";
 import { bytes, clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { language, t } from "../core/text.js";
@@ -47,15 +48,15 @@ function useNews(count) {
 function UploadRowView({ row }) {
   const { stored, state, message } = row;
   const hasFailed = state === "failed";
-  return html`<li class=${className(state)}>
+  return html`<li class=${`upload ${state}`}>
     <${Icon} name=${hasFailed || state === "fileNeeded" ? "warning" : stored.source ? "link" : "file"} />
     <div class="upload-text">
-      <p class="upload-name" dir="auto" title=${stored.name}>${stored.name}</p>
-      <p class="small muted numbers"><${Situation} row=${row} /></p>
+      <p class="upload-name one-line" dir="auto" title=${stored.name}>${stored.name}</p>
+      <p class="small muted numbers one-line"><${Situation} row=${row} /></p>
     </div>
     <${Actions} row=${row} />
     ${!hasFailed && !stored.source && html`<div class="upload-bar"><${Bar} row=${row} /></div>`}
-    ${message && html`<p class=${hasFailed ? "small upload-message failed" : "small upload-message"} dir="auto">${hasFailed ? message : firstSentence(message)}</p>`}
+    ${message && html`<p class=${hasFailed ? "small upload-message wrong" : "small upload-message"} dir="auto">${hasFailed ? message : firstSentence(message)}</p>`}
     ${row.isRestarted && !hasFailed && html`<p class="small muted upload-message">${t("upload.restarted")}</p>`}
   </li>`;
 }
@@ -63,12 +64,6 @@ function UploadRowView({ row }) {
 /** What happened, without what to do: the upload goes on by itself. @param {string} message */
 function firstSentence(message) {
   return message.replace(/([.;!?])\s.*/s, "$1");
-}
-
-/** @param {UploadRow["state"]} state */
-function className(state) {
-  if (state === "failed") return "upload upload-failed";
-  return state === "fileNeeded" ? "upload upload-lost" : "upload";
 }
 
 /** @param {{row: UploadRow}} props */
@@ -97,7 +92,7 @@ function Bar({ row }) {
 function Actions({ row }) {
   const { stored, state } = row;
   const main = mainAction(row);
-  return html`<div class="upload-actions">
+  return html`<div class="toolbar upload-actions">
     ${state === "fileNeeded" && html`<${FileButton} row=${row} />`}
     ${main && html`<${Action} name=${main} row=${row} run=${() => (main === "pause" ? pause(stored.id) : resume(row))} />`}
     ${state !== "submitting" && html`<${Action} name="remove" row=${row} run=${() => remove(stored.id)} />`}
@@ -125,9 +120,7 @@ function Action({ name, row, run }) {
     if (name === "remove") leaveRow(/** @type {HTMLElement} */ (event.currentTarget));
     run();
   };
-  return html`<button class="icon-button" aria-label=${`${label}: ${row.stored.name}`} title=${label} onClick=${act}>
-    <${Icon} name=${ICONS[name]} />
-  </button>`;
+  return html`<${IconButton} icon=${ICONS[name]} label=${`${label}: ${row.stored.name}`} title=${label} onClick=${act} />`;
 }
 
 /** The keyboard goes on in the next row when one goes. @param {HTMLElement} button */
@@ -139,20 +132,12 @@ function leaveRow(button) {
 
 /** @param {{row: UploadRow}} props */
 function FileButton({ row }) {
-  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const { stored } = row;
-  /** @param {Event} event */
-  const change = (event) => {
-    const field = /** @type {HTMLInputElement} */ (event.currentTarget);
-    const file = field.files?.[0];
-    field.value = "";
+  const { name, size } = row.stored;
+  /** @param {File[]} files */
+  const take = ([file]) => {
     if (!file) return;
     if (isSameFile(row, file)) attach(row, file);
-    else
-      toast(t("upload.otherFile", { name: stored.name, size: bytes(stored.size, language.value) }), {
-        isError: true,
-      });
+    else toast(t("upload.otherFile", { name, size: bytes(size, language.value) }), { isError: true });
   };
-  return html`<button class="button" onClick=${() => input.current?.click()}>${t("upload.chooseAgain")}</button>
-    <input ref=${input} type="file" hidden aria-label=${t("upload.chooseAgain")} onChange=${change} />`;
+  return html`<${FilesButton} label=${t("upload.chooseAgain")} take=${take} />`;
 }

@@ -21,7 +21,6 @@ import { signal } from "../vendor/ui.js";
  * @property {string} uploadId The service's name for the upload; empty: not begun.
  * @property {boolean} isComplete All bytes have arrived, or there are none to send.
  * @property {boolean} isPaused
- * @property {boolean} isRecorded From the microphone: there is no other copy.
  */
 
 /**
@@ -86,7 +85,6 @@ export function newRow(about, { options, tab, file = null }) {
     uploadId: "",
     isComplete: false,
     isPaused: false,
-    isRecorded: false,
     ...about,
   };
   return { ...restoredRow(stored, file), isKept: false };

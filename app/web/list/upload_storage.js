@@ -59,6 +59,27 @@ export const uploadStorage = {
   },
 };
 
+/** Among the files: those of uploads have names. */
+const allSound = () => IDBKeyRange.upperBound(Number.POSITIVE_INFINITY);
+
+/** Sound of a recording that the service does not have yet. */
+export const soundStorage = {
+  /** @param {import("./live_stream.js").Unsent} sound Behind what is stored. */
+  async put(sound) {
+    await transact("readwrite", (_, files) => files.put(sound, sound.first)).catch(() => {});
+  },
+
+  /** @returns {Promise<import("./live_stream.js").Unsent>} */
+  async all() {
+    const stored = await transact("readonly", (_, files) => files.getAll(allSound())).catch(() => []);
+    return { first: stored[0]?.first ?? 0, parts: stored.flatMap(({ parts }) => parts) };
+  },
+
+  async clear() {
+    await transact("readwrite", (_, files) => files.delete(allSound())).catch(() => {});
+  },
+};
+
 /** Remove all of them. */
 export async function forgetUploads() {
   await transact("readwrite", (uploads, files) => {

@@ -5,7 +5,6 @@ import { bytes } from "../core/format.js";
 import { service } from "../core/service.js";
 import { errorText, language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { effect } from "../vendor/ui.js";
 import { refresh } from "./job_store.js";
 import { chosenOptions } from "./options.js";
 import { choose, nameOfUrl } from "./upload_files.js";
@@ -33,17 +32,16 @@ export const { pause, remove } = queue;
 /**
  * Upload files. Those that are no recordings are skipped, and the user is told.
  * @param {File[]} files
- * @param {{isRecorded?: boolean}} [about]
  * @returns {number} How many files are recordings.
  */
-export function addFiles(files, { isRecorded = false } = {}) {
+export function addFiles(files) {
   const { chosen, skipped } = choose(files);
   if (skipped.length) sayWhatIsSkipped(skipped);
   const rows = [];
   for (const file of chosen) {
-    const lost = uploads.value.find((row) => needsFile(row) && isSameFile(row, file));
+    const lost = uploads.value.find((row) => !row.file && !row.stored.isComplete && isSameFile(row, file));
     if (lost) attach(lost, file);
-    else rows.push(rowOf(file, isRecorded));
+    else rows.push(rowOf(file));
   }
   queue.add(rows);
   for (const row of rows.filter(({ state }) => state === "waiting")) keep(row);
@@ -67,11 +65,6 @@ export function addUrls(urls) {
  */
 export function resume({ stored, state }) {
   queue.resume(stored.id, state === "failed" ? chosenOptions() : undefined);
-}
-
-/** @param {UploadRow} row */
-function needsFile({ file, stored }) {
-  return !file && !stored.isComplete;
 }
 
 /**
@@ -105,13 +98,10 @@ export async function restoreUploads() {
   }
 }
 
-/**
- * @param {File} file
- * @param {boolean} isRecorded
- */
-function rowOf(file, isRecorded) {
+/** @param {File} file */
+function rowOf(file) {
   const { name, size, lastModified } = file;
-  const row = newRow({ name, size, lastModified, isRecorded }, { options: chosenOptions(), tab, file });
+  const row = newRow({ name, size, lastModified }, { options: chosenOptions(), tab, file });
   const limit = service.max_upload_mb * 1e6;
   const isTooLarge = limit > 0 && size > limit;
   if (size && !isTooLarge) return row;
@@ -154,15 +144,4 @@ addEventListener("online", () => queue.wake());
 addEventListener("pageshow", (event) => {
   // Another tab may have taken over the uploads of a page that the browser had put aside.
   if (event.persisted && uploads.value.length) location.reload();
-});
-
-/** @param {BeforeUnloadEvent} event */
-function askBeforeLeaving(event) {
-  event.preventDefault();
-}
-
-effect(() => {
-  const isAtRisk = uploads.value.some((row) => row.stored.isRecorded && row.file && !row.isKept);
-  if (isAtRisk) addEventListener("beforeunload", askBeforeLeaving);
-  else removeEventListener("beforeunload", askBeforeLeaving);
 });

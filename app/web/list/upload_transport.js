@@ -1,15 +1,6 @@
 /** How recordings reach the service: with tus, which goes on where a cut has left off. */
 
-import {
-  ApiError,
-  apiKey,
-  askForKey,
-  keyHeaders,
-  refusal,
-  request,
-  requestJson,
-  unreachable,
-} from "../core/api.js";
+import { ApiError, keyHeaders, refusal, request, requestJson, unreachable, withKey } from "../core/api.js";
 import { address } from "../core/service.js";
 import { Upload } from "../vendor/tus.js";
 
@@ -23,7 +14,7 @@ const STALLED_MS = 60_000; // the browser notices a dead connection only after m
 
 /** @type {Transport} */
 export const transport = {
-  async send({ file, stored }, handlers) {
+  send({ file, stored }, handlers) {
     const blob = /** @type {Blob} */ (file);
     let { uploadId } = stored;
     /** @param {string} begun */
@@ -31,18 +22,15 @@ export const transport = {
       uploadId = begun; // a second attempt goes on with it
       handlers.onBegin(begun);
     };
-    for (;;) {
+    return withKey(async () => {
       handlers.signal.throwIfAborted();
-      const used = apiKey.value;
       try {
-        return await attempt(blob, { ...stored, uploadId }, { ...handlers, onBegin });
+        await attempt(blob, { ...stored, uploadId }, { ...handlers, onBegin });
       } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        if (error.status === 0) await checkReadable(blob);
-        if (error.status !== 401) throw error;
-        if (used === apiKey.value && !(await askForKey(used !== ""))) throw error;
+        if (error instanceof ApiError && error.status === 0) await checkReadable(blob);
+        throw error;
       }
-    }
+    });
   },
 
   async offset({ stored }) {
@@ -56,8 +44,7 @@ export const transport = {
     return requestJson("/v1/jobs", {
       method: "POST",
       headers,
-      // A recording of the microphone has no name of its own.
-      json: { ...source, ...(stored.isRecorded && { title_from_text: true }), ...stored.options },
+      json: { ...source, ...stored.options },
       signal,
     });
   },

@@ -36,7 +36,7 @@ export function SampleButton() {
       setBusy(false);
     }
   };
-  return html`<p class="sample muted">
+  return html`<p class="toolbar sample muted">
     <span>${t("welcome.sampleHint")}</span>
     <button class="button" disabled=${isBusy} onClick=${start}><${Icon} name="play" />${t("welcome.sample")}</button>
   </p>`;

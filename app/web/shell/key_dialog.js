@@ -1,7 +1,7 @@
 /** Asks for the API key when the service wants one. */
 
 import { keyQuestion } from "../core/api.js";
-import { closeDialog, showModal } from "../core/keys.js";
+import { closeDialog, showModal } from "../core/dialog.js";
 import { address, service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
@@ -25,7 +25,7 @@ export function KeyDialog() {
     const key = String(new FormData(form).get("key") ?? "").trim();
     if (key) answer(event, key);
   };
-  return html`<dialog class="dialog" ref=${showModal} onCancel=${cancel} aria-labelledby="key-title">
+  return html`<dialog class="dialog raised" ref=${showModal} onCancel=${cancel} aria-labelledby="key-title">
     <form onSubmit=${submit}>
       <h2 id="key-title">${t("key.title")}</h2>
       <p class="muted">${t("key.why")}</p>
@@ -36,7 +36,7 @@ export function KeyDialog() {
           aria-invalid=${question.isWrong} aria-describedby=${question.isWrong ? "key-wrong" : undefined} />
       </label>
       ${question.isWrong && html`<p class="notice danger" id="key-wrong" role="alert">${t("key.wrong")}</p>`}
-      <div class="dialog-actions">
+      <div class="toolbar dialog-actions">
         <button class="button quiet" type="button" onClick=${cancel}>${t("cancel")}</button>
         <button class="button primary" type="submit">${t("key.use")}</button>
       </div>

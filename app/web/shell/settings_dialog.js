@@ -1,8 +1,10 @@
 /** The page's own settings: language, colours and key. */
 
-import { DialogHead, showModal } from "../core/keys.js";
+import { Select } from "../core/controls.js";
+import { Dialog } from "../core/dialog.js";
 import { address, service } from "../core/service.js";
 import { sharedLink } from "../core/shared_link.js";
+import { Terms } from "../core/terms.js";
 import { chosenLanguage, LANGUAGE_NAMES, t } from "../core/text.js";
 import { html, signal } from "../vendor/ui.js";
 import { Identity } from "./sign_in.js";
@@ -19,33 +21,20 @@ export function SettingsDialog() {
   const close = () => {
     isOpen.value = false;
   };
-  return html`<dialog class="dialog" ref=${showModal} onClose=${close} aria-labelledby="settings-title">
-    <${DialogHead} name="settings" />
-    <div class="settings">
-      <${Choice} label=${t("settings.language")} value=${chosenLanguage}
-        choices=${{ "": t("settings.automatic"), ...LANGUAGE_NAMES }} />
-      <${Choice} label=${t("settings.theme")} value=${theme}
-        choices=${{ "": t("settings.automatic"), light: t("settings.light"), dark: t("settings.dark") }} />
-      <${Identity} />
-      <p class="small muted">
-        whisperfleet ${service.version}${!sharedLink && html` · <a href=${address("/docs")}>${t("settings.docs")}</a>`}
-      </p>
-    </div>
-  </dialog>`;
+  return html`<${Dialog} name="settings" onClose=${close}>
+    <${Choice} label=${t("settings.language")} setting=${chosenLanguage} names=${LANGUAGE_NAMES} />
+    <${Choice} label=${t("settings.theme")} setting=${theme} names=${{ light: t("settings.light"), dark: t("settings.dark") }} />
+    ${!sharedLink && html`<${Terms} />`}
+    <${Identity} />
+    <p class="small muted">
+      whisperfleet ${service.version}${!sharedLink && html` · <a href=${address("/docs")}>${t("settings.docs")}</a>`}
+    </p>
+  <//>`;
 }
 
-/** @param {{label: string, value: import("../vendor/ui.js").Signal<string>, choices: Record<string, string>}} props */
-function Choice({ label, value, choices }) {
-  /** @param {Event} event */
-  const change = (event) => {
-    value.value = /** @type {HTMLSelectElement} */ (event.target).value;
-  };
-  return html`<label class="field">
-    <span>${label}</span>
-    <select value=${value.value} onChange=${change}>
-      ${Object.entries(choices).map(
-        ([choice, name]) => html`<option value=${choice} selected=${choice === value.value}>${name}</option>`,
-      )}
-    </select>
-  </label>`;
+/** @param {{label: string, setting: import("../vendor/ui.js").Signal<string>, names: Record<string, string>}} props */
+function Choice({ label, setting, names }) {
+  const choices = [["", t("settings.automatic")], ...Object.entries(names)];
+  return html`<label class="field"><span>${label}</span>
+    <${Select} value=${setting.value} choices=${choices} choose=${(/** @type {string} */ value) => (setting.value = value)} /></label>`;
 }

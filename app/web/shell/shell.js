@@ -1,8 +1,8 @@
 /** The frame around all screens. */
 
 import { Announcer } from "../core/announcer.js";
+import { IconButton } from "../core/controls.js";
 import { isDemo, isReachable } from "../core/health.js";
-import { Icon } from "../core/icons.js";
 import { HelpDialog, openHelp, useShortcuts } from "../core/keys.js";
 import { isAsked, isOperator } from "../core/me.js";
 import { go, route } from "../core/router.js";
@@ -44,16 +44,14 @@ export function Shell() {
       ${
         !sharedLink &&
         html`<nav aria-label=${t("nav.label")}>
-        <a href="#/" aria-current=${screen === "fleet" ? undefined : "page"}>${t("nav.transcripts")}</a>
-        ${isOperator.value && html`<a href="#/fleet" aria-current=${screen === "fleet" ? "page" : undefined}>${t("nav.fleet")}</a>`}
+        <a class="button quiet" href="#/" aria-current=${screen === "fleet" ? undefined : "page"}>${t("nav.transcripts")}</a>
+        ${isOperator.value && html`<a class="button quiet" href="#/fleet" aria-current=${screen === "fleet" ? "page" : undefined}>${t("nav.fleet")}</a>`}
       </nav>`
       }
       <span class="space"></span>
       <${UserName} />
-      <button class="icon-button wide-only" aria-label=${t("help.open")} title=${t("help.open")} onClick=${openHelp}>?</button>
-      <button class="icon-button" aria-label=${t("settings.title")} title=${t("settings.title")} onClick=${openSettings}>
-        <${Icon} name="settings" />
-      </button>
+      <${IconButton} class="wide-only" label=${t("help.open")} onClick=${openHelp}>?<//>
+      <${IconButton} icon="settings" label=${t("settings.title")} onClick=${openSettings} />
     </div></header>
     <${Banner} />
     <main class="screen" id="main" tabindex="-1"><${Screen} /></main>
@@ -69,8 +67,8 @@ export function Shell() {
 function Banner() {
   if (!isReachable.value) return html`<p class="banner danger" role="alert">${t("error.unreachable")}</p>`;
   if (!isDemo.value || isDemoKnown.value) return null;
-  return html`<p class="banner" role="note">${t("demo")}
-    <button class="icon-button" aria-label=${t("close")} onClick=${() => (isDemoKnown.value = true)}><${Icon} name="close" /></button>
+  return html`<p class="banner warning" role="note">${t("demo")}
+    <${IconButton} icon="close" label=${t("close")} onClick=${() => (isDemoKnown.value = true)} />
   </p>`;
 }
 

@@ -1,7 +1,8 @@
 /** Who uses the page, and how they leave it. */
 
 import { apiKey } from "../core/api.js";
-import { dateTime } from "../core/format.js";
+import { onSubmit } from "../core/controls.js";
+import { shortDateTime } from "../core/format.js";
 import { isOperator, me } from "../core/me.js";
 import { sharedLink } from "../core/shared_link.js";
 import { language, t } from "../core/text.js";
@@ -19,24 +20,22 @@ export function UserName() {
 /** In the settings. */
 export function Identity() {
   const { owner, shared } = me.value ?? {};
-  if (shared) return html`<p>${t("me.link", { time: dateTime(shared.expires_at, language.value) })}</p>`;
+  if (shared) return html`<p>${t("me.link", { time: shortDateTime(shared.expires_at, language.value) })}</p>`;
   return html`
     ${owner && html`<p dir="auto">${t(isOperator.value ? "me.operator" : "me.user", { owner })}</p>`}
     ${
       apiKey.value &&
       !sharedLink &&
-      html`<form onSubmit=${signOut}>
+      html`<form onSubmit=${onSubmit(signOut)}>
       <label class="check"><input type="checkbox" name="all" />${t("me.forgetDrafts")}</label>
       <button class="button">${t("me.signOut")}</button>
     </form>`
     }`;
 }
 
-/** Forget the key, and all that was read with it. @param {SubmitEvent} event */
-async function signOut(event) {
-  event.preventDefault();
-  const isAll = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).has("all");
-  if (isAll) await Promise.all([forgetDrafts(), forgetUploads()]);
+/** Forget the key, and all that was read with it. @param {FormData} fields */
+async function signOut(fields) {
+  if (fields.has("all")) await Promise.all([forgetDrafts(), forgetUploads()]);
   apiKey.value = "";
   location.reload();
 }

@@ -41,6 +41,8 @@ const texts = {
       "Die Datei ist größer, als der Dienst annimmt. Sie komprimieren oder nur ihre Tonspur senden.",
     helper_failed:
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
+    insufficient_quota:
+      "Das ist mehr, als in diesem Monat noch transkribiert werden darf. Auf den nächsten warten oder den Betreiber fragen.",
     internal_error:
       "Im Dienst ist etwas schiefgegangen. Noch einmal versuchen; passiert es wieder, den Betreiber fragen.",
     interrupted:
@@ -77,10 +79,13 @@ const texts = {
     too_many_channels:
       "Die Aufnahme hat zu viele Kanäle, um jeden einzeln zu transkribieren. Bei „Wer spricht“ „Nicht unterscheiden“ wählen.",
     too_many_files: "Der Dienst ist beschäftigt. In einer Minute noch einmal versuchen.",
+    too_many_streams:
+      "Der Dienst nimmt im Moment keine weiteren Aufnahmen dieser Art an. Beenden Sie eine andere, oder versuchen Sie es später.",
     too_many_uploads: "Der Dienst nimmt gerade keine weiteren Dateien an. Später noch einmal versuchen.",
     unsuitable_format: "Das Transkript passt nicht in dieses Format. Ein anderes wählen.",
     unsupported_codec: "Der Dienst kann diese Art von Ton nicht lesen. Ihn in MP3 umwandeln.",
     upload_incomplete: "Das Hochladen wurde unterbrochen. Die Datei erneut senden.",
+    upload_locked: "Ein anderes Fenster oder Programm sendet diese Datei noch. Gleich noch einmal versuchen.",
     upload_stalled: "Das Hochladen wurde unterbrochen. Die Datei erneut senden.",
     upload_too_slow: "Das Hochladen wurde unterbrochen. Die Datei erneut senden.",
     url_refused:
@@ -89,6 +94,11 @@ const texts = {
       "Die Aufnahme lässt sich von dieser Adresse nicht herunterladen. Prüfen, ob sie sich im Browser öffnet, und sie erneut hinzufügen.",
     urls_not_allowed:
       "Dieser Dienst nimmt keine Links an. Die Aufnahme herunterladen und die Datei hier ablegen.",
+    stream_idle: "Fünf Minuten lang kam kein Ton, deshalb ist die Aufnahme beendet.",
+    stream_not_found:
+      "Die Aufnahme war länger als eine Minute unterbrochen und ist deshalb beendet. Was ankam, steht in ihrem Transkript.",
+    web_socket_required:
+      "Die Verbindung für Text beim Sprechen kommt nicht durch. Etwas vor dem Dienst, etwa ein Proxy, muss WebSockets durchlassen: Fragen Sie, wer ihn betreibt.",
     transcribed_again:
       "Es wird bereits neu transkribiert. Warten Sie, bis das endet, oder brechen Sie es ab.",
   },
@@ -126,6 +136,16 @@ const texts = {
   "me.forgetDrafts": "Auch vergessen, was noch nicht gesendet ist: Korrekturen und Aufnahmen",
   "me.signOut": "Abmelden",
   "settings.docs": "Für Programmierer",
+  "terms.title": "Namen und Begriffe",
+  "terms.hint":
+    "Eine Zeile für jeden: was heute dasteht, ein Pfeil, und wie es geschrieben werden soll. So stehen sie in neuen Aufnahmen.",
+  "terms.example": "Kubaner Netz; Kubernettes → Kubernetes",
+  "terms.noArrow": "In dieser Zeile fehlt der Pfeil: {line}",
+  "terms.saved": "Neue Aufnahmen werden von nun an so geschrieben.",
+  "terms.heard": "Statt „{heard}“",
+  "terms.undo": "Statt „{write}“ wieder „{heard}“ schreiben",
+  "terms.offer": "Auch in neuen Aufnahmen „{write}“ statt „{heard}“ schreiben?",
+  "terms.always": "Immer",
 
   // New recordings
   "intake.title": "Neue Aufnahmen",
@@ -150,6 +170,8 @@ const texts = {
   "intake.folder": "Ordner",
   "intake.url": "Link",
   "intake.record": "Aufnehmen",
+  "intake.recordTab": "Tab aufnehmen",
+  "intake.recordTabHint": "Der Ton eines anderen Tabs zusammen mit dem Mikrofon: für Besprechungen",
   "intake.drop": "Ablegen zum Transkribieren",
   "intake.show": "Anzeigen",
   "intake.unread":
@@ -190,10 +212,23 @@ const texts = {
     "Das ist eine andere Datei, oder sie wurde geändert. {name} ({size}) wählen oder diese als neue Aufnahme ablegen.",
   "microphone.label": "Aufnahme vom Mikrofon",
   "microphone.level": "Pegel",
-  "microphone.stop": "Beenden und transkribieren",
-  "microphone.discard": "Aufnahme verwerfen",
-  "microphone.discarded": "Aufnahme verworfen",
-  "microphone.keep": "Behalten",
+  "microphone.stop": "Beenden",
+  "microphone.pause": "Pause",
+  "microphone.goOn": "Fortsetzen",
+  "microphone.ending": "Der Rest wird gesendet …",
+  "microphone.show": "Text zeigen",
+  "microphone.offline":
+    "Keine Verbindung. Der Ton bleibt hier und wird gesendet, sobald der Dienst wieder da ist.",
+  "microphone.another":
+    "Der Dienst hatte die Aufnahme inzwischen beendet. Was folgt, ist eine zweite; die erste steht in der Liste.",
+  "microphone.lost":
+    "Es kommt kein Ton mehr. Schließen Sie das Mikrofon an oder wählen Sie den Tab noch einmal, und setzen Sie fort.",
+  "microphone.full":
+    "Seit einer halben Stunde gibt es keine Verbindung. Das Aufgenommene wird gesendet, sobald sie wieder da ist.",
+  "microphone.elsewhere": "Ein anderer Tab dieses Browsers nimmt auf. Beenden Sie das zuerst dort.",
+  "microphone.asking": "Der Browser fragt, ob diese Seite das Mikrofon benutzen darf. Erlauben Sie es dort.",
+  "microphone.silentTab":
+    "Der Browser gab keinen Ton des Tabs. Wählen Sie einen Tab, kein Fenster, und schalten Sie „Tab-Audio teilen“ ein.",
   "microphone.name": "Aufnahme {time}",
   "microphone.insecure":
     "Das Mikrofon lässt sich nur nutzen, wenn die Adresse dieser Seite mit https:// beginnt. Mit einem anderen Programm aufnehmen und die Datei hier ablegen.",
@@ -322,6 +357,7 @@ const texts = {
   "status.failed": "Gescheitert",
   "status.cancelled": "Abgebrochen",
   "stage.queued": "Wartet, bis es an der Reihe ist",
+  "stage.recording": "Aufnahme läuft",
   "stage.downloading": "Aufnahme wird heruntergeladen",
   "stage.transcribing": "Wird transkribiert",
   "progress.label": "Fortschritt",
@@ -338,7 +374,7 @@ const texts = {
   "layout.text": "Text",
   "layout.textHint": "Absätze zum Lesen",
   "layout.subtitles": "Untertitel",
-  "layout.subtitlesHint": "Eine Zeile für jeden Untertitel",
+  "layout.subtitlesHint": "Wie in der Datei: Zeilen, Zeiten und Lesetempo",
   "transcript.label": "Transkript",
   "transcript.playFrom": "Ab {time} abspielen",
   "transcript.growing": "Weiterer Text folgt, sobald er transkribiert ist.",
@@ -447,6 +483,34 @@ const texts = {
   "conflict.open": { one: "Eine Stelle ist offen", other: "{count} Stellen sind offen" },
   "conflict.later": "Später entscheiden",
   "conflict.save": "Speichern",
+  "cue.problem.max_line_chars": "Eine Zeile hat {value} Zeichen, höchstens {allowed} sind erlaubt.",
+  "cue.problem.max_lines": "{value} Zeilen, höchstens {allowed} sind erlaubt.",
+  "cue.problem.max_cps": "{value} Zeichen pro Sekunde, höchstens {allowed} sind erlaubt.",
+  "cue.problem.min_cue_s": "{value} s lang, mindestens {allowed} s sind nötig.",
+  "cue.problem.max_cue_s": "{value} s lang, höchstens {allowed} s sind erlaubt.",
+  "cue.problem.min_gap_s": "{value} s bis zum nächsten, mindestens {allowed} s sind nötig.",
+  "cue.problem.join": "Er lässt sich nicht mit dem vorigen verbinden.",
+  "cue.cure.shorten": "Kürzen",
+  "cue.cure.split": "Aufteilen",
+  "cue.cure.join": "Verbinden",
+  "cue.cure.start": "Anfang verschieben",
+  "cue.cure.end": "Ende verschieben",
+  "cue.speed": "{speed} Zeichen pro Sekunde",
+  "cue.speedShort": "{speed}/s",
+  "cue.break": "Beginnt von Hand hier",
+  "cue.join": "Von Hand verbunden",
+  "cue.unmark": "Wieder automatisch aufteilen",
+  "cue.startHere": "Untertitel beginnt an der Abspielposition",
+  "cue.endHere": "Untertitel endet an der Abspielposition",
+  "cue.startEarlier": "Anfang 40 ms früher",
+  "cue.startLater": "Anfang 40 ms später",
+  "cue.endEarlier": "Ende 40 ms früher",
+  "cue.endLater": "Ende 40 ms später",
+  "cue.play": "Untertitel von Anfang an abspielen",
+  "cue.nextProblem": "Nächster Untertitel, der eine Grenze verletzt",
+  "cue.previousProblem": "Voriger Untertitel, der eine Grenze verletzt",
+  "cue.noProblem": "Kein anderer Untertitel verletzt eine Grenze.",
+  "cue.noTimes": "Ein Untertitel endet nach seinem Anfang. Zuerst die Abspielposition verschieben.",
   "edit.toolbar": "Korrekturen",
   "edit.control": "Strg",
   "edit.edit": "Text bearbeiten",
@@ -470,7 +534,7 @@ const texts = {
   "edit.speaker": "Sprecher",
   "edit.noTime": "Das ist keine Zeit. Schreibweise: 1:02.50.",
   "edit.timeKeys": "Pfeil auf und ab ändern um 0,1 s, mit Umschalt um 1 s",
-  "edit.noSplit": "Dieses Segment lässt sich dort nicht teilen. Den Cursor zwischen zwei Wörter setzen.",
+  "edit.noSplit": "Dort lässt sich nicht teilen. Den Cursor zwischen zwei Wörter setzen.",
   "edit.noSpace": "Zwischen diesen Segmenten ist keine Zeit frei. Zuerst eines davon kürzen.",
   "edit.undo": "Rückgängig",
   "edit.redo": "Wiederholen",
@@ -674,6 +738,11 @@ const texts = {
   "fleet.column.lost": "Fehlgeschlagen / wiederholt",
   "fleet.column.gpu": "GPU",
   "fleet.column.restarts": "Neustarts",
+  "usage.title": "In diesem Monat transkribiert",
+  "usage.owner": "Wer",
+  "usage.jobs": "Aufnahmen",
+  "usage.minutes": "Minuten",
+  "usage.csv": "Nach Tagen herunterladen",
   "fleet.seconds": "{s} s",
   "fleet.minutes": "{min} min {s} s",
   "fleet.hours": "{h} h {min} min",

@@ -5,7 +5,7 @@ the text of a beam. The prompt's stand there once, and the audio's once for all 
 the query. Shapes: B windows, K beams, H heads, P places for the prompt, N most tokens of a text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import torch
@@ -18,6 +18,7 @@ from workers.whisper.torch.token_rules import TokenRules
 
 Tensor = torch.Tensor
 KeysAndValues = list[tuple[Tensor, Tensor]]  # of each layer
+LayerByLayer = Iterable[tuple[Tensor, Tensor]]  # the same, not all at once
 
 # Places for a prompt: those of a task alone, and of all the text that may come before it.
 PROMPT_PLACES = (8, 232)
@@ -50,7 +51,7 @@ def part_of(audio: KeysAndValues, windows: slice, frames: int) -> KeysAndValues:
 
 def prefill(
     network: Network,
-    audio: KeysAndValues,
+    audio: LayerByLayer,
     tokens: Tensor,
     memory: KeysAndValues | None = None,
     queries: list[Tensor] | None = None,

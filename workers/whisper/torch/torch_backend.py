@@ -32,6 +32,7 @@ from workers.whisper.torch.decoder import (
     PROMPT_PLACES,
     Decoder,
     KeysAndValues,
+    LayerByLayer,
     part_of,
     prefill,
     prompt_places,
@@ -141,20 +142,31 @@ class TorchBackend:
 
     @_computing()
     def detect_in_slices(self, encoded: _Encoded, slices: Sequence[Slice]) -> list[list[tuple[str, float]]]:
+        at_once = self.batch_size * AUDIO_FRAMES // FILLED_FRAMES  # they take no more time than the windows
         found: list[list[tuple[str, float]]] = []
-        for first in range(0, len(slices), self._at_once):
-            parts = slices[first : first + self._at_once]
-            audio = [
-                (_filled_up(keys, parts, silent_keys), _filled_up(values, parts, silent_values))
-                for (keys, values), (silent_keys, silent_values) in zip(
-                    self._audio, self._silence, strict=True
-                )
-            ]
+        for first in range(0, len(slices), at_once):
+            parts = slices[first : first + at_once]
             # Always as many: so the other slices change nothing.
-            found += self._languages_in(audio, self._at_once)[: len(parts)]
+            filled = [*parts, *[parts[0]] * (at_once - len(parts))]
+            found += self._languages_in(self._filled_up(filled), at_once)[: len(parts)]
         return found
 
-    def _languages_in(self, audio: KeysAndValues, windows: int) -> list[list[tuple[str, float]]]:
+    def _filled_up(self, slices: Sequence[Slice]) -> LayerByLayer:
+        """What each of the decoder's layers sees of slices, and of silence behind them."""
+        # Few calls for all slices: each takes its host as long as a device.
+        places = torch.tensor([(part.window, part.start, part.frames) for part in slices])
+        windows, starts, lengths = places.to(self._device)[..., None].unbind(1)  # each (slices, 1)
+        frames = torch.arange(FILLED_FRAMES, device=self._device)
+        behind = (frames >= lengths)[:, None, :, None]
+        frames = (starts + frames).clamp(max=AUDIO_FRAMES - 1)
+        for seen, silence in zip(self._audio, self._silence, strict=True):
+            keys, values = (
+                torch.where(behind, silent, part[windows, :, frames].transpose(1, 2))
+                for part, silent in zip(seen, silence, strict=True)
+            )
+            yield keys, values
+
+    def _languages_in(self, audio: LayerByLayer, windows: int) -> list[list[tuple[str, float]]]:
         """The languages that the decoder's first step finds, and their probabilities."""
         start = torch.full((windows, 1), self._tokens.sot, device=self._device)
         logits = self._network.logits(prefill(self._network, audio, start)[:, 0])
@@ -163,14 +175,13 @@ class TorchBackend:
 
     @cached_property
     def _silence(self) -> KeysAndValues:
-        """What the decoder's layers see of the last frames of a window without sound, for some windows."""
+        """What the decoder's layers see of the last frames of a window without sound."""
         features = torch.zeros(
             (1, self._network.mel_bins, 2 * AUDIO_FRAMES), dtype=self._dtype, device=self._device
         )
         features[..., : 2 * FRAMES_PER_SECOND] = _SILENT_FEATURE
-        encoded = self._network.encode(features)[:, -FILLED_FRAMES:].expand(self._at_once, -1, -1)
-        silence = reserve(self._network, self._at_once, FILLED_FRAMES)
-        remember(self._network, encoded, silence, 0)
+        silence = reserve(self._network, 1, FILLED_FRAMES)
+        remember(self._network, self._network.encode(features)[:, -FILLED_FRAMES:], silence, 0)
         return silence
 
     @_computing()
@@ -247,14 +258,6 @@ class TorchBackend:
         if self._alignment_heads:
             text = TextToAlign((self._tokens.sot,), (0,), FRAMES_PER_SECOND)
             self.align(encoded, [text] * self.batch_size)
-
-
-def _filled_up(seen: Tensor, slices: Sequence[Slice], silence: Tensor) -> Tensor:
-    """The keys or values of slices, and silence behind each: (slices, heads, frames, values)."""
-    filled = silence.clone()
-    for cut, part in zip(filled, slices, strict=False):  # the others are silent
-        cut[:, : part.frames] = seen[part.window, :, part.start : part.start + part.frames]
-    return filled
 
 
 def batch_bytes(network: Network, windows: int, alignment_heads: int) -> int:
