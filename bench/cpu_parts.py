@@ -78,9 +78,9 @@ class CpuParts:
         self._process_s = 0.0
 
     def install(self) -> None:
-        """Begin, in the main thread. SIGUSR1 writes a report, as JSON, and begins the next."""
+        """Begin, in the main thread. SIGRTMIN writes a report, as JSON, and begins the next."""
         signal.signal(signal.SIGPROF, self._sample)
-        signal.signal(signal.SIGUSR1, lambda *_: self.write())
+        signal.signal(signal.SIGRTMIN, lambda *_: self.write())
         _start_timer(signal.SIGPROF)
         run = pool._WorkItem.run
 

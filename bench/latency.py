@@ -261,7 +261,7 @@ def _spread(values: list[float]) -> dict[str, float]:
 def _read_report(process: subprocess.Popen[bytes], report: Path) -> Figures:
     """The loop's report of the time since the last one."""
     report.unlink(missing_ok=True)
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGRTMIN)
     wait_for(report.exists, 60)
     found: Figures = json.loads(report.read_text())
     return found

@@ -2,7 +2,7 @@
 
     python bench/loop_watch.py REPORT serve --port 8000        (in the root of a checkout)
 
-SIGUSR1 writes the report of the time since the last one to REPORT, as JSON, and begins the next. SIGUSR2
+SIGRTMIN writes the report of the time since the last one to REPORT, as JSON, and begins the next. SIGUSR2
 prints the stacks of all threads, also if the service hangs. This file imports nothing of the service and
 nothing of bench, so the checkout may be of any age. With LOOP_WATCH_STACKS=5 in the environment, a thread
 also samples the loop's stack whenever a call takes longer than 5 ms.
@@ -52,7 +52,7 @@ class LoopWatch:
         asyncio.events.Handle._run = lambda handle: self.run(handle)  # type: ignore[method-assign]
         selectors.EpollSelector.select = lambda selector, timeout=None: self.select(selector, timeout)
         gc.callbacks.append(self.collected)
-        signal.signal(signal.SIGUSR1, lambda *_: self.write())
+        signal.signal(signal.SIGRTMIN, lambda *_: self.write())
         faulthandler.register(signal.SIGUSR2)
         if stacks := os.environ.get("LOOP_WATCH_STACKS"):
             threading.Thread(target=self._sample_stacks, args=(float(stacks) / 1000,), daemon=True).start()

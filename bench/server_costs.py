@@ -89,7 +89,7 @@ class StubService:
     def read_report(self) -> Figures:
         """The CPU time of the server's process since the last report, by part."""
         self.report.unlink(missing_ok=True)
-        self.process.send_signal(signal.SIGUSR1)
+        self.process.send_signal(signal.SIGRTMIN)
         wait_for(self.report.exists, 60)
         found: Figures = json.loads(self.report.read_text())
         return found
