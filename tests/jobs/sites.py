@@ -45,12 +45,20 @@ def fake_service(settings: Settings, work: WorkOnJob = succeed, *, shared: bool 
 
 @asynccontextmanager
 async def serving(
-    settings: Settings, prepare: Callable[[JobService], None] = lambda jobs: None
+    settings: Settings,
+    prepare: Callable[[JobService], None] = lambda jobs: None,
+    *,
+    name: str | None = None,
+    work: WorkOnJob | None = None,
 ) -> AsyncIterator[JobService]:
-    """A job service without a worker that is ready. `prepare` is called before its start."""
-    service = fake_service(settings)
-    service.fleet.reason = "the model is being loaded"
-    jobs = JobService(service, settings, Database(settings.database_url, settings.data_dir))  # type: ignore[arg-type]
+    """A job service. `prepare` is called before its start, `work` for each job; None: no worker is ready.
+
+    `name`: of one that shares its database and its folder.
+    """
+    service = fake_service(settings, work or succeed, shared=name is not None)
+    service.fleet.reason = "the model is being loaded" if work is None else None
+    database = Database(settings.database_url, settings.data_dir, name)
+    jobs = JobService(service, settings, database)  # type: ignore[arg-type]
     prepare(jobs)
     await jobs.start()
     try:

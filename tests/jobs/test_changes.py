@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from app.common.concurrency import end_tasks
 from app.common.errors import PreconditionFailed, UnknownJob, UploadConflict, UploadLocked
 from app.database import front_ends
-from app.database.connection import Database
 from app.database.tables import deliveries
 from app.intake import partial_file
 from app.intake.budgets import Used, today
@@ -30,7 +29,7 @@ from app.transcript.term_list import parse_terms
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import TRANSCRIPT, submission
-from tests.jobs.sites import block, fake_service
+from tests.jobs.sites import block, serving
 from tests.jobs.test_revisions import correction
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -40,26 +39,9 @@ HOOK = "https://hooks.example/"
 CONTENT = bytes(range(256)) * 40
 
 
-@asynccontextmanager
-async def front_end(
-    name: str, url: str, folder: Path, *, runs_jobs: bool = False
-) -> AsyncIterator[JobService]:
-    """A front end. Its jobs run until they are cancelled."""
-    settings = Settings(data_dir=folder, database_url=url, _env_file=None)
-    service = fake_service(settings, block, shared=True)
-    service.fleet.reason = None if runs_jobs else "the model is being loaded"
-    jobs = JobService(service, settings, Database(url, folder, name))  # type: ignore[arg-type]
-    await jobs.start()
-    try:
-        yield jobs
-    finally:
-        await jobs.stop()
-        service.media.folder.release()
-
-
 @dataclass
 class FrontEnds:
-    runs: JobService  # runs the jobs
+    runs: JobService  # runs the jobs, until they are cancelled
     other: JobService
 
 
@@ -69,8 +51,8 @@ async def two(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asyn
     monkeypatch.setattr(front_ends, "RENEW_S", 0.2)
     monkeypatch.setattr(changes, "_EXCHANGE_S", 0.2)
     monkeypatch.setattr(changes, "_COUNT_S", 0.2)
-    folder = tmp_path / "data"
-    async with front_end("one", url, folder, runs_jobs=True) as runs, front_end("two", url, folder) as other:
+    settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None)
+    async with serving(settings, name="one", work=block) as runs, serving(settings, name="two") as other:
         yield FrontEnds(runs, other)
 
 

@@ -476,13 +476,11 @@ class Store:
         `interrupted`: its front end has ended in its middle.
         """
         changes = {"stage": Stage.QUEUED.value, "interruptions": job.interruptions + interrupted}
-        is_same_run = jobs.c.epoch.is_not_distinct_from(job.epoch)
-        return await self._transition(job, Status.QUEUED, changes, fence=is_same_run)
+        return await self._transition(job, Status.QUEUED, changes, fence=_is_same_run(job))
 
     async def adopt(self, job: Job) -> Job:
         """Let this front end go on with a running job of one that has ended. Raises LostLease, UnknownJob."""
-        is_same_run = jobs.c.epoch.is_not_distinct_from(job.epoch)
-        fence = sa.and_(is_same_run, jobs.c.status == Status.RUNNING.value)
+        fence = sa.and_(_is_same_run(job), jobs.c.status == Status.RUNNING.value)
 
         async def change(connection: AsyncConnection, then: Then) -> Job:
             adopted = await self._change(connection, job.id, fence=fence, **self._claim)
@@ -1043,6 +1041,11 @@ class Store:
 def _of(owner: str | None) -> sa.ColumnElement[bool]:
     """Whether a job is an owner's; None: anybody's."""
     return sa.true() if owner is None else jobs.c.owner == owner
+
+
+def _is_same_run(job: Job) -> sa.ColumnElement[bool]:
+    """Whether no other front end has begun to run a job since it was read."""
+    return jobs.c.epoch.is_not_distinct_from(job.epoch)
 
 
 def _of_family(job: Job) -> sa.ColumnElement[bool]:
